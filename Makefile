@@ -1,0 +1,99 @@
+# `make` alone prints help: every target with a "##" sentence behind it.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+BUILD := build
+VENV := $(BUILD)/venv
+PYTHON := $(VENV)/bin/python
+export PYTHONDONTWRITEBYTECODE := 1
+
+# Where the demo of `make run` answers on this machine.
+UI_PORT ?= 8443
+SITE_PORT ?= 8080
+export UI_PORT SITE_PORT
+
+# The speeds of the tests, quickest first; each is a folder (or two) below tests/.
+SPEEDS := unit django web vm
+unit_FOLDERS := tests/unit tests/golden
+django_FOLDERS := tests/django
+web_FOLDERS := tests/web
+vm_FOLDERS := tests/vm
+# One test by name: make test-vm ARGS="-k nat"
+ARGS ?=
+
+SHELL_SCRIPTS = $(shell git ls-files -co --exclude-standard | xargs -r grep -lE '^\#! ?/(usr/)?bin/(env )?(ba|da)?sh' 2>/dev/null)
+
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@for speed in $(SPEEDS); do printf '  make test-%-8s only the tests of this speed: %s\n' $$speed "$$(sed -n "s/^$${speed}_FOLDERS := //p" Makefile)"; done
+
+run: setup image-lab ## Boot the appliance and its demo: web UI and a balanced site in the host's browser
+	@$(PYTHON) board/lab/run.py
+
+stop: ## End what `make run` started
+	@python3 board/lab/run.py --stop
+
+dev: setup assets ## The web UI alone, with a pretended appliance and sample data; reloads on change
+	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
+
+test: setup-test lint ## All tests, from the quick ones to booted machines; prints the time of each speed
+	@set -e; report=""; \
+	for speed in $(SPEEDS); do \
+		start=$$(date +%s); $(MAKE) test-$$speed; \
+		report="$$report\n  $$speed $$(($$(date +%s) - start)) s"; \
+	done; printf "time of each speed:$$report\n"
+
+$(SPEEDS:%=test-%): test-%: setup-test assets
+	@echo "== tests: $*"
+	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(ARGS)
+test-vm: image-lab
+
+lint: setup-test ## ruff, shellcheck and Django's own checks
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@shellcheck $(SHELL_SCRIPTS)
+	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
+	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py makemigrations --check --dry-run
+
+format: setup-test ## Let ruff lay out the Python code
+	@$(PYTHON) -m ruff check --fix-only -q .
+	@$(PYTHON) -m ruff format -q .
+
+# --- what the targets above need on this machine; each installs itself ---
+
+setup: ## Install what building and booting needs (apt-get, pip); a moment when it is all there
+	@board/lab/host-packages.sh run
+	@$(MAKE) $(VENV)/.run-stamp
+
+setup-test: ## The same for the tests
+	@board/lab/host-packages.sh test
+	@$(MAKE) $(VENV)/.test-stamp
+
+$(VENV)/bin/python:
+	@python3 -m venv $(VENV)
+
+$(VENV)/.run-stamp: webui/requirements.txt board/lab/requirements.txt | $(VENV)/bin/python
+	@echo "installing Python packages: $^"
+	@$(PYTHON) -m pip install -q --disable-pip-version-check $(patsubst %,-r %,$^)
+	@touch $@
+
+$(VENV)/.test-stamp: tests/requirements.txt $(VENV)/.run-stamp
+	@echo "installing Python packages: $<"
+	@$(PYTHON) -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+assets: setup $(BUILD)/assets/.stamp ## Take the front-end files that webui/package-lock.json names
+
+$(BUILD)/assets/.stamp: webui/package.json webui/package-lock.json | $(VENV)/.run-stamp
+	@$(PYTHON) webui/assets.py $(@D)
+	@touch $@
+
+image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
+	@$(PYTHON) board/lab/build.py
+
+clean: ## Remove everything that was built
+	@rm -rf $(BUILD)
+
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format image-lab setup setup-test assets clean

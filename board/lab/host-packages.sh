@@ -1,0 +1,44 @@
+#!/bin/sh
+# Install what a Debian host needs to build and boot the developer image ("run") and to test it ("test").
+# Says nothing and takes a moment when all is there.
+set -eu
+
+run="python3 qemu-system-x86 mmdebstrap squashfs-tools e2fsprogs cpio zstd busybox-static uidmap ca-certificates"
+test="chromium fonts-dejavu-core shellcheck nftables iproute2 curl"
+
+case "${1:-}" in
+run) wanted="$run" ;;
+test) wanted="$run $test" ;;
+*) echo "usage: $0 run|test" >&2; exit 2 ;;
+esac
+
+# Debian's python3 leaves venv and pip to packages of their own; another Python brings them along.
+python3 -c 'import ensurepip, venv' 2>/dev/null || wanted="$wanted python3-venv"
+
+missing=""
+for package in $wanted; do
+	case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" in
+	installed) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -n "$missing" ] || exit 0
+
+echo "installing on this machine:$missing"
+if [ "$(id -u)" -eq 0 ]; then
+	sudo=""
+elif command -v sudo >/dev/null; then
+	sudo="sudo"
+else
+	echo "error: these packages are missing and there is neither root nor sudo:$missing" >&2
+	exit 1
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # a list of package names
+if ! { $sudo apt-get update && $sudo apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+	tail -n 20 "$log" >&2
+	echo "error: apt-get could not install:$missing" >&2
+	exit 1
+fi

