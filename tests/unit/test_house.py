@@ -1,0 +1,98 @@
+"""The rules of the house that imports can break, read from the source itself.
+
+lbconfig is pure; the applier needs lbconfig alone; the screens reach root only through
+applier.client; and one module of the applier is the door to the system.
+"""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+WEBUI = Path(__file__).resolve().parents[2] / "webui"
+OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()}
+SCREENS = sorted(OURS - {"lbconfig", "applier"})
+RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
+TOUCHES_THE_WORLD = RUNS_COMMANDS | {"os", "pathlib", "socket", "time", "random", "shutil", "tempfile", "io", "datetime"}
+RUNNING_CALLS = {"system", "popen", "execv", "execve", "execvp", "execvpe", "posix_spawn", "spawnv", "fork"}
+
+
+def modules(package: str) -> list[Path]:
+    return sorted((WEBUI / package).rglob("*.py"))
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute dotted names that a module imports; relative imports are resolved."""
+    package = path.relative_to(WEBUI).with_suffix("").parts[:-1]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {f"{stem}.{alias.name}" for alias in node.names}
+    return names
+
+
+def tops(path: Path) -> set[str]:
+    return {name.split(".")[0] for name in imports(path)}
+
+
+def in_package(package: str):
+    return pytest.mark.parametrize("path", modules(package), ids=lambda path: str(path.relative_to(WEBUI)))
+
+
+def test_the_packages_are_found():
+    assert {"lbconfig", "applier", "fairlead"} <= OURS
+    assert modules("lbconfig") and modules("applier")
+
+
+@in_package("lbconfig")
+def test_lbconfig_is_pure(path):
+    foreign = tops(path) - set(sys.stdlib_module_names) - {"lbconfig"}
+    assert not foreign, f"lbconfig imports {foreign}"
+    assert not tops(path) & TOUCHES_THE_WORLD
+    calls = {node.func.id for node in ast.walk(ast.parse(path.read_text())) if is_plain_call(node)}
+    assert not calls & {"open", "print", "input"}
+
+
+@in_package("applier")
+def test_the_applier_needs_lbconfig_alone(path):
+    foreign = tops(path) - set(sys.stdlib_module_names) - {"lbconfig", "applier"}
+    assert not foreign, f"the applier imports {foreign}"
+
+
+@in_package("applier")
+def test_host_is_the_only_door_to_the_system(path):
+    if path.name == "host.py":
+        return
+    assert not tops(path) & RUNS_COMMANDS
+    assert not {name for name in attribute_calls(path) if name in RUNNING_CALLS}
+
+
+@pytest.mark.parametrize("package", SCREENS)
+def test_screens_reach_root_only_through_the_client(package):
+    for path in modules(package):
+        used = {name for name in imports(path) if name.split(".")[0] == "applier"}
+        reach = {".".join(name.split(".")[:2]) for name in used}
+        assert reach <= {"applier.client", "applier.fake"}, f"{path}: {used}"
+        assert not tops(path) & RUNS_COMMANDS, f"{path} runs commands"
+        assert not {name for name in attribute_calls(path) if name in RUNNING_CALLS}, path
+
+
+def is_plain_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def attribute_calls(path: Path) -> set[str]:
+    """Names called as os.NAME(...)."""
+    return {
+        node.func.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "os"
+    }
