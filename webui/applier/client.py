@@ -1,0 +1,126 @@
+"""How the web UI and the console talk to the applier.
+
+Every method returns the answer as plain data in the shapes of `applier.shapes`, or raises ApplierDown or
+ApplierRefused. `connect()` is the only way in: it gives the fake one where FAIRLEAD_APPLIER=fake says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from applier.errors import ApplierDown, ApplierRefused
+from applier.paths import Paths
+from lbconfig.snapshot import Snapshot, to_data
+
+if TYPE_CHECKING:
+    from applier.fake import Fake
+    from applier.shapes import GenerationEntry, Review, Status
+
+__all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
+
+TIMEOUT = 60  # seconds; a check of a thousand services takes some of them on a small box
+MAX_ANSWER = 64 * 1024 * 1024  # bytes
+
+
+class Client:
+    def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
+        self.path = str(path)
+        self.timeout = timeout
+
+    def status(self) -> Status:
+        return self._ask("status")
+
+    def check(self, snapshot: Snapshot | dict) -> Review:
+        """What the snapshot would change; changes nothing."""
+        return self._ask("check", snapshot=_plain(snapshot))
+
+    def apply(
+        self,
+        snapshot: Snapshot | dict,
+        digest: str,
+        base: int | None,
+        user: str,
+        comment: str = "",
+        client: str = "",
+    ) -> dict:
+        """Start to apply; {"apply": id}. `digest` and `base` as check() gave them; `client` is the admin's address.
+
+        Follow status()["apply"] until its state is no longer "running".
+        """
+        return self._ask(
+            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client
+        )
+
+    def generations(self) -> list[GenerationEntry]:
+        """The newest first."""
+        return self._ask("generations")
+
+    def generation(self, number: int) -> GenerationEntry:
+        return self._ask("generation", number=number)
+
+    def setup_check(self, code: str) -> dict:
+        """{"valid": bool}. Too many wrong ones a minute are refused with "too-many-guesses"."""
+        return self._ask("setup_check", code=code)
+
+    def setup_done(self, code: str) -> dict:
+        """Spend the code; {}. A wrong one is refused with "wrong-code"."""
+        return self._ask("setup_done", code=code)
+
+    def new_setup_code(self) -> dict:
+        """{"code": text}; for root alone."""
+        return self._ask("new_setup_code")
+
+    def _ask(self, verb: str, **fields: object):
+        line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
+        try:
+            answer = json.loads(self._exchange(line))
+        except TimeoutError:
+            raise ApplierDown(f"The applier did not answer within {self.timeout:g} seconds.") from None
+        except OSError as error:
+            raise ApplierDown(f"The applier cannot be reached at {self.path}: {error.strerror or error}.") from None
+        except ValueError:
+            raise ApplierDown("The applier ended before its answer was complete.") from None
+        if not isinstance(answer, dict) or not answer.keys() & {"error", "result"}:
+            raise ApplierDown("The applier gave an answer that is neither a result nor an error.")
+        if "error" in answer:
+            raise ApplierRefused(**answer["error"])
+        return answer["result"]
+
+    def _exchange(self, line: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(self.timeout)
+            connection.connect(self.path)
+            try:
+                connection.sendall(line)
+            except BrokenPipeError:
+                pass  # it refused before it had read all; its answer is there to be read
+            answer = bytearray()
+            while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
+                part = connection.recv(65536)
+                if not part:
+                    break
+                answer += part
+        return bytes(answer)
+
+
+def connect() -> Client | Fake:
+    if os.environ.get("FAIRLEAD_APPLIER") == "fake":
+        from applier.fake import Fake  # only here: the appliance never loads it
+
+        return Fake()
+    return Client(Paths.from_environment().socket)
+
+
+def _plain(snapshot: Snapshot | dict) -> dict:
+    return to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot
+
+
+if __name__ == "__main__":
+    from applier.cli import main
+
+    sys.exit(main())

@@ -1,0 +1,350 @@
+"""An applier in memory: for the web UI's tests and for `make dev`. It changes nothing anywhere.
+
+It validates, renders and compares with the real lbconfig; only the box behind it is invented. All Fake objects
+of a process share one `box`, so that a test can arrange it:
+
+    fake.reset(instant=True)                      # a sample box of which every apply ends at once
+    fake.box.down.add(("10.2.0.12", 80))          # a dead real server
+    fake.box.fault("data-full", "The data partition is full.")
+    fake.box.failing_step = "ldirectord-start"    # the next applies fail there and are put back
+    fake.box.reachable = False                    # every call raises ApplierDown
+    fake.box.setup_done = True                    # somebody has set the box up; no code is active
+    fake.reset(snapshot=FACTORY, confirmed=None)  # a box fresh from the factory
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from applier import health
+from applier.errors import ApplierDown, ApplierRefused
+from applier.review import admit, parse, review
+from applier.runs import TITLES, RunRecord
+from applier.shapes import GenerationEntry, Review, Status
+from lbconfig.render import render
+from lbconfig.snapshot import (
+    CheckKind,
+    HealthCheck,
+    Interface,
+    Management,
+    Network,
+    Protocol,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+    digest,
+    to_data,
+)
+
+SETUP_CODE = "TEST-CODE-2222"
+STEP_SECONDS = 0.5  # how long each step takes where the box is not instant
+
+
+def sample_snapshot() -> Snapshot:
+    shop = VirtualService(
+        id=1,
+        name="shop",
+        address="192.168.10.80",
+        port=80,
+        scheduler=Scheduler.WRR,
+        check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok"),
+        real_servers=(
+            RealServer(1, "10.2.0.11", 80, weight=2),
+            RealServer(2, "10.2.0.12", 80),
+            RealServer(3, "10.2.0.13", 80, enabled=False),
+        ),
+    )
+    mail = VirtualService(
+        id=2,
+        name="mail",
+        address="192.168.10.25",
+        port=25,
+        scheduler=Scheduler.LC,
+        real_servers=(RealServer(4, "10.2.0.21", 25), RealServer(5, "10.2.0.22", 25)),
+    )
+    names = VirtualService(
+        id=3,
+        name="names",
+        address="192.168.10.53",
+        port=53,
+        protocol=Protocol.UDP,
+        scheduler=Scheduler.RR,
+        check=HealthCheck(CheckKind.OFF),
+        real_servers=(RealServer(6, "10.2.0.31", 53), RealServer(7, "10.2.0.32", 53)),
+    )
+    interfaces = (Interface("eth0", addresses=("192.168.10.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",)))
+    return Snapshot(
+        services=(shop, mail, names),
+        network=Network(hostname="sample", gateway="192.168.10.1", interfaces=interfaces),
+        management=Management(allow=("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
+    )
+
+
+@dataclass
+class Box:
+    """Everything that can be arranged."""
+
+    snapshot: Snapshot = field(default_factory=sample_snapshot)
+    confirmed: int | None = 3
+    instant: bool = False
+    reachable: bool = True
+    down: set[tuple[str, int]] = field(default_factory=lambda: {("10.2.0.12", 80)})
+    faults: list[dict] = field(default_factory=list)
+    failing_step: str | None = None
+    refuse: ApplierRefused | None = None  # what every check and apply is refused with
+    setup_done: bool = False
+    setup_code: str = SETUP_CODE
+    run: RunRecord | None = None
+    generations: list[GenerationEntry] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    started: float = field(default_factory=time.monotonic)
+    wrong_guesses: int = 0
+    _next: Snapshot | None = None
+
+    def __post_init__(self) -> None:
+        if self.confirmed is not None and not self.generations:
+            self.generations = [self._old_generation(number) for number in range(self.confirmed, 0, -1)]
+
+    def fault(self, code: str, message: str) -> None:
+        self.faults.append({"code": code, "message": message, "since": _now()})
+
+    def finish(self) -> None:
+        """Let a run that is under way end now."""
+        with self.lock:
+            self._advance(float("inf"))
+
+    def _old_generation(self, number: int) -> GenerationEntry:
+        steps = RunRecord.of(str(number), "admin", number)
+        for step in steps.steps:
+            step.state, step.seconds = "done", 0.05
+        return {
+            "number": number,
+            "user": "admin",
+            "comment": ("first set-up", "mail added", "names added")[number % 3 - 1],
+            "created": f"2026-01-{number % 28 + 1:02}T09:30:00Z",
+            "outcome": "confirmed",
+            "seconds": 0.6,
+            "steps": [step.to_data() for step in steps.steps],
+            "snapshot": to_data(self.snapshot),
+            "files": render(self.snapshot),
+        }
+
+    def _start(self, new: Snapshot, files: dict[str, str], user: str, comment: str) -> str:
+        number = max((entry["number"] for entry in self.generations), default=0) + 1
+        self.run = RunRecord.of(f"apply-{number}", user, number)
+        self.run.started = time.monotonic()
+        self._next = new
+        self.generations.insert(
+            0,
+            {
+                "number": number,
+                "user": user,
+                "comment": comment,
+                "created": _now(),
+                "outcome": "applying",
+                "seconds": 0.0,
+                "steps": [],
+                "snapshot": to_data(new),
+                "files": files,
+            },
+        )
+        self._advance(float("inf") if self.instant else 0.0)
+        return self.run.id
+
+    def _advance(self, elapsed: float) -> None:
+        """Bring the record of the run to where it is after so many seconds."""
+        run = self.run
+        if run is None or run.state != "running":
+            return
+        for index, step in enumerate(run.steps):
+            begin = index * STEP_SECONDS
+            if elapsed < begin + STEP_SECONDS:
+                step.state, step.seconds = "running", max(0.0, elapsed - begin)
+                break
+            step.seconds = 0.01 if self.instant else STEP_SECONDS
+            if step.name == self.failing_step:
+                self._fail(index)
+                break
+            step.state = "done"
+        else:
+            self._succeed()
+        entry = self.generations[0]
+        entry["steps"] = [step.to_data() for step in run.steps]
+        entry["seconds"] = round(sum(step.seconds for step in run.steps), 3)
+
+    def _fail(self, index: int) -> None:
+        run = self.run
+        run.steps[index].state = "failed"
+        run.steps[index].detail = "The sample box was told to fail here."
+        for step in run.steps[1:index]:
+            step.state = "undone"
+        for step in run.steps[index + 1 :]:
+            step.state = "skipped"
+        run.state = self.generations[0]["outcome"] = "rolled back"
+        title = TITLES[run.steps[index].name]
+        run.message = f"“{title}” failed; everything was put back. The sample box was told to fail here."
+
+    def _succeed(self) -> None:
+        self.run.state = "done"
+        self.run.message = f"Generation {self.run.generation} runs and is confirmed."
+        self.generations[0]["outcome"] = "confirmed"
+        self.snapshot, self.confirmed = self._next, self.run.generation
+
+
+box = Box()
+
+
+def reset(**settings: object) -> Box:
+    """A new box for all Fake objects; settings are the fields of Box."""
+    global box
+    box = Box(**settings)
+    return box
+
+
+class Fake:
+    """The methods of applier.client.Client."""
+
+    def __init__(self, instant: bool | None = None) -> None:
+        if instant is not None:
+            box.instant = instant
+
+    def status(self) -> Status:
+        with self._box() as b:
+            return {
+                "version": "development",
+                "generation": b.confirmed,
+                "confirmed": b.confirmed,
+                "snapshot": to_data(b.snapshot),
+                "digest": digest(b.snapshot),
+                "running": health.running(b.snapshot, _entries(b), checked_for=3600.0),
+                "interfaces": _interfaces(b.snapshot),
+                "faults": copy.deepcopy(b.faults),
+                "setup_code_active": not b.setup_done,
+                "apply": b.run.to_data() if b.run else None,
+                "start": None,
+                "data": {"total": 1_000_000_000, "free": 900_000_000},
+                "uptime": round(time.monotonic() - b.started, 1),
+            }
+
+    def check(self, snapshot: Snapshot | dict) -> Review:
+        with self._box() as b:
+            _refuse(b)
+            return review(_parse(snapshot), b.snapshot, b.confirmed)
+
+    def apply(
+        self,
+        snapshot: Snapshot | dict,
+        digest: str,
+        base: int | None,
+        user: str,
+        comment: str = "",
+        client: str = "",
+    ) -> dict:
+        with self._box() as b:
+            _refuse(b)
+            if b.run is not None and b.run.state == "running":
+                raise ApplierRefused("busy", f"The changes of {b.run.user} are being applied at this moment.")
+            new = _parse(snapshot)
+            files = admit(new, digest, base, b.confirmed, client)
+            return {"apply": b._start(new, files, user, comment)}
+
+    def generations(self) -> list[GenerationEntry]:
+        with self._box() as b:
+            hidden = ("snapshot", "files")
+            return [{key: copy.deepcopy(e[key]) for key in e if key not in hidden} for e in b.generations]
+
+    def generation(self, number: int) -> GenerationEntry:
+        with self._box() as b:
+            for entry in b.generations:
+                if entry["number"] == number:
+                    return copy.deepcopy(entry)
+        raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
+
+    def setup_check(self, code: str) -> dict:
+        with self._box() as b:
+            if b.wrong_guesses >= 5:
+                raise ApplierRefused("too-many-guesses", "Too many wrong codes; try again in 60 seconds.")
+            valid = not b.setup_done and code == b.setup_code
+            b.wrong_guesses += not valid
+            return {"valid": valid}
+
+    def setup_done(self, code: str) -> dict:
+        if not self.setup_check(code)["valid"]:
+            raise ApplierRefused("wrong-code", "This is not the set-up code that the console shows.")
+        box.setup_done = True
+        return {}
+
+    def new_setup_code(self) -> dict:
+        with self._box() as b:
+            b.setup_done, b.wrong_guesses = False, 0
+            return {"code": b.setup_code}
+
+    def _box(self) -> _Held:
+        if not box.reachable:
+            raise ApplierDown("The applier cannot be reached at /run/fairlead/applier.sock: Connection refused.")
+        return _Held(box)
+
+
+class _Held:
+    """The box, locked, and with its run brought up to now."""
+
+    def __init__(self, held: Box) -> None:
+        self.held = held
+
+    def __enter__(self) -> Box:
+        self.held.lock.acquire()
+        if self.held.run is not None:
+            self.held._advance(time.monotonic() - self.held.run.started)
+        return self.held
+
+    def __exit__(self, *_: object) -> None:
+        self.held.lock.release()
+
+
+def _refuse(b: Box) -> None:
+    if b.refuse is not None:
+        raise b.refuse
+
+
+def _parse(snapshot: Snapshot | dict) -> Snapshot:
+    return parse(to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot)
+
+
+def _entries(b: Box) -> dict:
+    """What the kernel's table would hold, with connections that look alive but are the same on every call."""
+    return {
+        (str(service.protocol), service.address, service.port): {
+            (server.address, server.port): _entry(b, service, server)
+            for server in service.real_servers
+            if server.enabled
+        }
+        for service in b.snapshot.services
+    }
+
+
+def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
+    if service.check.kind is not CheckKind.OFF and (server.address, server.port) in b.down:
+        return health.Entry(weight=0)
+    return health.Entry(server.weight, active=12 * server.weight + server.id, inactive=3 * server.id)
+
+
+def _interfaces(snapshot: Snapshot) -> list[dict]:
+    vips = sorted({f"{service.address}/32" for service in snapshot.services})
+    return [
+        {
+            "name": interface.name,
+            "mac": f"52:54:00:00:00:{index + 1:02x}",
+            "up": True,
+            "addresses": [*interface.addresses, *(vips if index == 0 else [])],
+        }
+        for index, interface in enumerate(snapshot.network.interfaces)
+    ]
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,66 @@
+"""Where things lie. In tests and in the lab the environment moves them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    state: Path = Path("/data/applier")  # survives a power cut
+    run: Path = Path("/run/fairlead")  # gone with a power cut, like the kernel's state
+    services: Path = Path("/run/service")  # runit's
+    dhcp_template: Path = Path("/usr/share/fairlead/runit/dhcp")
+    version_file: Path = Path("/usr/lib/fairlead/VERSION")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Paths:
+        names = {
+            "state": "FAIRLEAD_STATE",
+            "run": "FAIRLEAD_RUN",
+            "services": "FAIRLEAD_SERVICES",
+            "version_file": "FAIRLEAD_VERSION_FILE",
+        }
+        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)})
+
+    @property
+    def socket(self) -> Path:
+        return self.run / "applier.sock"
+
+    @property
+    def setup_code(self) -> Path:
+        return self.run / "setup-code"
+
+    @property
+    def set_up(self) -> Path:
+        """The marker that somebody has set the box up."""
+        return self.state / "set-up"
+
+    @property
+    def ldirectord(self) -> Path:
+        return self.run / "ldirectord.cf"
+
+    @property
+    def nftables(self) -> Path:
+        """The rules that the kernel runs."""
+        return self.run / "nftables.conf"
+
+    @property
+    def candidate(self) -> Path:
+        """A folder for files that are only being tried."""
+        return self.run / "candidate"
+
+    @property
+    def running(self) -> Path:
+        """Which generation the kernel's state was last brought to, since boot."""
+        return self.run / "running.json"
+
+    @property
+    def version(self) -> str:
+        try:
+            return self.version_file.read_text().strip()
+        except OSError:
+            return "development"

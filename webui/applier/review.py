@@ -1,0 +1,90 @@
+"""What a snapshot would change, and whether it may be applied. No I/O: the daemon and the fake share it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from applier.errors import ApplierRefused
+from applier.shapes import Review
+from lbconfig import diff
+from lbconfig.render import files_digest, render
+from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+from lbconfig.validate import admin_problem, validate
+
+
+def parse(data: object) -> Snapshot:
+    """The snapshot of a request. One of a wrong shape is refused, naming the path of what is wrong."""
+    try:
+        return from_data(data)
+    except SnapshotError as error:
+        field = error.path.rpartition(".")[2]
+        problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
+        raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
+
+
+def review(new: Snapshot, running: Snapshot, base: int | None) -> Review:
+    running_files = render(running)
+    problems = [dataclasses.asdict(problem) for problem in validate(new)]
+    if problems:
+        return {
+            "problems": problems,
+            "files": {},
+            "digest": "",
+            "running_files": running_files,
+            "diff": {},
+            "changes": [],
+            "base": base,
+        }
+    files = render(new)
+    return {
+        "problems": [],
+        "files": files,
+        "digest": files_digest(files),
+        "running_files": running_files,
+        "diff": dict(diff.unified(running_files, files)),
+        "changes": [_change(change) for change in diff.summary(running, new)],
+        "base": base,
+    }
+
+
+def _change(change: diff.Change) -> dict:
+    return {
+        "kind": str(change.kind),
+        "object": change.object,
+        "sentences": list(change.sentences),
+        "impact": change.impact or None,
+    }
+
+
+def admit(new: Snapshot, digest: str, base: int | None, confirmed: int | None, client: str) -> dict[str, str]:
+    """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
+    problems = [dataclasses.asdict(problem) for problem in validate(new)]
+    if problems:
+        raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
+    if base != confirmed:
+        raise ApplierRefused(
+            "base-moved",
+            f"Meanwhile {_generation(confirmed)} was applied; the changes were reviewed against "
+            f"{_generation(base)}. Review them again.",
+        )
+    files = render(new)
+    if files_digest(files) != digest:
+        raise ApplierRefused(
+            "digest-mismatch", "The files to apply are not those that were reviewed. Review the changes again."
+        )
+    problem = admin_problem(new, client) if client else None
+    if problem is not None:
+        raise ApplierRefused(
+            "lock-out",
+            f"You could no longer reach this page from {client}: {problem}.".replace("..", "."),
+            [dataclasses.asdict(problem)],
+        )
+    return files
+
+
+def _count(problems: list) -> str:
+    return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+
+
+def _generation(number: int | None) -> str:
+    return "the factory configuration" if number is None else f"generation {number}"

@@ -1,0 +1,127 @@
+"""The shapes of the answers, as they come out of `applier.client` and `applier.fake`.
+
+All times of day are text in UTC, "2026-01-31T12:00:00Z"; all durations are seconds.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+Health = Literal["up", "down", "checking", "disabled", "unchecked"]
+StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
+
+# done: the new configuration runs and is confirmed.
+# rolled back: something failed, and the box runs again what it ran before.
+# failed: something failed, and putting it back failed as well; a fault says what is left.
+RunState = Literal["running", "done", "rolled back", "failed"]
+
+# applying: under way. interrupted: the power or the daemon went away in the middle of it.
+Outcome = Literal["applying", "confirmed", "rolled back", "failed", "interrupted"]
+
+
+class Problem(TypedDict):
+    object: str  # "virtual service 'web'"
+    field: str  # "port"
+    message: str  # a sentence without the object
+    path: str  # "services[id=3].port"
+
+
+class Fault(TypedDict):
+    code: str  # "data-full"
+    message: str  # a sentence for the admin
+    since: str
+
+
+class RealServerStatus(TypedDict):
+    id: int
+    address: str
+    port: int
+    weight: int  # in the kernel's table; 0 also when it is not in the table
+    active: int
+    inactive: int
+    health: Health
+
+
+class ServiceStatus(TypedDict):
+    id: int
+    name: str
+    table: bool  # the kernel's table has it
+    real_servers: list[RealServerStatus]
+
+
+class RunningStatus(TypedDict):
+    services: list[ServiceStatus]
+
+
+class InterfaceStatus(TypedDict):
+    name: str
+    mac: str
+    up: bool
+    addresses: list[str]  # "10.1.0.2/24", with those that DHCP brought and the VIPs
+
+
+class StepStatus(TypedDict):
+    name: str
+    title: str
+    state: StepState
+    seconds: float
+    detail: str
+
+
+class RunStatus(TypedDict):
+    id: str
+    user: str
+    state: RunState
+    steps: list[StepStatus]
+    generation: int | None
+    message: str
+
+
+class DataStatus(TypedDict):
+    total: int  # bytes; 0 when there is no data partition
+    free: int
+
+
+class Status(TypedDict):
+    version: str
+    generation: int | None  # what runs; None: the factory configuration
+    confirmed: int | None  # what the next boot loads; None: nothing was ever confirmed
+    snapshot: dict  # what runs, as plain data (lbconfig.snapshot.from_data reads it)
+    digest: str  # lbconfig.snapshot.digest of it
+    running: RunningStatus
+    interfaces: list[InterfaceStatus]
+    faults: list[Fault]
+    setup_code_active: bool
+    apply: RunStatus | None  # the one under way, or the last one since the daemon started
+    start: RunStatus | None  # the daemon's own way to the confirmed generation, at boot
+    data: DataStatus
+    uptime: float
+
+
+class Change(TypedDict):
+    kind: Literal["added", "changed", "removed"]
+    object: str
+    sentences: list[str]
+    impact: str | None
+
+
+class Review(TypedDict):
+    problems: list[Problem]  # not empty: files, diff and changes are empty, digest is ""
+    files: dict[str, str]
+    digest: str  # give it back to apply()
+    running_files: dict[str, str]
+    diff: dict[str, str]  # only the files that change
+    changes: list[Change]
+    base: int | None  # give it back to apply()
+
+
+class GenerationEntry(TypedDict):
+    number: int
+    user: str
+    comment: str
+    created: str
+    outcome: Outcome
+    seconds: float
+    steps: list[StepStatus]
+    snapshot: NotRequired[dict]  # generation() only
+    files: NotRequired[dict[str, str]]  # generation() only
