@@ -1,0 +1,32 @@
+"""From a valid snapshot to the text of every file. One module per target."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from lbconfig.render import interfaces, ipvs, ldirectord, nftables, sysctl
+from lbconfig.snapshot import Snapshot
+
+RENDERERS: dict[str, Callable[[Snapshot], str]] = {
+    "interfaces": interfaces.render,
+    "ipvs.rules": ipvs.render,
+    "ldirectord.cf": ldirectord.render,
+    "nftables.conf": nftables.render,
+    "sysctl.conf": sysctl.render,
+}
+
+
+def render(snapshot: Snapshot) -> dict[str, str]:
+    """File name to text. Only for a snapshot that `validate` found no problem in."""
+    return {name: renderer(snapshot) for name, renderer in RENDERERS.items()}
+
+
+def files_digest(files: Mapping[str, str]) -> str:
+    """SHA-256 (hex) over names and texts: what the admin reviewed and the applier compares."""
+    total = hashlib.sha256()
+    for name in sorted(files):
+        for part in (name.encode(), files[name].encode()):
+            total.update(len(part).to_bytes(8, "big"))
+            total.update(part)
+    return total.hexdigest()
