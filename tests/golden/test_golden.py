@@ -1,0 +1,47 @@
+"""Each folder here: a snapshot and every file that it renders to, whole.
+
+FAIRLEAD_GOLDEN_UPDATE=1 pytest tests/golden    rewrites the expected files; read the diff before committing it.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lbconfig.migrate import read
+from lbconfig.render import render
+from lbconfig.snapshot import to_json
+from lbconfig.validate import validate
+
+HERE = Path(__file__).parent
+CASES = sorted(path.parent.name for path in HERE.glob("*/snapshot.json"))
+
+
+def test_there_are_cases():
+    assert CASES
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_are_exactly_as_expected(case):
+    folder = HERE / case
+    text = (folder / "snapshot.json").read_text()
+    snapshot = read(text)
+    assert validate(snapshot) == []
+    files = render(snapshot)
+    if os.environ.get("FAIRLEAD_GOLDEN_UPDATE") == "1":
+        rewrite(folder, to_json(snapshot), files)
+    assert to_json(snapshot) == (folder / "snapshot.json").read_text()
+    expected = {path.name: path.read_text() for path in (folder / "expected").iterdir()}
+    assert sorted(files) == sorted(expected)
+    for name, text in files.items():
+        assert text == expected[name], f"{case}/expected/{name}"
+
+
+def rewrite(folder: Path, snapshot: str, files: dict[str, str]) -> None:
+    (folder / "snapshot.json").write_text(snapshot)
+    expected = folder / "expected"
+    expected.mkdir(exist_ok=True)
+    for path in expected.iterdir():
+        path.unlink()
+    for name, text in files.items():
+        (expected / name).write_text(text)
