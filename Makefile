@@ -30,10 +30,10 @@ help: ## Print this list
 	@for speed in $(SPEEDS); do printf '  make test-%-8s only the tests of this speed: %s\n' $$speed "$$(sed -n "s/^$${speed}_FOLDERS := //p" Makefile)"; done
 
 run: setup image-lab ## Boot the appliance and its demo: web UI and a balanced site in the host's browser
-	@$(PYTHON) board/lab/run.py
+	@$(PYTHON) -m board.lab.run
 
 stop: ## End what `make run` started
-	@python3 board/lab/run.py --stop
+	@python3 -m board.lab.run --stop
 
 dev: setup assets ## The web UI alone, with a pretended appliance and sample data; reloads on change
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
@@ -91,7 +91,7 @@ $(BUILD)/assets/.stamp: webui/package.json webui/package-lock.json | $(VENV)/.ru
 	@touch $@
 
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
-	@$(PYTHON) board/lab/build.py
+	@$(PYTHON) -m board.lab.build
 
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
