@@ -1,0 +1,31 @@
+"""The text of the console, made from a State. Plain lines that also read well in a log file."""
+
+from __future__ import annotations
+
+from state import State
+
+RED = "\033[1;31m"
+NORMAL = "\033[0m"
+RULE = "-" * 60
+
+
+def screen(state: State, menu: list[str]) -> str:
+    lines = ["", RULE, f"Fairlead {state.version}", ""]
+    pages = [f"https://{address}" for address in state.addresses] or ["no address yet"]
+    lines += labelled("Web page", pages)
+    if state.setup_code:
+        lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
+    lines += labelled("Configuration", [state.configuration])
+    lines += [f"{RED}  FAULT  {fault}{NORMAL}" for fault in state.faults]
+    lines += ["", *(f"  {number}  {title}" for number, title in enumerate(menu, 1)), RULE, ""]
+    return "\n".join(lines)
+
+
+def labelled(label: str, values: list[str]) -> list[str]:
+    labels = [label] + [""] * (len(values) - 1)
+    return [f"  {name:15}{value}" for name, value in zip(labels, values, strict=True)]
+
+
+def details(state: State) -> str:
+    """The answer to "show the state"."""
+    return "\n".join([*(f"  {line}" for line in state.services or ("There is no virtual service.",)), ""])

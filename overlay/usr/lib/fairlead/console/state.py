@@ -1,0 +1,76 @@
+"""What the console tells: gathered from the applier and from a few files below /run/fairlead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from applier.client import ApplierDown, ApplierRefused, Client
+
+TIMEOUT = 5  # seconds for an answer of the applier
+
+
+@dataclass(frozen=True)
+class State:
+    version: str = ""
+    addresses: tuple[str, ...] = ()  # where the web page may be reached
+    setup_code: str = ""  # empty: none is active
+    configuration: str = ""  # a few words on what runs
+    faults: tuple[str, ...] = ()
+    services: tuple[str, ...] = field(default=(), compare=False)  # a line each; changes all the time
+
+
+def gather(run: Path = Path("/run/fairlead")) -> State:
+    """The state now. What cannot be had is told as a fault: the console must always have something to say."""
+    faults = [text(path) for path in sorted((run / "faults").glob("*"))]
+    faults.append(text(run / "web/fault"))
+    version = text(Path("/usr/lib/fairlead/VERSION"))
+    code = text(run / "setup-code")
+    try:
+        status = Client(run / "applier.sock", TIMEOUT).status()
+    except (ApplierDown, ApplierRefused) as error:
+        faults.append(str(error))
+        return State(version, (), code, "unknown", distinct(faults))
+    faults += [fault["message"] for fault in status["faults"]]
+    return State(
+        status["version"], addresses(status), code, configuration(status), distinct(faults), services(status)
+    )  # fmt: skip
+
+
+def addresses(status: dict) -> tuple[str, ...]:
+    """Of each interface; without the addresses of virtual services, where the web page does not answer."""
+    virtual = {service["address"] for service in status["snapshot"].get("services", ())}
+    found = (one.partition("/")[0] for link in status["interfaces"] if link["up"] for one in link["addresses"])
+    return tuple(address for address in found if ":" not in address and address not in virtual | {"127.0.0.1"})
+
+
+def configuration(status: dict) -> str:
+    count = len(status["snapshot"].get("services", ()))
+    if status["generation"] is None:
+        return "as delivered"
+    return f"generation {status['generation']}, {count} virtual service{'s' * (count != 1)}"
+
+
+def services(status: dict) -> tuple[str, ...]:
+    wished = {service["id"]: service for service in status["snapshot"].get("services", ())}
+    lines = []
+    for service in status["running"]["services"]:
+        wish = wished.get(service["id"], {"address": "?", "port": "?", "protocol": "?"})
+        lines.append(f"{service['name']}  {wish['address']}:{wish['port']} {wish['protocol']}")
+        for server in service["real_servers"]:
+            connections = f"{server['active']} active, {server['inactive']} inactive"
+            lines.append(f"  {server['address']}:{server['port']}  {server['health']}  {connections}")
+    return tuple(lines)
+
+
+def text(path: Path) -> str:
+    """The text of a small file; empty when it is not there."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(1000).strip()
+    except OSError:
+        return ""
+
+
+def distinct(faults: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, faults)))
