@@ -1,0 +1,255 @@
+"""A virtual machine of the developer image, driven from the host without root.
+
+    with Machine("director", folder, image, nics=[UserNetwork()]) as director:
+        director.succeed("ipvsadm -Ln")
+
+Commands run through QEMU's guest agent, as root, and every wait has a deadline in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from board.lab.build import Image
+from tests.lab.channel import Agent, ChannelError, Done, Monitor
+from tests.lab.link import LinkEnd, UserNetwork
+from tests.lab.wait import WaitedInVain, until
+
+DIRECTOR = ("app", "python", "base")  # layers, the topmost first
+WORLD = ("world", "base")
+BOOT = 120.0  # seconds that a boot may take
+COMMAND = 60.0  # seconds that a command in the guest may take
+PANIC = "Kernel panic - not syncing"
+DATA_LABEL = "FAIRLEAD-DATA"
+
+
+class GuestPanic(Exception):
+    """The guest's kernel gave up. That is no failure of what is tested, and is reported as what it is."""
+
+
+class CommandFailed(AssertionError):
+    """A command in the guest ended otherwise than expected."""
+
+
+class Machine:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        image: Image,
+        layers: tuple[str, ...] = DIRECTOR,
+        nics: tuple[UserNetwork | LinkEnd, ...] = (),
+        data: Path | None = None,
+        memory: int = 512,
+        cpus: int = 1,
+    ) -> None:
+        """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB."""
+        self.name = name
+        self.folder = folder
+        self.image = image
+        self.layers = layers
+        self.nics = nics
+        self.data = data
+        self.memory = memory
+        self.cpus = cpus
+        self.console_log = folder / f"{name}.console"
+        self.process: subprocess.Popen | None = None
+        self.started = 0.0
+        self._agent: Agent | None = None
+        self._monitor: Monitor | None = None
+
+    def __enter__(self) -> Machine:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    # --- power ---
+
+    def start(self) -> None:
+        """Turn on; returns at once. The console log goes on where it was."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.started = time.monotonic()
+        self.log_offset = self.console_log.stat().st_size if self.console_log.exists() else 0
+        with (self.folder / f"{self.name}.qemu").open("a") as output:
+            self.process = subprocess.Popen(
+                self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+        self._monitor = until("QEMU's monitor", self._connect_monitor, 20, 0.05)
+
+    def kill(self) -> None:
+        """Cut the power: nothing in the guest gets a chance to finish. Also fine when it is off."""
+        for channel in (self._agent, self._monitor):
+            if channel:
+                channel.close()
+        self._agent = self._monitor = None
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def stop(self, timeout: float = 30) -> None:
+        """Turn off in order; cuts the power after `timeout` seconds."""
+        try:
+            self.agent().send({"execute": "guest-exec", "arguments": {"path": "poweroff"}})
+            self.process.wait(timeout)
+        except (OSError, subprocess.TimeoutExpired):
+            pass  # its end must not depend on what state the guest is in
+        self.kill()
+
+    def command_line(self) -> list[str]:
+        accelerator = os.environ.get("FAIRLEAD_ACCEL", "tcg")
+        processor = "host" if accelerator == "kvm" else "max,cx16=off" if self.cpus > 1 else "max"
+        kernel = f"console=ttyS0 quiet mitigations=off fairlead.layers={','.join(self.layers)}"
+        words = [
+            "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
+            "-smp", str(self.cpus), "-m", str(self.memory), "-nodefaults", "-no-user-config", "-display", "none",
+            "-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel,
+            "-chardev", f"socket,id=console,path={self.path('tty')},server=on,wait=off,"
+            f"logfile={self.console_log},logappend=on",
+            "-serial", "chardev:console",
+            "-qmp", f"unix:{self.path('qmp')},server=on,wait=off",
+            "-device", "virtio-serial-pci",
+            "-chardev", f"socket,id=agent,path={self.path('agent')},server=on,wait=off",
+            "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
+            "-device", "virtio-rng-pci",
+        ]  # fmt: skip
+        for layer in self.layers:
+            words += self.disk(layer, self.image.layers[layer], "raw", ",readonly=on")
+        if self.data:
+            words += self.disk("data", self.data, "qcow2" if self.data.suffix == ".qcow2" else "raw", "")
+        for number, nic in enumerate(self.nics):
+            mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
+            words += ["-netdev", nic.netdev(f"net{number}")]
+            words += ["-device", f"virtio-net-pci,netdev=net{number},id=nic{number},mac={mac},romfile="]
+        return [str(word) for word in words]
+
+    @staticmethod
+    def disk(name: str, file: Path, kind: str, options: str) -> list[str]:
+        drive = f"if=none,id={name},file={file},format={kind}{options}"
+        return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+
+    def path(self, kind: str) -> Path:
+        return self.folder / f"{self.name}.{kind}"
+
+    # --- commands ---
+
+    def execute(self, command: str | list[str], timeout: float = COMMAND, stdin: bytes = b"") -> Done:
+        """Run a command, an argument list or a line for sh. Raises ChannelError, GuestPanic."""
+        argv = ["sh", "-c", command] if isinstance(command, str) else command
+        try:
+            return self.agent().run(argv, timeout, stdin)
+        except OSError:
+            self._agent = None
+            self.check_alive()
+            raise
+
+    def succeed(self, command: str | list[str], timeout: float = COMMAND, stdin: bytes = b"") -> str:
+        """Its output; raises CommandFailed when the exit code is not 0."""
+        done = self.execute(command, timeout, stdin)
+        if done.exit:
+            raise CommandFailed(f"{self.name}: {shown(command)}: exit code {done.exit}\n{done.output}{done.errors}")
+        return done.output
+
+    def fail(self, command: str | list[str], timeout: float = COMMAND) -> str:
+        """Its output and errors; raises CommandFailed when the exit code is 0."""
+        done = self.execute(command, timeout)
+        if not done.exit:
+            raise CommandFailed(f"{self.name}: {shown(command)} succeeded\n{done.output}{done.errors}")
+        return done.output + done.errors
+
+    def wait_until_succeeds(self, command: str | list[str], timeout: float, interval: float = 0.3) -> str:
+        """Its output of the first time that the exit code is 0."""
+        return until(
+            f"{self.name}: {shown(command)}", lambda: (self.succeed(command),), timeout, interval,
+            (CommandFailed, OSError),
+        )[0]  # fmt: skip
+
+    def read(self, path: str) -> str:
+        return self.succeed(["cat", path])
+
+    def write(self, path: str, text: str) -> None:
+        self.succeed(["tee", path], stdin=text.encode())
+
+    def wait_for_agent(self, timeout: float = BOOT) -> float:
+        """Wait until commands can be run; seconds since the start."""
+        until(f"{self.name}: the guest agent", self.agent, timeout, 0.1)
+        return time.monotonic() - self.started
+
+    def agent(self) -> Agent:
+        """The agent, connected. Raises OSError while there is none, GuestPanic when there never will be."""
+        if self._agent is None:
+            self.check_alive()
+            self._agent = Agent(self.path("agent"))
+        return self._agent
+
+    # --- what one sees and does from outside ---
+
+    @property
+    def console(self) -> str:
+        """Everything that the console showed since the last start."""
+        with self.console_log.open("rb") as file:
+            file.seek(self.log_offset)
+            return file.read().decode(errors="replace")
+
+    def wait_for_console(self, text: str, timeout: float) -> str:
+        """The console's output when it has `text` in it."""
+
+        def look() -> str:
+            self.check_alive()
+            return text in self.console and self.console
+
+        try:
+            return until(f"{self.name}: {text!r} on the console", look, timeout)
+        except WaitedInVain:
+            raise WaitedInVain(
+                f"{self.name}: no {text!r} on the console within {timeout:g} s; its end:\n{self.console[-1500:]}"
+            ) from None
+
+    def type(self, text: str) -> None:
+        """Type on the serial console."""
+        with socket.socket(socket.AF_UNIX) as terminal:
+            terminal.connect(str(self.path("tty")))
+            terminal.sendall(text.encode())
+            time.sleep(0.2)  # QEMU drops what it has not passed on when the connection ends
+
+    def set_link(self, number: int, up: bool) -> None:
+        """Plug the cable of network card `number` in or out."""
+        self.monitor.ask("set_link", name=f"nic{number}", up=up)
+
+    @property
+    def monitor(self) -> Monitor:
+        if self._monitor is None:
+            raise ChannelError(f"{self.name} is off")
+        return self._monitor
+
+    def check_alive(self) -> None:
+        """Raises GuestPanic, or ChannelError when QEMU has ended."""
+        if self.console_log.exists() and PANIC in self.console:
+            raise GuestPanic(f"{self.name}: {self.console[self.console.index(PANIC) :][:300]}")
+        if self.process is None or self.process.poll() is not None:
+            output = self.path("qemu")
+            raise ChannelError(f"{self.name} is off; QEMU said: {output.read_text()[-500:] if output.exists() else ''}")
+
+    def _connect_monitor(self) -> Monitor:
+        if self.process.poll() is not None:
+            raise RuntimeError(f"{self.name}: QEMU ended: {self.path('qemu').read_text()[-500:]}")
+        return Monitor(self.path("qmp"))
+
+
+def shown(command: str | list[str]) -> str:
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def make_data_disk(path: Path, megabytes: int = 256) -> Path:
+    """An empty data partition, as the installer of a real box leaves it."""
+    path.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        file.truncate(megabytes << 20)
+    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-L", DATA_LABEL, "-m", "0", path], check=True)
+    return path
