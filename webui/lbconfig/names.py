@@ -44,8 +44,7 @@ PROTOCOLS: dict[Protocol, Name] = {
 CHECKS: dict[CheckKind, Name] = {
     CheckKind.CONNECT: Name("TCP connect", "The server is up when it accepts a TCP connection."),
     CheckKind.HTTP: Name(
-        "HTTP",
-        "The server is up when it answers a GET request with success, and with the expected text if there is one.",
+        "HTTP", "The server is up when it answers GET with success (redirects are followed) and the expected text."
     ),
     CheckKind.PING: Name(
         "ping", "The server is up when it answers an ICMP echo; says nothing about the service itself."

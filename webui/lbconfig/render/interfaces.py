@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lbconfig.snapshot import Interface, Network, Snapshot
@@ -22,11 +23,11 @@ def wanted(snapshot: Snapshot) -> NetworkState:
     network = snapshot.network
     own = {address.partition("/")[0] for interface in network.interfaces for address in interface.addresses}
     vips = sorted({service.address for service in snapshot.services} - own, key=ipaddress.IPv4Address)
-    homes = {vip: home(network, vip) for vip in vips}
+    carriers = homes(network, vips)
     addresses = []
     for interface in network.interfaces:
         addresses += [(interface.name, address) for address in interface.addresses]
-        addresses += [(interface.name, f"{vip}/32") for vip in vips if homes[vip] == interface.name]
+        addresses += [(interface.name, f"{vip}/32") for vip in vips if carriers[vip] == interface.name]
     return NetworkState(
         hostname=network.hostname,
         links=tuple(interface.name for interface in network.interfaces),
@@ -36,31 +37,22 @@ def wanted(snapshot: Snapshot) -> NetworkState:
     )
 
 
-def home(network: Network, vip: str) -> str | None:
-    """The interface that carries this VIP; None if the network has no place for it.
+def homes(network: Network, vips: Iterable[str]) -> dict[str, str | None]:
+    """The interface that carries each VIP; None where the network has no place for it.
 
     The one whose static network contains it; else the first that asks DHCP; else the one towards
     the gateway, whose router must then have a route for the VIP.
     """
-    direct = _connected(network, vip)
-    if direct:
-        return direct
+    connected = [(net, interface.name) for interface in network.interfaces for net in static_networks(interface)]
     by_dhcp = [interface.name for interface in network.interfaces if interface.dhcp]
-    if by_dhcp:
-        return by_dhcp[0]
-    return _connected(network, network.gateway) if network.gateway else None
+    to_gateway = _connected(connected, network.gateway) if network.gateway else None
+    elsewhere = by_dhcp[0] if by_dhcp else to_gateway
+    return {vip: _connected(connected, vip) or elsewhere for vip in vips}
 
 
-def _connected(network: Network, address: str) -> str | None:
-    """Of several static networks that contain the address: the interface of the smallest."""
+def _connected(networks: list[tuple[ipaddress.IPv4Network, str]], address: str) -> str | None:
     host = ipaddress.IPv4Address(address)
-    found = [
-        (static.prefixlen, interface.name)
-        for interface in network.interfaces
-        for static in static_networks(interface)
-        if host in static
-    ]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    return next((name for network, name in networks if host in network), None)
 
 
 def static_networks(interface: Interface) -> list[ipaddress.IPv4Network]:

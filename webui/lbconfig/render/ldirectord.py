@@ -48,6 +48,28 @@ def interval(snapshot: Snapshot) -> int:
     return min((service.check.interval for service in watched(snapshot)), default=DEFAULT_INTERVAL)
 
 
+def worst_case_detection(service: VirtualService, snapshot: Snapshot | None = None) -> float:
+    """Seconds until a dead server has left its service, at the worst.
+
+    ldirectord checks one server after the other and rests for the interval after each round. The
+    worst is a server that dies right after its check while every other server answers so late that
+    the check runs into its timeout:
+
+        failures x (interval + sum of the timeouts of all servers that are checked)
+
+    With a snapshot the sum goes over all its services, and the interval is the shortest of them,
+    because both are shared; without one, over this service alone. 0 where nothing is checked.
+    """
+    everything = snapshot or Snapshot(services=(service,))
+    checked = watched(everything)
+    if not any(other.id == service.id for other in checked):
+        return 0.0
+    round_of_checks = sum(
+        other.check.timeout * sum(server.enabled for server in other.real_servers) for other in checked
+    )
+    return float(service.check.failures * (interval(everything) + round_of_checks))
+
+
 def render(snapshot: Snapshot) -> str:
     head = f"{_GLOBAL}checkinterval={interval(snapshot)}\n"
     return head + "".join(f"\n{_block(service)}" for service in watched(snapshot))

@@ -1,0 +1,63 @@
+"""Questions about a valid snapshot that need to know more than the snapshot."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+from lbconfig.fields import NO_IPV6
+from lbconfig.problem import Place, Problem, quote
+from lbconfig.render import interfaces
+from lbconfig.snapshot import Snapshot
+
+
+def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """Would the admin at this address lose the web UI by this snapshot? `snapshot` must be valid.
+
+    "" (not known, e.g. the console) and a loopback address are never locked out.
+    """
+    place = Place("management", "management")
+    if address == "":
+        return None
+    try:
+        admin = ipaddress.ip_address(address)
+    except ValueError:
+        return place.problem("allow", f"your own address is not readable: {quote(address)}")
+    admin = getattr(admin, "ipv4_mapped", None) or admin
+    if admin.is_loopback:
+        return None
+    if admin.version == 6:
+        return place.problem("allow", f"you are at {admin}: {NO_IPV6}, so you would be locked out")
+    if not any(admin in ipaddress.IPv4Network(network) for network in snapshot.management.allow):
+        return place.problem(
+            "allow", f"you are at {admin}, which none of these networks contains: you would be locked out"
+        )
+    network = snapshot.network
+    connected = any(admin in net for interface in network.interfaces for net in interfaces.static_networks(interface))
+    if not (connected or network.gateway or any(interface.dhcp for interface in network.interfaces)):
+        return Problem(
+            "network",
+            "gateway",
+            f"there would be no way back to you at {admin}: no network of an interface contains it",
+            "network.gateway",
+        )
+    return None
+
+
+def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Problem]:
+    """Clashes with what DHCP brought, which the snapshot cannot know.
+
+    `leases` maps an interface to its address, "10.0.2.15/24". A VIP may not be such an address: the
+    web UI would be shut there, and the address may go at any time.
+    """
+    held = {address.partition("/")[0]: name for name, address in leases.items()}
+    return [
+        Problem(
+            f"virtual service {quote(service.name)}",
+            "address",
+            f"{service.address} is what DHCP gave to {held[service.address]}; make that a static address first",
+            f"services[id={service.id}].address",
+        )
+        for service in snapshot.services
+        if service.address in held
+    ]

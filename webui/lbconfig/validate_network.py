@@ -1,0 +1,98 @@
+"""The rules for the network and for who may manage the box."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterator
+
+from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name
+from lbconfig.problem import Place, Problem, Unseen, each, quote
+from lbconfig.snapshot import Interface, Management, Network
+
+
+def network_problems(network: Network) -> Iterator[Problem]:
+    place = Place("network", "network")
+    if not is_dns_name(network.hostname, 64) or network.hostname.replace(".", "").isdigit():
+        yield place.problem(
+            "hostname",
+            f"must be letters, digits, hyphens and dots, at most 64, as in RFC 1123, not {quote(network.hostname)}",
+        )
+    yield from each(place, gateway=_gateway(network))
+    if not any(interface.dhcp or interface.addresses for interface in network.interfaces):
+        yield place.problem("interfaces", "at least one interface needs an address, or DHCP")
+    first_name, first_address = Unseen(), Unseen()
+    taken: list[tuple[str, ipaddress.IPv4Network]] = []
+    for interface in network.interfaces:
+        inner = Place(f"interface {quote(interface.name)}", f"network.interfaces[{interface.name}]")
+        yield from each(inner, name=interface_name(interface.name))
+        if not first_name(interface.name):
+            yield inner.problem("name", "another interface has this name as well")
+        yield from _addresses(inner, interface, first_address, taken)
+
+
+MAX_ADDRESSES = 256  # each is compared with each
+
+
+def _addresses(
+    place: Place, interface: Interface, first: Unseen, taken: list[tuple[str, ipaddress.IPv4Network]]
+) -> Iterator[Problem]:
+    for text in interface.addresses:
+        sentence = interface_address(text)
+        if sentence is not None:
+            yield place.problem("addresses", sentence)
+            continue
+        if len(taken) == MAX_ADDRESSES:
+            yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
+            return
+        address = ipaddress.IPv4Interface(text)
+        if not first(address.ip):
+            yield place.problem("addresses", f"{address.ip} is given twice")
+            continue
+        for name, other in taken:
+            if address.network.overlaps(other) and not (name == interface.name and address.network == other):
+                yield place.problem("addresses", f"{text} overlaps the network {other} of {name}")
+        taken.append((interface.name, address.network))
+
+
+def _gateway(network: Network) -> str | None:
+    gateway = network.gateway
+    if gateway == "":
+        return None
+    if sentence := host_address(gateway):
+        return sentence
+    own = [ipaddress.IPv4Interface(text) for interface in usable(network).interfaces for text in interface.addresses]
+    address = ipaddress.IPv4Address(gateway)
+    if any(address == mine.ip for mine in own):
+        return f"{gateway} is this box's own address"
+    nets = [mine.network for mine in own if address in mine.network]
+    if not nets:
+        return f"{gateway} is in no network of an interface"
+    if any(net.prefixlen < 31 and address in (net.network_address, net.broadcast_address) for net in nets):
+        return f"{gateway} is the network or broadcast address of {nets[0]}"
+    return None
+
+
+def usable(network: Network) -> Network:
+    """The part of a faulty network that the other rules can work with."""
+    usable = tuple(
+        dataclasses.replace(
+            interface,
+            addresses=tuple(text for text in interface.addresses if interface_address(text) is None),
+        )
+        for interface in network.interfaces
+    )
+    gateway = network.gateway if host_address(network.gateway) is None else ""
+    return dataclasses.replace(network, interfaces=usable, gateway=gateway)
+
+
+def management_problems(management: Management) -> Iterator[Problem]:
+    place = Place("management", "management")
+    if not management.allow:
+        yield place.problem("allow", "must name at least one network, or nobody could reach the web UI")
+    first = Unseen()
+    for text in management.allow:
+        sentence = allowed_network(text)
+        if sentence is None and not first(text):
+            sentence = f"{text} is given twice"
+        yield from each(place, allow=sentence)
