@@ -6,6 +6,7 @@ ApplierRefused. `connect()` is the only way in: it gives the fake one where FAIR
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -95,10 +96,8 @@ class Client:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(self.timeout)
             connection.connect(self.path)
-            try:
-                connection.sendall(line)
-            except BrokenPipeError:
-                pass  # it refused before it had read all; its answer is there to be read
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(line)  # broken: it refused before it had read all, and says why
             answer = bytearray()
             while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
                 part = connection.recv(65536)

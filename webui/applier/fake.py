@@ -200,9 +200,8 @@ box = Box()
 
 
 def reset(**settings: object) -> Box:
-    """A new box for all Fake objects; settings are the fields of Box."""
-    global box
-    box = Box(**settings)
+    """A box as new for all Fake objects; settings are the fields of Box."""
+    box.__init__(**settings)
     return box
 
 

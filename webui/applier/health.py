@@ -25,10 +25,14 @@ Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]
 
 def running(snapshot: Snapshot, entries: Entries, checked_for: float | None) -> RunningStatus:
     """`checked_for`: seconds since the health checks were last started; None: they do not run."""
-    return {"services": [_service(service, entries, checked_for) for service in snapshot.services]}
+    services = []
+    for service in snapshot.services:
+        begun = checked_for is not None and checked_for < worst_case_detection(service, snapshot)
+        services.append(_service(service, entries, begun))
+    return {"services": services}
 
 
-def _service(service: VirtualService, entries: Entries, checked_for: float | None) -> ServiceStatus:
+def _service(service: VirtualService, entries: Entries, begun: bool) -> ServiceStatus:
     table = entries.get((str(service.protocol), service.address, service.port))
     servers = []
     for server in service.real_servers:
@@ -41,19 +45,17 @@ def _service(service: VirtualService, entries: Entries, checked_for: float | Non
                 "weight": entry.weight if entry else 0,
                 "active": entry.active if entry else 0,
                 "inactive": entry.inactive if entry else 0,
-                "health": _health(service, server, entry, checked_for),
+                "health": _health(service, server, entry, begun),
             }
         )
     return {"id": service.id, "name": service.name, "table": table is not None, "real_servers": servers}
 
 
-def _health(service: VirtualService, server: RealServer, entry: Entry | None, checked_for: float | None) -> Health:
+def _health(service: VirtualService, server: RealServer, entry: Entry | None, begun: bool) -> Health:
     if not server.enabled:
         return "disabled"
     if service.check.kind is CheckKind.OFF:
         return "unchecked"
     if entry is not None and entry.weight > 0:
         return "up"
-    if checked_for is not None and checked_for < worst_case_detection(service):
-        return "checking"
-    return "down"
+    return "checking" if begun else "down"

@@ -11,6 +11,7 @@ from pathlib import Path
 @dataclass(frozen=True, slots=True)
 class Paths:
     state: Path = Path("/data/applier")  # survives a power cut
+    mount: Path | None = Path("/data")  # where the data partition must be mounted; None: it need not be one
     run: Path = Path("/run/fairlead")  # gone with a power cut, like the kernel's state
     services: Path = Path("/run/service")  # runit's
     dhcp_template: Path = Path("/usr/share/fairlead/runit/dhcp")
@@ -24,7 +25,10 @@ class Paths:
             "services": "FAIRLEAD_SERVICES",
             "version_file": "FAIRLEAD_VERSION_FILE",
         }
-        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)})
+        moved = {field: Path(environment[name]) for field, name in names.items() if environment.get(name)}
+        if "state" in moved:
+            moved["mount"] = None
+        return cls(**moved)
 
     @property
     def socket(self) -> Path:

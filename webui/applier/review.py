@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from applier.errors import ApplierRefused
 from applier.shapes import Review
 from lbconfig import diff
 from lbconfig.render import files_digest, render
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data
-from lbconfig.validate import admin_problem, validate
+from lbconfig.validate import Problem, admin_problem, lease_problems, validate
+
+NO_LEASES: Mapping[str, str] = {}
 
 
 def parse(data: object) -> Snapshot:
@@ -22,9 +25,10 @@ def parse(data: object) -> Snapshot:
         raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
 
 
-def review(new: Snapshot, running: Snapshot, base: int | None) -> Review:
+def review(new: Snapshot, running: Snapshot, base: int | None, leases: Mapping[str, str] = NO_LEASES) -> Review:
+    """`leases`: interface to the address that DHCP brought."""
     running_files = render(running)
-    problems = [dataclasses.asdict(problem) for problem in validate(new)]
+    problems = _problems(new, leases)
     if problems:
         return {
             "problems": problems,
@@ -56,9 +60,16 @@ def _change(change: diff.Change) -> dict:
     }
 
 
-def admit(new: Snapshot, digest: str, base: int | None, confirmed: int | None, client: str) -> dict[str, str]:
+def admit(
+    new: Snapshot,
+    digest: str,
+    base: int | None,
+    confirmed: int | None,
+    client: str,
+    leases: Mapping[str, str] = NO_LEASES,
+) -> dict[str, str]:
     """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
-    problems = [dataclasses.asdict(problem) for problem in validate(new)]
+    problems = _problems(new, leases)
     if problems:
         raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
     if base != confirmed:
@@ -76,10 +87,15 @@ def admit(new: Snapshot, digest: str, base: int | None, confirmed: int | None, c
     if problem is not None:
         raise ApplierRefused(
             "lock-out",
-            f"You could no longer reach this page from {client}: {problem}.".replace("..", "."),
+            f"You could no longer reach this page: {problem}.",
             [dataclasses.asdict(problem)],
         )
     return files
+
+
+def _problems(new: Snapshot, leases: Mapping[str, str]) -> list[dict]:
+    found: list[Problem] = validate(new) or lease_problems(new, leases)
+    return [dataclasses.asdict(problem) for problem in found]
 
 
 def _count(problems: list) -> str:

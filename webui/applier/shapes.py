@@ -16,7 +16,8 @@ StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 RunState = Literal["running", "done", "rolled back", "failed"]
 
 # applying: under way. interrupted: the power or the daemon went away in the middle of it.
-Outcome = Literal["applying", "confirmed", "rolled back", "failed", "interrupted"]
+# damaged: its files cannot be read any more.
+Outcome = Literal["applying", "confirmed", "rolled back", "failed", "interrupted", "damaged"]
 
 
 class Problem(TypedDict):

@@ -1,0 +1,107 @@
+"""`python3 -m applier.client …`: for the console program, for tests, and for an admin with a shell."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from applier.client import connect
+from applier.errors import ApplierDown, ApplierRefused
+from applier.paths import Paths
+
+POLL = 0.2  # seconds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except ApplierDown as error:
+        print(error, file=sys.stderr)
+        return 3
+    except ApplierRefused as error:
+        print(f"{error.code}: {error.message}", file=sys.stderr)
+        for problem in error.problems:
+            print(f"  {problem['object']}, {problem['field']}: {problem['message']}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python3 -m applier.client", description="Ask the applier.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    for name, (run, help_) in _PLAIN.items():
+        verbs.add_parser(name, help=help_).set_defaults(run=run)
+    generation = verbs.add_parser("generation", help="one generation, with snapshot and files, as JSON")
+    generation.add_argument("number", type=int)
+    generation.set_defaults(run=lambda o: _print(connect().generation(o.number)))
+    check = verbs.add_parser("check", help="what a snapshot would change, as JSON")
+    check.add_argument("file", type=Path)
+    check.set_defaults(run=lambda o: _print(connect().check(json.loads(o.file.read_text()))))
+    apply = verbs.add_parser("apply", help="check a snapshot, apply it, and wait for the end")
+    apply.add_argument("file", type=Path)
+    apply.add_argument("--user", default="console")
+    apply.add_argument("--comment", default="")
+    apply.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
+    apply.set_defaults(run=_apply)
+    return parser
+
+
+def _print(data: object) -> int:
+    print(json.dumps(data, indent=1, ensure_ascii=False))
+    return 0
+
+
+def _faults(_: argparse.Namespace) -> int:
+    """One sentence a line; nothing where all is well."""
+    for fault in connect().status()["faults"]:
+        print(fault["message"])
+    return 0
+
+
+def _setup_code(_: argparse.Namespace) -> int:
+    """From the file, which only root may read: no verb gives it away."""
+    try:
+        print(Paths.from_environment().setup_code.read_text().strip())
+    except FileNotFoundError:
+        return 2  # none is active
+    except PermissionError:
+        print("Only root may see the set-up code.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _new_setup_code(_: argparse.Namespace) -> int:
+    print(connect().new_setup_code()["code"])
+    return 0
+
+
+def _apply(options: argparse.Namespace) -> int:
+    applier = connect()
+    snapshot = json.loads(options.file.read_text())
+    review = applier.check(snapshot)
+    if review["problems"]:
+        raise ApplierRefused("problems", "The configuration has problems.", review["problems"])
+    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment)
+    deadline = time.monotonic() + options.timeout
+    run = applier.status()["apply"]
+    while run["state"] == "running":
+        if time.monotonic() > deadline:
+            print(f"not at its end after {options.timeout:g} seconds: {json.dumps(run)}", file=sys.stderr)
+            return 4
+        time.sleep(POLL)
+        run = applier.status()["apply"]
+    _print(run)
+    return 0 if run["state"] == "done" else 1
+
+
+_PLAIN = {
+    "status": (lambda _: _print(connect().status()), "everything, as JSON"),
+    "faults": (_faults, "what is wrong, one sentence a line"),
+    "generations": (lambda _: _print(connect().generations()), "what was applied, the newest first, as JSON"),
+    "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
+    "new-setup-code": (_new_setup_code, "make a new set-up code (forgotten password)"),
+}

@@ -1,0 +1,362 @@
+"""The applier: `python3 -m applier.daemon`, as root.
+
+It answers the verbs of protocol.py, brings the box to its confirmed generation when it starts, and applies one
+snapshot at a time. The confirm timer will have its place between the step `verify` and the step `confirm`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import pwd
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from applier import director, health, ipvs_netlink, network, storage, table
+from applier.engine import Engine
+from applier.errors import ApplierRefused
+from applier.faults import Faults
+from applier.generations import Damaged, Generations, Recovered
+from applier.host import Host, HostError, Live
+from applier.paths import Paths
+from applier.protocol import VERBS, Request
+from applier.review import admit, parse, review
+from applier.runs import RunRecord
+from applier.server import Server
+from applier.setup_code import SetupCode
+from applier.shapes import GenerationEntry, Review, Status
+from applier.steps import APPLY, CONVERGE, Job
+from applier.target import Target, joined
+from lbconfig import migrate
+from lbconfig.snapshot import FACTORY, Snapshot, SnapshotError, digest, to_data
+
+log = logging.getLogger("applier")
+
+WEB_USER = "fairlead-web"
+
+
+class Applier:
+    def __init__(self, paths: Paths, host: Host) -> None:
+        self.paths = paths
+        self.host = host
+        self.generations = Generations(paths.state)
+        self.faults = Faults()
+        self.setup_code = SetupCode(paths)
+        self.running = Target(None, FACTORY)
+        self._confirmed: int | None = None
+        self._apply: RunRecord | None = None
+        self._start: RunRecord | None = None
+        self._lock = threading.Lock()  # held while the system is changed
+        self._owner = "the start of the box"  # who holds it
+        self._verbs: Mapping[str, Callable[..., object]] = {
+            verb: getattr(self, "list_generations" if verb == "generations" else verb) for verb in VERBS
+        }
+
+    def handle(self, request: Request, uid: int) -> object:
+        return self._verbs[request.verb](**request.fields)
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        running = self.running
+        self._look_at_storage()
+        total, free = storage.usage(self.paths)
+        seen = self._seen(running)
+        return {
+            "version": self.paths.version,
+            "generation": running.number,
+            "confirmed": self._confirmed,
+            "snapshot": to_data(running.snapshot),
+            "digest": digest(running.snapshot),
+            "running": seen,
+            "interfaces": self._interfaces(),
+            "faults": self.faults.to_data(),
+            "setup_code_active": self.setup_code.active(),
+            "apply": self._apply.to_data() if self._apply else None,
+            "start": self._start.to_data() if self._start else None,
+            "data": {"total": total, "free": free},
+            "uptime": round(time.clock_gettime(time.CLOCK_BOOTTIME), 1),
+        }
+
+    def check(self, snapshot: dict) -> Review:
+        return review(parse(snapshot), self.running.snapshot, self._confirmed, self._leases())
+
+    def apply(self, snapshot: dict, digest: str, base: int | None, user: str, comment: str, client: str) -> dict:
+        new = parse(snapshot)
+        self._take(f"the changes of {user}")
+        begun = False
+        try:
+            admit(new, digest, base, self._confirmed, client, self._leases())
+            number = self._store(new, user, comment, client)
+            record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
+            self._apply = record
+            target = Target(number, new)
+            threading.Thread(target=self._run_apply, args=(target, record), name=record.id, daemon=True).start()
+            begun = True
+            return {"apply": record.id}
+        finally:
+            if not begun:
+                self._lock.release()
+
+    def list_generations(self) -> list[GenerationEntry]:
+        return self.generations.entries()
+
+    def generation(self, number: int) -> GenerationEntry:
+        if number not in self.generations.numbers():
+            raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
+        try:
+            found = self.generations.load(number)
+        except Damaged as error:
+            raise ApplierRefused("damaged-generation", f"{error}.") from None
+        return self.generations.entry(number) | {"snapshot": to_data(found.snapshot), "files": found.files}
+
+    def setup_check(self, code: str) -> dict:
+        return {"valid": self.setup_code.check(code)}
+
+    def setup_done(self, code: str) -> dict:
+        self.setup_code.done(code)
+        log.info("the box was set up; the code is spent")
+        return {}
+
+    def new_setup_code(self) -> dict:
+        return {"code": self.setup_code.renew()}
+
+    # --- apply -----------------------------------------------------------------------------------
+
+    def _take(self, owner: str) -> None:
+        """Become the one who changes the system, or be refused."""
+        if not self._lock.acquire(blocking=False):
+            raise ApplierRefused("busy", f"At this moment {self._owner} is being applied; wait until that has ended.")
+        self._owner = owner
+
+    def _store(self, new: Snapshot, user: str, comment: str, client: str) -> int:
+        found = storage.trouble(self.paths)
+        if found is None:
+            try:
+                self.generations.prepare()
+                return self.generations.create(new, user, comment, client)
+            except OSError as error:
+                found = storage.of_error(error, self.paths)
+        self.faults.set(*found)
+        raise ApplierRefused(*found)
+
+    def _run_apply(self, target: Target, record: RunRecord) -> None:
+        try:
+            self._apply_target(target, record)
+        # The thread's last line: whatever happened, its record must not say "running" for ever.
+        except Exception as error:
+            log.exception("apply %s", record.id)
+            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
+            self.faults.set("not-restored", record.message)
+            record.state = "failed"
+        finally:
+            self._lock.release()
+
+    def _apply_target(self, target: Target, record: RunRecord) -> None:
+        before = self.running
+        job = Job(
+            host=self.host,
+            paths=self.paths,
+            generations=self.generations,
+            new=target,
+            before=before,
+            old=before.network,
+            confirmed=self._confirmed,
+            number=target.number,
+        )
+        engine = Engine(job, record)
+        log.info("generation %s of %s: begins", target.number, record.user)
+        failure = engine.forward(APPLY)
+        if failure is None:
+            self._confirmed = target.number
+            self._set_running(target)
+            self.faults.clear("generation-missing", "not-restored", "start")
+            record.message = f"Generation {target.number} runs and is confirmed."
+            record.state = "done"
+            self._tidy()
+            return
+        left = engine.back()
+        if left:
+            left = self._settle(before, target)
+        record.message = f"{failure} {' '.join(left) or 'Everything was put back.'}"
+        outcome = "failed" if left else "rolled back"
+        self.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
+        with contextlib.suppress(OSError, Damaged):
+            self.generations.end(target.number, outcome, engine.seconds())
+        log.warning("generation %s: %s: %s", target.number, outcome, record.message)
+        record.state = outcome
+
+    def _settle(self, before: Target, tried: Target) -> list[str]:
+        """Undo did not succeed wholly: go to what ran before by the way of the boot. What is wrong even then."""
+        job = Job(
+            host=self.host,
+            paths=self.paths,
+            generations=self.generations,
+            new=before,
+            before=tried,
+            old=joined([tried.network, before.network]),
+            lenient=True,
+        )
+        record = RunRecord.of("settle", "system", before.number, [step.name for step in CONVERGE])
+        Engine(job, record).forward(CONVERGE)
+        left = [f"{error}." for error in job.troubles]
+        try:
+            if self.generations.confirmed_number() != self._confirmed:
+                self.generations.confirm_again(self._confirmed)
+        except (OSError, Damaged) as error:
+            left.append(f"The next boot may load generation {tried.number}: {error}.")
+        return left
+
+    def _tidy(self) -> None:
+        try:
+            self.generations.prune()
+        except OSError as error:
+            log.warning("old generations were not removed: %s", error)
+
+    # --- start -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """From whatever the kernel holds to the confirmed generation."""
+        with self._lock:
+            interrupted = self._open_storage()
+            recovered = self._recover()
+            target = Target(recovered.number, recovered.snapshot or FACTORY)
+            ran = self._what_ran()
+            states = [one.network for one in (*interrupted, *([ran] if ran else []))]
+            job = Job(
+                host=self.host,
+                paths=self.paths,
+                generations=self.generations,
+                new=target,
+                before=ran,
+                old=joined(states),
+                lenient=True,
+            )
+            self.running, self._confirmed = target, self.generations.confirmed_number()
+            record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
+            self._start = record
+            failure = Engine(job, record).forward(CONVERGE)
+            name = "the factory configuration" if target.number is None else f"generation {target.number}"
+            record.message = failure or f"The box runs {name}."
+            said = " ".join(f"{error}." for error in job.troubles)
+            self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
+            self._set_running(target)
+            record.state = "failed" if failure else "done"
+            log.info("start: %s", record.message)
+
+    def _open_storage(self) -> list[Target]:
+        """The snapshots of applies that were cut short; what they had changed may have to go."""
+        try:
+            if storage.trouble(self.paths) != storage.MISSING:
+                self.generations.prepare()
+                self.setup_code.prepare()
+                self.generations.refresh_second_copy()
+                found = self.generations.mark_interrupted()
+                return [Target(one.number, one.snapshot) for one in found]
+        except (OSError, Damaged) as error:
+            log.error("the data partition: %s", error)
+            if isinstance(error, OSError):
+                self.faults.set(*storage.of_error(error, self.paths))
+        return []
+
+    def _recover(self) -> Recovered:
+        found = self.generations.recover()
+        if found.fault:
+            self.faults.set(*found.fault)
+            log.error("%s: %s", *found.fault)
+        return found
+
+    def _what_ran(self) -> Target | None:
+        """What the system was last brought to since boot; None after a boot."""
+        try:
+            data = json.loads(self.host.read(self.paths.running) or "null")
+            return None if data is None else Target(data["number"], migrate.read(json.dumps(data["snapshot"])))
+        except (ValueError, KeyError, TypeError, SnapshotError, HostError) as error:
+            log.error("%s cannot be read: %s", self.paths.running, error)
+            return None
+
+    def _set_running(self, target: Target) -> None:
+        self.running = target
+        text = json.dumps({"number": target.number, "snapshot": to_data(target.snapshot)})
+        try:
+            self.host.put(self.paths.running, text)
+        except HostError as error:
+            log.error("%s", error)
+
+    # --- what is seen ------------------------------------------------------------------------------
+
+    def _look_at_storage(self) -> None:
+        found = storage.trouble(self.paths)
+        for code in storage.CODES:
+            if found is None or code != found[0]:
+                self.faults.clear(code)
+        if found is not None:
+            self.faults.set(*found)
+
+    def _seen(self, running: Target) -> dict:
+        entries, checked_for = {}, None
+        try:
+            entries = ipvs_netlink.to_entries(table.read(self.host))
+            self.faults.clear("table")
+        except HostError as error:
+            self.faults.set("table", f"The kernel's table of virtual services cannot be read: {error}.")
+        try:
+            state = director.state(self.host, self.paths)
+        except HostError as error:
+            state = director.Service(None, 0, str(error))
+        if state.pid is not None:
+            checked_for = float(state.seconds)
+        calm = not self._lock.locked()
+        lost = calm and running.has_checks and not state.pid
+        text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
+        self.faults.set("health-checks", text if lost else None)
+        return health.running(running.snapshot, entries, checked_for)
+
+    def _interfaces(self) -> list[dict]:
+        try:
+            found = network.links(self.host)
+        except HostError as error:
+            self.faults.set("interfaces", f"The interfaces cannot be read: {error}.")
+            return []
+        self.faults.clear("interfaces")
+        return [
+            {"name": link.name, "mac": link.mac, "up": link.up, "addresses": list(link.addresses)} for link in found
+        ]
+
+    def _leases(self) -> dict[str, str]:
+        try:
+            return network.leases(self.host, self.running.network)
+        except HostError as error:
+            log.error("DHCP's addresses cannot be read: %s", error)
+            return {}
+
+
+def web_identity() -> tuple[set[int], int | None]:
+    """Who may ask, and the group of the socket."""
+    try:
+        entry = pwd.getpwnam(WEB_USER)
+    except KeyError:
+        return {0, os.getuid()}, None
+    return {0, entry.pw_uid}, entry.pw_gid
+
+
+def main() -> None:
+    logging.basicConfig(level=logging.INFO, format="applier: %(levelname)s %(message)s")
+    paths = Paths.from_environment()
+    applier = Applier(paths, Live())
+    uids, gid = web_identity()
+    server = Server(paths.socket, applier.handle, uids, gid)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # The system stays as it is: what runs goes on running without the applier.
+        signal.signal(number, lambda *_: os._exit(0))
+    threading.Thread(target=applier.start, name="start", daemon=True).start()
+    server.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Runs the steps of a job in order; puts everything back in reverse order when one fails."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from applier.runs import TITLES, RunRecord, StepRecord
+from applier.steps import Job, Step, Unsafe
+
+log = logging.getLogger("applier")
+
+
+class Engine:
+    def __init__(self, job: Job, record: RunRecord, now: Callable[[], float] = time.monotonic) -> None:
+        self.job = job
+        self.record = record
+        self._now = now
+        self._started = now()
+        self._begun: list[Step] = []
+        job.seconds = self.seconds
+
+    def seconds(self) -> float:
+        return self._now() - self._started
+
+    def forward(self, steps: Sequence[Step]) -> str | None:
+        """Do all that are due. None, or the sentence about the first that failed.
+
+        A lenient job goes on after a failure, unless that would leave the box open.
+        """
+        failure = None
+        for step in steps:
+            said = self._do(step)
+            failure = failure or said
+            if said and (not self.job.lenient or any(isinstance(t, Unsafe) for t in self.job.troubles)):
+                break
+        for step in self.record.steps:
+            if step.state == "waiting":
+                step.state = "skipped"
+        return failure
+
+    def back(self) -> list[str]:
+        """Undo what was begun, the last one first; the sentences about what could not be undone."""
+        failures = []
+        for step in reversed(self._begun):
+            entry = self.record[step.name]
+            failed = entry.state == "failed"
+            try:
+                step.undo(self.job)
+            # A mistake in one step's undo must not keep the others from being undone.
+            except Exception as error:  # noqa: BLE001
+                failures.append(f"“{TITLES[step.name]}” could not be undone: {_words(error)}.")
+                self._note(entry, entry.state, f"{entry.detail} Not undone: {_words(error)}".strip())
+                log.error("step %s was not undone: %s", step.name, error)
+            else:
+                self._note(entry, "failed" if failed else "undone", entry.detail)
+                log.info("step %s undone", step.name)
+        return failures
+
+    def _do(self, step: Step) -> str | None:
+        entry = self.record[step.name]
+        begin = self._now()
+        entry.state = "running"
+        troubles = len(self.job.troubles)
+        try:
+            if not step.due(self.job):
+                entry.seconds = self._now() - begin
+                self._note(entry, "skipped", "nothing to change")
+                return None
+            self._begun.append(step)
+            detail = step.do(self.job)
+            if len(self.job.troubles) > troubles:
+                raise self.job.troubles[troubles]
+        # Whatever it was: the box must come back to a state that is known.
+        except Exception as error:  # noqa: BLE001
+            if self.job.lenient and error not in self.job.troubles:
+                self.job.troubles.append(error)
+            entry.seconds = self._now() - begin
+            self._note(entry, "failed", f"{_words(error)}.")
+            log.error("step %s failed: %s", step.name, error)
+            return f"“{TITLES[step.name]}” failed: {_words(error)}."
+        entry.seconds = self._now() - begin
+        self._note(entry, "done", detail)
+        log.info("step %s: %s (%.2f s)", step.name, detail, entry.seconds)
+        return None
+
+    def _note(self, entry: StepRecord, state: str, detail: str) -> None:
+        entry.state, entry.detail = state, detail
+        if self.job.number is not None:
+            # A full disk must not keep a configuration from being put back.
+            with contextlib.suppress(OSError):
+                self.job.generations.log_step(self.job.number, entry.to_data())
+
+
+def _words(error: Exception) -> str:
+    return str(error).rstrip(". ") or type(error).__name__

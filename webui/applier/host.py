@@ -1,0 +1,296 @@
+"""The one door to the system: the only module that runs a command or touches the kernel.
+
+Live is the real thing; Recorder writes down what Live was asked and answered; Replay answers from such a
+recording. Everything above it (network.py, firewall.py, director.py …) works on any of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from applier.ipvs_netlink import NetlinkError, is_last
+
+COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
+NETLINK_TIMEOUT = 10.0
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/"}
+PROC_SYS = Path("/proc/sys")
+_NETLINK_GENERIC = 16
+_BUFFER = 1 << 20
+
+
+class HostError(Exception):
+    """The system did not do what it was asked for. `exit` is None where it was not a command's end."""
+
+    def __init__(self, command: str, exit: int | None, stderr: str) -> None:
+        words = " ".join(stderr.split()) or "it gave no reason"
+        super().__init__(f"{command}: {words}" if exit is None else f"{command} ended with {exit}: {words}")
+        self.command = command
+        self.exit = exit
+        self.stderr = stderr
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    exit: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    group: int
+    argv: tuple[str, ...]
+
+
+class Host(Protocol):
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
+        """Run it to its end, whatever that is. HostError if it cannot be run or does not end in time."""
+
+    def netlink(self, request: bytes) -> list[bytes]:
+        """Send one generic netlink request; the datagrams of the answer."""
+
+    def read(self, path: Path) -> str | None:
+        """The text of a file; None if there is none."""
+
+    def setting(self, key: str) -> str | None:
+        """A kernel setting, its words joined by one blank; None if this kernel has none of that name."""
+
+    def set(self, key: str, value: str) -> None:
+        """Write a kernel setting, e.g. ("net/ipv4/ip_forward", "1")."""
+
+    def put(self, path: Path, text: str | None) -> None:
+        """Replace a file of the running state in one piece; None removes it."""
+
+    def add_service(self, folder: Path, template: Path) -> None:
+        """Make a runit service folder with links to what is in the template."""
+
+    def remove_service(self, folder: Path) -> None: ...
+
+    def processes(self) -> list[Process]:
+        """All that run (zombies do not)."""
+
+    def kill_group(self, group: int) -> None: ...
+
+    def now(self) -> float:
+        """Seconds on a clock that only goes forward."""
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+def run(
+    host: Host,
+    argv: Sequence[str],
+    stdin: str = "",
+    timeout: float = COMMAND_TIMEOUT,
+    accept: Sequence[int] = (0,),
+) -> Output:
+    """Run a command that has to succeed."""
+    output = host.command(argv, stdin, timeout)
+    if output.exit not in accept:
+        raise HostError(" ".join(argv), output.exit, output.stderr or output.stdout)
+    return output
+
+
+def wait_until(host: Host, what: str, seconds: float, probe: Callable[[], str | None], pause: float = 0.25) -> None:
+    """Until the probe returns None; it returns what it saw otherwise. HostError with the last of that."""
+    deadline = host.now() + seconds
+    while (seen := probe()) is not None:
+        if host.now() >= deadline:
+            raise HostError(what, None, f"not within {seconds:g} seconds; seen last: {seen}")
+        host.sleep(pause)
+
+
+class Live:
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
+        name = " ".join(argv)
+        try:
+            done = subprocess.run(
+                list(argv),
+                input=stdin,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout,
+                env=ENVIRONMENT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise HostError(name, None, f"it did not end within {timeout:g} seconds") from None
+        except OSError as error:
+            raise HostError(name, None, f"it cannot be run: {error.strerror}") from None
+        return Output(done.returncode, done.stdout, done.stderr)
+
+    def netlink(self, request: bytes) -> list[bytes]:
+        datagrams = []
+        try:
+            with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as connection:
+                connection.settimeout(NETLINK_TIMEOUT)
+                connection.bind((0, 0))
+                connection.send(request)
+                while not datagrams or not is_last(datagrams[-1]):
+                    datagrams.append(connection.recv(_BUFFER))
+        except (OSError, NetlinkError) as error:
+            raise HostError("netlink", None, str(error)) from None
+        return datagrams
+
+    def read(self, path: Path) -> str | None:
+        try:
+            return path.read_text(errors="replace")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise HostError(f"read {path}", None, error.strerror or str(error)) from None
+
+    def setting(self, key: str) -> str | None:
+        text = self.read(PROC_SYS / key)
+        return None if text is None else " ".join(text.split())
+
+    def set(self, key: str, value: str) -> None:
+        try:
+            (PROC_SYS / key).write_text(value)
+        except OSError as error:
+            raise HostError(f"setting {key} = {value}", None, error.strerror or str(error)) from None
+
+    def put(self, path: Path, text: str | None) -> None:
+        try:
+            if text is None:
+                path.unlink(missing_ok=True)
+                return
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            temporary = path.with_name(f".{path.name}.new")
+            temporary.write_text(text)
+            temporary.replace(path)
+        except OSError as error:
+            raise HostError(f"write {path}", None, error.strerror or str(error)) from None
+
+    def add_service(self, folder: Path, template: Path) -> None:
+        # runit does not look at names that begin with a dot, so it never sees half a folder.
+        temporary = folder.with_name(f".{folder.name}.new")
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            for entry in sorted(template.iterdir()):
+                (temporary / entry.name).symlink_to(entry)
+            temporary.rename(folder)
+        except OSError as error:
+            raise HostError(f"make the service {folder}", None, error.strerror or str(error)) from None
+
+    def remove_service(self, folder: Path) -> None:
+        # runsvdir ends the supervisor of a folder that is gone from under its name.
+        gone = folder.with_name(f".{folder.name}.gone")
+        try:
+            shutil.rmtree(gone, ignore_errors=True)
+            folder.rename(gone)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise HostError(f"remove the service {folder}", None, error.strerror or str(error)) from None
+
+    def processes(self) -> list[Process]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                # A process may end while we look at it.
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    # proc_pid_stat(5): pid (name) state parent group …; a name may hold blanks and brackets
+                    state, _, group = (entry / "stat").read_text().rpartition(")")[2].split()[:3]
+                    argv = (entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                    if state not in "ZX":
+                        words = tuple(word.decode(errors="replace") for word in argv)
+                        found.append(Process(int(entry.name), int(group), words))
+        return found
+
+    def kill_group(self, group: int) -> None:
+        if group <= 1 or group == os.getpgrp():
+            raise HostError("kill", None, f"process group {group} is not one to end")
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, 9)
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class Recorder(Live):
+    """Live, and a list of every question with its answer, in the form that Replay reads."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict] = []
+
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
+        output = super().command(argv, stdin, timeout)
+        answer = {"exit": output.exit, "stdout": output.stdout, "stderr": output.stderr}
+        self.entries.append({"argv": list(argv), "stdin": stdin, **answer})
+        return output
+
+    def netlink(self, request: bytes) -> list[bytes]:
+        datagrams = super().netlink(request)
+        self.entries.append({"netlink": request.hex(), "datagrams": [datagram.hex() for datagram in datagrams]})
+        return datagrams
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(self.entries, indent=1, ensure_ascii=False) + "\n")
+
+
+class Replay(Live):
+    """Answers commands and netlink from a recording; an unknown question is an error, nothing is changed.
+
+    A question asked more than once gets its recorded answers in turn, and then the last one again.
+    """
+
+    def __init__(self, entries: list[dict]) -> None:
+        self._commands: dict[tuple, list[Output]] = {}
+        self._netlink: dict[str, list[list[bytes]]] = {}
+        for entry in entries:
+            if "netlink" in entry:
+                datagrams = [bytes.fromhex(text) for text in entry["datagrams"]]
+                self._netlink.setdefault(entry["netlink"], []).append(datagrams)
+            else:
+                key = (tuple(entry["argv"]), entry["stdin"])
+                output = Output(entry["exit"], entry["stdout"], entry["stderr"])
+                self._commands.setdefault(key, []).append(output)
+
+    @classmethod
+    def load(cls, path: Path) -> Replay:
+        return cls(json.loads(path.read_text()))
+
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
+        return self._next(self._commands, (tuple(argv), stdin), " ".join(argv))
+
+    def netlink(self, request: bytes) -> list[bytes]:
+        return self._next(self._netlink, request.hex(), "netlink")
+
+    @staticmethod
+    def _next(answers: dict, key: object, name: str):
+        known = answers.get(key)
+        if not known:
+            raise HostError(name, None, "this question is not in the recording")
+        return known.pop(0) if len(known) > 1 else known[0]
+
+    def set(self, key: str, value: str) -> None:
+        raise HostError(f"setting {key} = {value}", None, "a recording changes nothing")
+
+    def put(self, path: Path, text: str | None) -> None:
+        raise HostError(f"write {path}", None, "a recording changes nothing")
+
+    def add_service(self, folder: Path, template: Path) -> None:
+        raise HostError(f"make the service {folder}", None, "a recording changes nothing")
+
+    def remove_service(self, folder: Path) -> None:
+        raise HostError(f"remove the service {folder}", None, "a recording changes nothing")
+
+    def kill_group(self, group: int) -> None:
+        raise HostError("kill", None, "a recording changes nothing")

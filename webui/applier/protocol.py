@@ -1,0 +1,128 @@
+"""The requests: one line of JSON on a connection, one line back.
+
+    {"verb": "generation", "number": 12}
+    {"result": {...}}   or   {"error": {"code": "...", "message": "...", "problems": [...]}}
+
+Codes of refusal, and who gives them:
+    forbidden, overloaded, too-large, incomplete, internal                        server.py
+    not-json, bad-request, unknown-verb, bad-field                                here
+    bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
+    busy, unknown-generation, damaged-generation                                  daemon.py
+    data-missing, data-read-only, data-full, data-error                           storage.py
+    wrong-code, too-many-guesses                                                  setup_code.py
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from applier.errors import ApplierRefused
+
+MAX_REQUEST = 8 * 1024 * 1024  # bytes
+MAX_NUMBER = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    verb: str
+    fields: dict
+
+
+Check = Callable[[object], str | None]  # what is wrong with a value; None: nothing
+
+
+def _text(longest: int, shortest: int = 0) -> Check:
+    def check(value: object) -> str | None:
+        if not isinstance(value, str):
+            return "must be text"
+        if not shortest <= len(value) <= longest:
+            return f"must have {shortest} to {longest} characters"
+        return None if value.isprintable() else "contains a character that cannot be printed"
+
+    return check
+
+
+def _number(value: object) -> str | None:
+    good = type(value) is int and 1 <= value <= MAX_NUMBER
+    return None if good else f"must be a whole number, 1 to {MAX_NUMBER}"
+
+
+def _number_or_none(value: object) -> str | None:
+    return None if value is None else _number(value)
+
+
+def _object(value: object) -> str | None:
+    return None if isinstance(value, dict) else "must be an object"
+
+
+def _address(value: object) -> str | None:
+    if value == "":
+        return None
+    try:
+        ipaddress.ip_address(value if isinstance(value, str) else "?")
+    except ValueError:
+        return "must be an IP address, or empty"
+    return None
+
+
+VERBS: Mapping[str, Mapping[str, Check]] = {
+    "status": {},
+    "check": {"snapshot": _object},
+    "apply": {
+        "snapshot": _object,
+        "digest": _text(64, 64),
+        "base": _number_or_none,
+        "user": _text(150, 1),
+        "comment": _text(1000),
+        "client": _address,
+    },
+    "generations": {},
+    "generation": {"number": _number},
+    "setup_check": {"code": _text(64)},
+    "setup_done": {"code": _text(64)},
+    "new_setup_code": {},
+}
+FOR_ROOT = frozenset({"new_setup_code"})
+
+
+def parse(line: bytes) -> Request:
+    """ApplierRefused, naming object and field, for all that is not a request."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ApplierRefused("not-json", f"The request is not JSON: {str(error)[:200]}.") from None
+    if not isinstance(data, dict):
+        raise ApplierRefused("bad-request", "The request must be a JSON object.")
+    verb = data.pop("verb", None)
+    if not isinstance(verb, str) or verb not in VERBS:
+        raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(VERBS)}.")
+    checks = VERBS[verb]
+    problems = [_problem(verb, name, "is missing") for name in checks if name not in data]
+    for name, value in data.items():
+        wrong = checks[name](value) if name in checks else "is not a field of this verb"
+        if wrong:
+            problems.append(_problem(verb, str(name)[:40], wrong))
+    if problems:
+        said = "; ".join(f"{problem['field']} {problem['message']}" for problem in problems[:10])
+        raise ApplierRefused("bad-field", f"The request '{verb}' is wrong: {said}.", problems)
+    return Request(verb, data)
+
+
+def _problem(verb: str, field: str, message: str) -> dict:
+    return {"object": f"request '{verb}'", "field": field, "message": message, "path": field}
+
+
+def result(value: object) -> bytes:
+    return _line({"result": value})
+
+
+def error(refusal: ApplierRefused) -> bytes:
+    return _line({"error": refusal.to_data()})
+
+
+def _line(data: dict) -> bytes:
+    # Surrogates from a request's own text must not break the answer that quotes them.
+    return json.dumps(data, ensure_ascii=True).encode() + b"\n"

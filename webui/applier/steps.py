@@ -1,0 +1,396 @@
+"""The ordered steps from one configuration to another: each with do, undo, and the reason for its place.
+
+The same steps lead from one generation to the next, from an empty kernel to the confirmed generation at boot, and
+back from an apply that was cut short. Each compares the system with the wish and changes only the difference, so
+doing one twice does nothing the second time.
+
+Undo is called in reverse order for every step that was begun, also for the one that failed; so undo must cope with
+a `do` that came only half way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from applier import director, firewall, network, table
+from applier.generations import Generations
+from applier.host import Host, HostError, wait_until
+from applier.network import Address
+from applier.paths import Paths
+from applier.target import Target
+from lbconfig.render import ipvs
+from lbconfig.render.interfaces import NetworkState
+from lbconfig.render.ipvs import Table
+
+VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
+STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
+
+
+class Unsafe(HostError):
+    """To go on would leave the box open."""
+
+
+@dataclass
+class Saved:
+    """What undo needs to know of the time before."""
+
+    rules: str | None = None
+    rules_loaded: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+    addresses: set[Address] | None = None
+    links_down: tuple[str, ...] = ()
+    hostname: str = ""
+    gateways: tuple[str, ...] = ()
+    dhcp: tuple[str, ...] = ()
+    removed: set[Address] = field(default_factory=set)
+    director_ran: bool = False
+    checks: str | None = None
+    table: Table | None = None
+
+
+@dataclass
+class Job:
+    """One run through the steps."""
+
+    host: Host
+    paths: Paths
+    generations: Generations
+    new: Target
+    before: Target | None = None  # what ran until now; None: nothing did
+    old: NetworkState = network.NOTHING  # what may be there from before and is to go, if it is not wished any more
+    confirmed: int | None = None  # the number to go back to
+    lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
+    number: int | None = None  # of the generation being applied
+    seconds: Callable[[], float] = lambda: 0.0
+    troubles: list[HostError] = field(default_factory=list)
+    saved: Saved = field(default_factory=Saved)
+
+    def trouble(self, error: HostError) -> None:
+        if not self.lenient:
+            raise error
+        self.troubles.append(error)
+
+
+class Step:
+    name: str
+    why: str  # why it stands at its place
+
+    def due(self, job: Job) -> bool:
+        """Whether there is anything to do."""
+        return True
+
+    def do(self, job: Job) -> str:
+        """Returns what was done, for the log."""
+        raise NotImplementedError
+
+    def undo(self, job: Job) -> None:
+        """Put back what `do` changed, as far as it came."""
+
+
+class Store(Step):
+    name = "store"
+    why = "First: what cannot be stored is not begun. It is not the confirmed one yet, so a power cut forgets it."
+
+    def do(self, job: Job) -> str:
+        job.generations.load(job.number)  # it was written when the request was admitted; it must also be readable
+        return f"generation {job.number}"
+
+
+class Lint(Step):
+    name = "lint"
+    why = "Before anything is touched, the programs that will read the files say whether they can."
+
+    def do(self, job: Job) -> str:
+        rules = job.paths.candidate / "nftables.conf"
+        checks = job.paths.candidate / "ldirectord.cf"
+        job.host.put(rules, job.new.rules)
+        job.host.put(checks, job.new.checks)
+        firewall.check(job.host, rules)
+        if job.new.has_checks:
+            director.check(job.host, checks)
+        return "nft and ldirectord can read them"
+
+
+class Firewall(Step):
+    name = "nftables"
+    why = "Before addresses and forwarding, so that nothing is ever reachable that the rules would not allow."
+
+    def due(self, job: Job) -> bool:
+        return job.host.read(job.paths.nftables) != job.new.rules or not firewall.is_loaded(job.host)
+
+    def do(self, job: Job) -> str:
+        saved = job.saved
+        saved.rules_loaded = firewall.is_loaded(job.host)
+        saved.rules = job.host.read(job.paths.nftables)
+        try:
+            self._load(job, job.new.rules)
+        except HostError as error:
+            if not job.lenient:
+                raise
+            return self._closed(job, error)
+        return "loaded"
+
+    def _closed(self, job: Job, error: HostError) -> str:
+        """At boot nobody can be asked: keep the rules that are there, or close the box."""
+        job.trouble(error)
+        if firewall.is_loaded(job.host):
+            return "the rules that were there stay"
+        try:
+            firewall.load_closed(job.host, job.paths.candidate / "closed.conf", job.new.snapshot)
+        except HostError as second:
+            raise Unsafe("nftables", None, firewall.last_resort(second)) from None
+        return "closed to all but the web UI"
+
+    def undo(self, job: Job) -> None:
+        # Where somebody had unloaded them by hand, those that should have been there are put back.
+        rules = job.saved.rules if job.saved.rules_loaded else None
+        if rules is None and job.before is not None:
+            rules = job.before.rules
+        if rules is not None:
+            self._load(job, rules)
+
+    def _load(self, job: Job, rules: str) -> None:
+        path = job.paths.candidate / "nftables.conf"
+        job.host.put(path, rules)
+        firewall.load(job.host, path)
+        job.host.put(job.paths.nftables, rules)
+
+
+class Settings(Step):
+    name = "sysctl"
+    why = "After the rules, because it switches forwarding on; before addresses, because it says how ARP answers."
+
+    def due(self, job: Job) -> bool:
+        return any(job.host.setting(setting.key) != setting.value for setting in job.new.settings)
+
+    def do(self, job: Job) -> str:
+        host, saved = job.host, job.saved.settings
+        for setting in job.new.settings:
+            present = host.setting(setting.key)
+            if present is None:
+                job.trouble(HostError(f"setting {setting.key}", None, "this kernel or box has none of that name"))
+            else:
+                saved[setting.key] = present
+        # Each is read again: to switch forwarding changes others.
+        changed = 0
+        for setting in job.new.settings:
+            if setting.key in saved and host.setting(setting.key) != setting.value:
+                host.set(setting.key, setting.value)
+                changed += 1
+        return f"{changed} changed"
+
+    def undo(self, job: Job) -> None:
+        # In the same order again, for the same reason.
+        for key, value in job.saved.settings.items():
+            if job.host.setting(key) != value:
+                job.host.set(key, value)
+
+
+class AddToNetwork(Step):
+    name = "interfaces-add"
+    why = "Before the services that live on these addresses; what is removed goes last, when nothing uses it."
+
+    def due(self, job: Job) -> bool:
+        host, new = job.host, job.new.network
+        down = {link.name for link in network.links(host) if not link.up}
+        asks = all(host.read(job.paths.services / f"dhcp-{name}" / "run") is not None for name in new.dhcp)
+        named = host.setting("kernel/hostname") == new.hostname
+        return bool(network.missing(host, new) or down & {*new.links} or not asks or not named)
+
+    def do(self, job: Job) -> str:
+        host, saved = job.host, job.saved
+        before = network.links(host)
+        saved.links_down = tuple(link.name for link in before if not link.up)
+        saved.hostname = host.setting("kernel/hostname") or ""
+        saved.gateways = tuple(network.gateways(host))
+        folders = {name: job.paths.services / f"dhcp-{name}" / "run" for name in job.new.network.dhcp}
+        saved.dhcp = tuple(name for name, path in folders.items() if host.read(path) is not None)
+        saved.addresses = {(link.name, address) for link in before for address in link.addresses}
+        network.add(host, job.paths, job.new.network, job.trouble)
+        added = len(network.addresses(host) - saved.addresses)
+        return f"{added} added"
+
+    def undo(self, job: Job) -> None:
+        saved = job.saved
+        if saved.addresses is None:
+            return  # it failed before it changed anything
+        new = job.new.network
+        before = NetworkState(saved.hostname, (), (), saved.dhcp, "")
+        network.put_back_gateway(job.host, saved.gateways, new.gateway)
+        network.remove(job.host, job.paths, replace(new, gateway=""), before, keep=saved.addresses)
+        network.add(job.host, job.paths, before, job.trouble)
+        network.set_down(job.host, [name for name in saved.links_down if name in new.links])
+
+
+class StopDirector(Step):
+    name = "ldirectord-stop"
+    why = "It writes the table of virtual services itself, so it must not run while the table is changed."
+
+    def due(self, job: Job) -> bool:
+        changes = _checks_change(job) or bool(_lines(job))
+        active = director.state(job.host, job.paths).active or bool(director.processes(job.host, job.paths))
+        return changes and active
+
+    def do(self, job: Job) -> str:
+        job.saved.director_ran = True
+        director.stop(job.host, job.paths)
+        return "stopped"
+
+    def undo(self, job: Job) -> None:
+        # By now the steps after it are undone: its file and the table are as they were.
+        if job.saved.director_ran:
+            director.start(job.host, job.paths)
+
+
+class ChangeTable(Step):
+    name = "ipvs"
+    why = "Between stop and start of ldirectord: only the difference, so what is not touched keeps its connections."
+
+    def due(self, job: Job) -> bool:
+        return bool(_lines(job))
+
+    def do(self, job: Job) -> str:
+        _must_not_run(job)
+        job.saved.table = table.read_table(job.host)
+        count = table.change(job.host, job.new.table, job.new.checked)
+        return f"{count} changes"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.table is None:
+            return
+        _must_not_run(job)
+        now = table.read_table(job.host)
+        table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked=())
+
+
+class StartDirector(Step):
+    name = "ldirectord-start"
+    why = "As soon as the table is right: until then nobody notices a server that dies."
+
+    def due(self, job: Job) -> bool:
+        runs = director.state(job.host, job.paths).pid is not None
+        return _checks_change(job) or runs != job.new.has_checks
+
+    def do(self, job: Job) -> str:
+        job.saved.checks = job.host.read(job.paths.ldirectord) or ""
+        job.host.put(job.paths.ldirectord, job.new.checks)
+        if not job.new.has_checks:
+            return "no service is checked"
+        director.start(job.host, job.paths)
+        return "started"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.checks is None:
+            return
+        director.stop(job.host, job.paths)
+        job.host.put(job.paths.ldirectord, job.saved.checks or None)
+
+
+class RemoveFromNetwork(Step):
+    name = "interfaces-remove"
+    why = "Last of the changes: the services that used these addresses are gone from the table by now."
+
+    def due(self, job: Job) -> bool:
+        old, new = job.old, job.new.network
+        less = {*old.addresses} - {*new.addresses} or {*old.dhcp} - {*new.dhcp}
+        return bool(less or (old.gateway and not new.gateway))
+
+    def do(self, job: Job) -> str:
+        before = network.addresses(job.host)
+        job.saved.removed = before  # all that may have to come back
+        network.remove(job.host, job.paths, job.old, job.new.network)
+        job.saved.removed = before - network.addresses(job.host)
+        # The kernel may have taken more along (a route, DHCP's last act).
+        network.add(job.host, job.paths, job.new.network, job.trouble)
+        return f"{len(job.saved.removed)} removed"
+
+    def undo(self, job: Job) -> None:
+        back = tuple(sorted(job.saved.removed))  # what DHCP had brought as well: it will find it again
+        dhcp = tuple(name for name in job.old.dhcp if name not in job.new.network.dhcp)
+        gateway = "" if job.new.network.gateway else job.old.gateway
+        network.add(job.host, job.paths, NetworkState("", (), back, dhcp, gateway), job.trouble)
+
+
+class Verify(Step):
+    name = "verify"
+    why = "Before the confirmation: only what was seen to run may be loaded at the next boot."
+
+    def do(self, job: Job) -> str:
+        for what, probe in VERIFIED:
+            try:
+                wait_until(job.host, what, VERIFY_SECONDS, lambda probe=probe: probe(job))
+            except HostError as error:
+                job.trouble(error)
+        return "all as wished"
+
+
+class Confirm(Step):
+    name = "confirm"
+    why = "The very last: a failure of any step before it leaves the next boot with what was confirmed before."
+
+    def do(self, job: Job) -> str:
+        job.generations.confirm(job.number, job.seconds())
+        return f"generation {job.number}"
+
+    def undo(self, job: Job) -> None:
+        job.generations.confirm_again(job.confirmed)
+
+
+def _checks_change(job: Job) -> bool:
+    return (job.host.read(job.paths.ldirectord) or "") != job.new.checks
+
+
+def _lines(job: Job) -> list[str]:
+    return ipvs.difference(table.read_table(job.host), job.new.table, job.new.checked)
+
+
+def _must_not_run(job: Job) -> None:
+    state = director.state(job.host, job.paths)
+    if state.active or director.processes(job.host, job.paths):
+        raise HostError("ipvsadm -R", None, f"not tried, because ldirectord runs: {state.text}")
+
+
+def _verify_rules(job: Job) -> str | None:
+    return None if firewall.is_loaded(job.host) else "the table of the firewall is not there"
+
+
+def _verify_network(job: Job) -> str | None:
+    absent = network.missing(job.host, job.new.network)
+    return f"missing: {', '.join(absent[:10])}" if absent else None
+
+
+def _verify_table(job: Job) -> str | None:
+    lines = _lines(job)
+    return f"not taken: {'; '.join(lines[:10])}" if lines else None
+
+
+def _verify_director(job: Job) -> str | None:
+    state = director.state(job.host, job.paths)
+    if not job.new.has_checks:
+        return None if state.pid is None else f"it runs though no service is checked ({state.text})"
+    return None if state.pid is not None and state.seconds >= STAY_SECONDS else state.text
+
+
+VERIFIED: tuple[tuple[str, Callable[[Job], str | None]], ...] = (
+    ("the firewall", _verify_rules),
+    ("the network", _verify_network),
+    ("the table of virtual services", _verify_table),
+    ("ldirectord", _verify_director),
+)
+
+APPLY: tuple[Step, ...] = (
+    Store(),
+    Lint(),
+    Firewall(),
+    Settings(),
+    AddToNetwork(),
+    StopDirector(),
+    ChangeTable(),
+    StartDirector(),
+    RemoveFromNetwork(),
+    Verify(),
+    Confirm(),
+)
+# At boot, and back from an apply that was cut short: the generation is there and confirmed already.
+CONVERGE = tuple(step for step in APPLY if step.name not in ("store", "lint", "confirm"))

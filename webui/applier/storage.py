@@ -1,0 +1,72 @@
+"""The data partition: how full it is, and what is wrong with it, in sentences."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from applier.paths import Paths
+
+LITTLE = 4 << 20  # bytes; a large configuration takes about this much
+
+Trouble = tuple[str, str]  # fault code, sentence
+
+CODES = ("data-missing", "data-full", "data-read-only", "data-error")
+MISSING = (
+    "data-missing",
+    "The data partition is not there: the box forwards by what it can still read, and nothing can be saved. "
+    "Check the disk and restart.",
+)
+READ_ONLY = (
+    "data-read-only",
+    "The data partition is read-only, perhaps after a disk error: nothing can be saved. Check the disk and restart.",
+)
+_BY_ERRNO = {errno.ENOENT: MISSING, errno.ENOTDIR: MISSING, errno.EROFS: READ_ONLY}
+
+
+def usage(paths: Paths) -> tuple[int, int]:
+    """Total and free bytes of the partition; (0, 0) where there is none."""
+    if not _is_there(paths):
+        return 0, 0
+    try:
+        numbers = os.statvfs(paths.state)
+    except OSError:
+        return 0, 0
+    return numbers.f_frsize * numbers.f_blocks, numbers.f_frsize * numbers.f_bavail
+
+
+def trouble(paths: Paths) -> Trouble | None:
+    """What can be seen without writing."""
+    if not _is_there(paths):
+        return MISSING
+    try:
+        numbers = os.statvfs(paths.state)
+    except OSError as error:
+        return of_error(error, paths)
+    if numbers.f_flag & os.ST_RDONLY:
+        return READ_ONLY
+    if numbers.f_frsize * numbers.f_bavail < LITTLE or (numbers.f_files and not numbers.f_favail):
+        return _full(paths)
+    return None
+
+
+def of_error(error: OSError, paths: Paths) -> Trouble:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _full(paths)
+    if error.errno in _BY_ERRNO:
+        return _BY_ERRNO[error.errno]
+    return "data-error", f"The data partition gives an error: {error.strerror or error}. Check the disk."
+
+
+def _full(paths: Paths) -> Trouble:
+    total, free = usage(paths)
+    return (
+        "data-full",
+        f"The data partition is full ({free / 1e6:.1f} MB of {total / 1e6:.0f} MB are free): nothing can be applied. "
+        "Delete backups or logs that are no longer needed.",
+    )
+
+
+def _is_there(paths: Paths) -> bool:
+    return paths.mount is None or os.path.ismount(Path(paths.mount))

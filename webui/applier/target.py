@@ -1,0 +1,67 @@
+"""A configuration as the steps need it: the snapshot, its files, and what they say about each part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from applier import director, network
+from lbconfig.render import interfaces, ipvs, render, sysctl
+from lbconfig.render.interfaces import NetworkState
+from lbconfig.render.ipvs import ServiceKey, Table
+from lbconfig.render.sysctl import Setting
+from lbconfig.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Target:
+    number: int | None
+    snapshot: Snapshot
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        return render(self.snapshot)
+
+    @property
+    def rules(self) -> str:
+        return self.files["nftables.conf"]
+
+    @property
+    def checks(self) -> str:
+        return self.files["ldirectord.cf"]
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        return sysctl.settings(self.snapshot)
+
+    @cached_property
+    def network(self) -> NetworkState:
+        return interfaces.wanted(self.snapshot)
+
+    @cached_property
+    def table(self) -> Table:
+        return ipvs.wanted(self.snapshot)
+
+    @cached_property
+    def checked(self) -> frozenset[ServiceKey]:
+        return ipvs.checked(self.snapshot)
+
+    @cached_property
+    def has_checks(self) -> bool:
+        return director.has_checks(self.checks)
+
+
+def joined(states: list[NetworkState]) -> NetworkState:
+    """Everything that any of them brought about: what may have to be taken away."""
+    gateways = [state.gateway for state in states if state.gateway]
+    return (
+        network.NOTHING
+        if not states
+        else NetworkState(
+            hostname="",
+            links=tuple(dict.fromkeys(name for state in states for name in state.links)),
+            addresses=tuple(dict.fromkeys(address for state in states for address in state.addresses)),
+            dhcp=tuple(dict.fromkeys(name for state in states for name in state.dhcp)),
+            gateway=gateways[-1] if gateways else "",
+        )
+    )
