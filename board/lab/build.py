@@ -69,7 +69,7 @@ def build(say: Callable[[str], None] = print) -> Image:
         boot = cached("boot", boot_inputs(base), lambda to: initramfs.make(base / "tree", to / "initramfs"), say)
         python = cached("python", [TOP / "webui/requirements.txt", base.name], lambda to: build_python(to, base), say)
         app = cached("app", app_inputs(), lambda to: build_app(to, base), say)
-        world = cached("world", [HERE / "world", base.name], lambda to: build_world(to, base), say)
+        world = cached("world", [HERE / "world", HERE / "overlay", base.name], lambda to: build_world(to, base), say)
     folders = {"base": base, "python": python, "app": app, "world": world}
     layers = {name: folder / "root.sqfs" for name, folder in folders.items()}
     return Image(base / "vmlinuz", boot / "initramfs", layers)
@@ -187,7 +187,8 @@ def build_app(to: Path, base: Path) -> None:
 
 
 def build_world(to: Path, base: Path) -> None:
-    shutil.copytree(HERE / "world", to / "root", symlinks=True, ignore=IGNORED)
+    for source in (HERE / "overlay", HERE / "world"):
+        shutil.copytree(source, to / "root", symlinks=True, ignore=IGNORED, dirs_exist_ok=True)
     finish(to, base)
 
 

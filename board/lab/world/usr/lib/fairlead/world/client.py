@@ -1,0 +1,107 @@
+"""What the client does; each command prints JSON.
+
+client.py get HOST:PORT/PATH COUNT [SOURCE]   requests one after the other, a new connection each: who answered
+client.py ask HOST:PORT COUNT                 datagrams, a new port each: who answered
+client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+import time
+
+TIMEOUT = 5.0  # seconds for one answer
+BEAT = 0.5  # seconds between two questions on a held connection
+
+
+def get(url: str, count: str, source: str = "") -> list[str]:
+    """The name of the server that answered each request, or what went wrong."""
+    host, _, path = url.partition("/")
+    answers = []
+    for _ in range(int(count)):
+        try:
+            bound = (source, 0) if source else None
+            connection = http.client.HTTPConnection(host, timeout=TIMEOUT, source_address=bound)
+            connection.request("GET", f"/{path}")
+            answer = connection.getresponse()
+            answer.read()
+            answers.append(answer.getheader("X-Server") or f"HTTP {answer.status}")
+            connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            answers.append(f"error: {error}")
+    return answers
+
+
+def ask(target: str, count: str) -> list[str]:
+    host, _, port = target.partition(":")
+    answers = []
+    for _ in range(int(count)):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.settimeout(TIMEOUT)
+            try:
+                probe.sendto(b"hello", (host, int(port)))
+                answers.append(probe.recv(1000).decode().split()[0])
+            except OSError as error:
+                answers.append(f"error: {error}")
+    return answers
+
+
+def hold(target: str, count: str, file: str) -> dict:
+    """Connections that are spoken over all the time. Broken: refused, ended, silent or answered by another server."""
+    host, _, port = target.partition(":")
+    held = [Held(host, int(port)) for _ in range(int(count))]
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    rounds = 0
+    while not ending:
+        for one in held:
+            one.beat()
+        rounds += 1
+        report = {
+            "open": sum(not one.error for one in held),
+            "broken": [one.error for one in held if one.error],
+            "servers": sorted({one.server for one in held if one.server}),
+            "rounds": rounds,
+        }
+        with open(f"{file}.new", "w") as output:
+            json.dump(report, output)
+        os.replace(f"{file}.new", file)
+        time.sleep(BEAT)
+    return report
+
+
+class Held:
+    def __init__(self, host: str, port: int) -> None:
+        self.error = ""
+        self.server = ""
+        self.beats = 0
+        try:
+            self.socket = socket.create_connection((host, port), TIMEOUT)
+        except OSError as error:
+            self.error = f"connect: {error}"
+
+    def beat(self) -> None:
+        if self.error:
+            return
+        self.beats += 1
+        try:
+            self.socket.sendall(f"beat {self.beats}\n".encode())
+            answer = self.socket.recv(1000).decode()
+        except OSError as error:
+            self.error = str(error)
+            return
+        server, _, rest = answer.partition(" ")
+        if rest != f"beat {self.beats}\n" or self.server not in ("", server):
+            self.error = f"from {self.server or 'nobody'} came {answer!r}"
+        self.server = server
+
+
+COMMANDS = {"get": get, "ask": ask, "hold": hold}
+
+if __name__ == "__main__":
+    print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -1,0 +1,82 @@
+"""A real server that tells its name: HTTP on port 80, lines over TCP and datagrams over UDP on port 7000.
+
+Usage: server.py NAME
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+COLOURS = {"rs1": "#2563eb", "rs2": "#059669", "rs3": "#b45309"}
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{name}</title>
+<style>
+body {{ font: 1.2rem system-ui, sans-serif; display: grid; place-content: center; text-align: center;
+  min-height: 90vh; color: white; background: {colour}; }}
+h1 {{ font-size: 5rem; margin: 0; }}
+</style>
+<h1>{name}</h1>
+<p>This page comes from the real server {name}. Reload it: another one answers.</p>
+</html>
+"""
+
+
+class Server:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        page = PAGE.format(name=name, colour=COLOURS.get(name, "#444444"))
+        self.pages = {"/": ("text/html", page), "/name": ("text/plain", f"{name}\n"), "/health": ("text/plain", "ok\n")}
+
+    async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            path = request.split(b" ", 2)[1].decode(errors="replace").partition("?")[0]
+            kind, text = self.pages.get(path, ("text/plain", ""))
+            status = "200 OK" if text else "404 Not Found"
+            body = text.encode()
+            head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+            writer.write(f"{head}X-Server: {self.name}\r\nConnection: close\r\n\r\n".encode() + body)
+            await writer.drain()
+        except (OSError, EOFError, TimeoutError, IndexError, asyncio.LimitOverrunError):
+            pass  # a health check that only connects, or a client that went away
+        finally:
+            writer.close()
+
+    async def lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Long connections: every line comes back behind the server's name."""
+        try:
+            while line := await reader.readline():
+                writer.write(f"{self.name} ".encode() + line)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def connection_made(self, transport: asyncio.DatagramTransport) -> None:
+        self.transport = transport
+
+    def datagram_received(self, data: bytes, address: tuple) -> None:
+        self.transport.sendto(f"{self.name} ".encode() + data, address)
+
+
+async def main(name: str) -> None:
+    server = Server(name)
+    await asyncio.start_server(server.http, "0.0.0.0", 80, backlog=1000)  # noqa: S104 # it has a network of its own
+    await asyncio.start_server(server.lines, "0.0.0.0", 7000, backlog=1000)  # noqa: S104
+    loop = asyncio.get_running_loop()
+    await loop.create_datagram_endpoint(lambda: Datagrams(name), local_addr=("0.0.0.0", 7000))  # noqa: S104
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

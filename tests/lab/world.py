@@ -1,0 +1,102 @@
+"""The guest that plays one client and three real servers (board/lab/world)."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
+
+from board.lab.build import Image
+from tests.lab.link import LinkEnd, UserNetwork
+from tests.lab.machine import WORLD, Machine
+from tests.lab.wait import until
+
+SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
+CLIENT = "/usr/lib/fairlead/world/client.py"
+SILENCE = "table inet silence { chain input { type filter hook input priority -300; policy drop; }; }"
+
+
+class World(Machine):
+    def __init__(
+        self, folder: Path, image: Image, nics: tuple[UserNetwork | LinkEnd, ...], name: str = "world"
+    ) -> None:
+        super().__init__(name, folder, image, layers=WORLD, nics=nics, memory=256)
+        self.held = itertools.count(1)
+
+    # --- the client ---
+
+    def get(self, target: str, count: int = 1, source: str = "", timeout: float = 120) -> list[str]:
+        """Who answered each of `count` HTTP requests to "10.1.0.100:80/path"; "error: …" where nobody did."""
+        return self._client("get", target, str(count), *([source] if source else []), timeout=timeout)
+
+    def count(self, target: str, count: int) -> Counter[str]:
+        """How many of `count` HTTP requests each server answered."""
+        return Counter(self.get(target, count))
+
+    def ask(self, target: str, count: int = 1, timeout: float = 120) -> list[str]:
+        """Who answered each of `count` datagrams to "10.1.0.100:7000"."""
+        return self._client("ask", target, str(count), timeout=timeout)
+
+    def hold(self, target: str, count: int) -> Held:
+        """Open long TCP connections to the line server behind "10.1.0.100:7000" and keep talking over them."""
+        file = f"/run/world/held-{next(self.held)}"
+        self.succeed(
+            f"ip netns exec client python3 {CLIENT} hold {target} {count} {file} >{file}.log 2>&1 & echo $! >{file}.pid"
+        )
+        return Held(self, file)
+
+    def in_client(self, command: str, timeout: float = 60) -> str:
+        """Run a line for sh in the client's network; its output."""
+        return self.succeed(["ip", "netns", "exec", "client", "sh", "-c", command], timeout)
+
+    def _client(self, *words: str, timeout: float) -> list[str]:
+        return json.loads(self.succeed(["ip", "netns", "exec", "client", "python3", CLIENT, *words], timeout))
+
+    # --- the real servers ---
+
+    def stop_server(self, name: str) -> None:
+        """Its ports are closed and its connections gone."""
+        self.succeed(["sv", "-w", "10", "down", f"/run/service/{name}"])
+
+    def start_server(self, name: str) -> None:
+        self.succeed(["sv", "up", f"/run/service/{name}"])
+        self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", 20)
+
+    def silence(self, name: str) -> None:
+        """It swallows every packet, as a machine that lost its power behind a switch."""
+        self.succeed(["ip", "netns", "exec", name, "nft", SILENCE])
+
+    def unsilence(self, name: str) -> None:
+        self.succeed(["ip", "netns", "exec", name, "nft", "delete table inet silence"])
+
+    def wait_for_servers(self, timeout: float = 60) -> None:
+        for name in SERVERS:
+            self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
+
+
+class Held:
+    """Connections that `World.hold` opened."""
+
+    def __init__(self, world: World, file: str) -> None:
+        self.world = world
+        self.file = file
+
+    def report(self) -> dict:
+        """{"open": number, "broken": [reasons], "servers": [names], "rounds": number}, at most a second old."""
+        return json.loads(self.world.wait_until_succeeds(["cat", self.file], 60))
+
+    def next_round(self, timeout: float = 30) -> dict:
+        """The report after every connection was spoken over at least once more from now on."""
+        rounds = self.report()["rounds"] + 2
+        return until(
+            f"round {rounds} of the held connections",
+            lambda: (report := self.report())["rounds"] >= rounds and report,
+            timeout,
+        )
+
+    def end(self) -> dict:
+        """Close them; the last report."""
+        report = self.next_round()
+        self.world.succeed(f"kill $(cat {self.file}.pid)")
+        return report
