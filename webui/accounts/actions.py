@@ -1,0 +1,50 @@
+"""What the set-up page does."""
+
+import logging
+
+from axes.utils import reset
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from applier.client import ApplierRefused, connect
+
+log = logging.getLogger(__name__)
+
+
+class WrongCode(Exception):
+    """The set-up code does not open this box."""
+
+
+class UnknownAdmin(Exception):
+    """The box has admins, and none of this name; `known` are their names."""
+
+    def __init__(self, known: list[str]) -> None:
+        super().__init__(", ".join(known))
+        self.known = known
+
+
+def set_up(code: str, username: str, password: str, address: str):
+    """Create the first admin, or give an existing one a new password; then the code is spent.
+
+    The code is spent last: when the power goes in between, it opens the box once more, and nobody is
+    locked out. Raises WrongCode, UnknownAdmin, ApplierDown, ApplierRefused.
+    """
+    applier = connect()
+    if not applier.setup_check(code)["valid"]:
+        raise WrongCode
+    users = get_user_model().objects
+    with transaction.atomic():
+        user = users.filter(username=username).first()
+        if user is None and users.exists():
+            raise UnknownAdmin(sorted(users.values_list("username", flat=True)))
+        user = user or get_user_model()(username=username)
+        user.set_password(password)
+        user.is_active = True
+        user.save()
+    try:
+        applier.setup_done(code)
+    except ApplierRefused as error:
+        log.warning("the set-up code could not be spent: %s", error.message)
+    reset(username=username, ip=address)
+    log.info("user %s was set up from %s", username, address)
+    return user

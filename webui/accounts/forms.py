@@ -1,0 +1,83 @@
+"""Log in, set up, change the password."""
+
+from django import forms
+from django.contrib.auth import get_user_model, password_validation
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.validators import ASCIIUsernameValidator
+from django.core.exceptions import ValidationError
+
+FILL_IN = {"required": "Please fill this in."}
+MAX_PASSWORD = 128  # characters
+
+
+def _password(label: str, help_text: str = "", new: bool = True) -> forms.CharField:
+    attributes = {"autocomplete": "new-password" if new else "current-password"}
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        strip=False,
+        max_length=MAX_PASSWORD,
+        widget=forms.PasswordInput(attrs=attributes),
+        error_messages=FILL_IN,
+    )
+
+
+class LogInForm(AuthenticationForm):
+    error_messages = {
+        "invalid_login": "The user name or the password is wrong.",
+        "inactive": "This account is switched off.",
+    }
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = "User name"
+        self.fields["password"].max_length = MAX_PASSWORD
+        for field in self.fields.values():
+            field.error_messages.update(FILL_IN)
+
+
+class ChangePasswordForm(PasswordChangeForm):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["old_password"] = _password("Your password now", new=False)
+        self.fields["new_password1"] = _password("New password", "At least 10 characters.")
+        self.fields["new_password2"] = _password("New password again")
+
+
+class SetUpForm(forms.Form):
+    code = forms.CharField(
+        label="Set-up code",
+        help_text="It stands on the console of the box and looks like ABCD-EFGH-JKMN.",
+        max_length=40,
+        error_messages=FILL_IN,
+        widget=forms.TextInput(
+            attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "autofocus": True}
+        ),
+    )
+    username = forms.CharField(
+        label="User name",
+        max_length=150,
+        validators=[ASCIIUsernameValidator()],
+        error_messages=FILL_IN,
+        widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
+    )
+    password = _password("New password", "At least 10 characters.")
+    again = _password("New password again")
+
+    def clean_code(self) -> str:
+        """As the console shows it, whatever the case and the dashes that were typed."""
+        letters = "".join(letter for letter in self.cleaned_data["code"].upper() if letter.isalnum())
+        return "-".join(letters[place : place + 4] for place in range(0, len(letters), 4))
+
+    def clean(self):
+        data = super().clean()
+        password = data.get("password")
+        if password and data.get("again") and password != data["again"]:
+            self.add_error("again", "The two passwords are not the same.")
+        elif password:
+            try:
+                user = get_user_model()(username=data.get("username", ""))
+                password_validation.validate_password(password, user)
+            except ValidationError as error:
+                self.add_error("password", error)
+        return data

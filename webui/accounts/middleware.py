@@ -1,0 +1,51 @@
+"""Who may see pages: set-up first, then log in; an idle session ends."""
+
+import time
+
+from django.conf import settings
+from django.contrib.auth import get_user_model, logout
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+STAMP_EVERY = 60  # seconds: a session is not written on every click
+
+
+def client_address(request) -> str:
+    """For django-axes: fairlead.middleware.ClientAddress has put the browser's address there."""
+    return request.META.get("REMOTE_ADDR", "")
+
+
+class IdleTimeout:
+    """End a session after settings.IDLE_MINUTES without a click; pages that refresh themselves do not count."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        if request.user.is_authenticated:
+            now = int(time.time())
+            seen = request.session.get("seen", now)
+            if now - seen > settings.IDLE_MINUTES * 60:
+                logout(request)
+                request.session["idle"] = True  # the log-in page says why
+            elif not request.path.startswith("/live/") and now - request.session.get("seen", 0) >= STAMP_EVERY:
+                request.session["seen"] = now
+        response = self.get_response(request)
+        if request.headers.get("HX-Request") and response.status_code == 302:
+            # htmx would put the log-in page into the middle of this one
+            return HttpResponse(status=204, headers={"HX-Redirect": response["Location"]})
+        return response
+
+
+class SetUpFirst:
+    """A box without any admin shows nothing but the set-up page."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        anonymous = not request.user.is_authenticated
+        if anonymous and request.path != reverse("set-up") and not get_user_model().objects.exists():
+            return redirect("set-up")
+        return self.get_response(request)

@@ -1,0 +1,87 @@
+"""Set up, log in and out, change the password."""
+
+from django.contrib import messages
+from django.contrib.auth import get_user_model, login, logout, update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import LoginView
+from django.shortcuts import redirect, render
+from django.utils.decorators import method_decorator
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
+
+from accounts import actions
+from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
+from applier.client import ApplierDown, ApplierRefused, connect
+from system import backups
+
+
+@login_not_required
+@sensitive_post_parameters()
+def set_up(request):
+    """Only while the applier says that a set-up code is active."""
+    context = {"reset": get_user_model().objects.exists()}
+    try:
+        active = connect().status()["setup_code_active"]
+    except (ApplierDown, ApplierRefused) as error:
+        return render(request, "accounts/set_up_closed.html", context | {"down": str(error)}, status=503)
+    if not active:
+        return render(request, "accounts/set_up_closed.html", context, status=403)
+    form = SetUpForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        user = _set_up(request, form)
+        if user is not None:
+            login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+            messages.success(request, "The box is yours. From now on you log in with this name and password.")
+            return redirect("overview")
+    return render(request, "accounts/set_up.html", context | {"form": form})
+
+
+def _set_up(request, form: SetUpForm):
+    data = form.cleaned_data
+    try:
+        return actions.set_up(data["code"], data["username"], data["password"], request.META["REMOTE_ADDR"])
+    except actions.WrongCode:
+        form.add_error("code", "This is not the code on the console.")
+    except actions.UnknownAdmin as error:
+        form.add_error("username", f"This box has no admin of this name. It knows: {', '.join(error.known)}.")
+    except (ApplierDown, ApplierRefused) as error:
+        form.add_error(None, str(error))
+    return None
+
+
+@method_decorator([login_not_required, sensitive_post_parameters()], name="dispatch")
+class LogIn(LoginView):
+    template_name = "accounts/login.html"
+    authentication_form = LogInForm
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs):
+        return super().get_context_data(idle=self.request.session.get("idle", False), **kwargs)
+
+    def form_valid(self, form):
+        answer = super().form_valid(form)
+        self.request.session.pop("idle", None)
+        backups.make_if_due()
+        return answer
+
+
+@require_POST
+def log_out(request):
+    logout(request)
+    messages.success(request, "You are logged out.")
+    return redirect("login")
+
+
+@sensitive_post_parameters()
+def change_password(request):
+    form = ChangePasswordForm(request.user, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        update_session_auth_hash(request, form.save())
+        messages.success(request, "Your password is changed.")
+        return redirect("system")
+    return render(request, "accounts/password.html", {"form": form})
+
+
+def locked_out(request, response=None, credentials=None):
+    """django-axes: too many wrong passwords."""
+    return render(request, "accounts/locked_out.html", status=429)

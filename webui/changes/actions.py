@@ -1,0 +1,94 @@
+"""Review, apply, discard, and the history that follows from it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from applier.client import connect
+from applier.shapes import Review
+from changes import draft
+from changes.models import Draft, Revision
+from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_json
+from system import backups
+
+log = logging.getLogger(__name__)
+
+
+def fill_if_empty() -> bool:
+    """At the first start the draft becomes what the box runs. Whether it is filled now.
+
+    Raises ApplierDown, ApplierRefused, SnapshotError.
+    """
+    if not draft.is_filled():
+        snapshot = from_data(connect().status()["snapshot"])
+        with transaction.atomic():
+            if not Draft.objects.exists():
+                draft.replace(snapshot, "")
+                log.info("the draft was filled with what the box runs")
+    return True
+
+
+def review(snapshot: Snapshot) -> Review:
+    """What the snapshot would change. Raises ApplierDown, ApplierRefused."""
+    return connect().check(snapshot)
+
+
+def apply(snapshot: Snapshot, digest: str, base: int | None, user: str, comment: str, client: str) -> str:
+    """Start the apply; its id. Raises ApplierDown, ApplierRefused."""
+    answer = connect().apply(snapshot, digest, base, user=user, comment=comment, client=client)
+    log.info("user %s started to apply a draft with digest %s", user, digest)
+    return answer["apply"]
+
+
+def discard(user: str) -> None:
+    """Back to what runs. Raises ApplierDown, ApplierRefused, SnapshotError."""
+    draft.replace(from_data(connect().status()["snapshot"]), user)
+    log.info("user %s discarded the draft", user)
+
+
+def keep_history() -> int:
+    """Store every ended generation that is not stored yet; how many these were.
+
+    The applier's own list is the truth; this copy outlives its clean-up and is what a later restore reads.
+    Raises ApplierDown, ApplierRefused.
+    """
+    applier = connect()
+    stored = set(Revision.objects.values_list("number", flat=True))
+    added = 0
+    for entry in applier.generations():
+        if entry["number"] in stored or entry["outcome"] == "applying":
+            continue
+        whole = applier.generation(entry["number"])
+        Revision.objects.get_or_create(number=entry["number"], defaults=_columns(whole))
+        added += 1
+    if added:
+        backups.make()
+    return added
+
+
+def _columns(entry: dict) -> dict:
+    try:
+        snapshot = to_json(from_data(entry["snapshot"]))
+    except (KeyError, SnapshotError):
+        snapshot = ""
+    return {
+        "user": entry["user"][:150],
+        "comment": entry["comment"][:500],
+        "created": _moment(entry["created"]),
+        "outcome": entry["outcome"],
+        "seconds": entry["seconds"],
+        "snapshot": snapshot,
+        "steps": entry["steps"],
+    }
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_datetime(text) or timezone.now()
+    except ValueError:
+        return timezone.now()

@@ -1,0 +1,41 @@
+"""A unified diff as lines that a template can colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = (("+++", "file"), ("---", "file"), ("@@", "place"), ("+", "added"), ("-", "removed"))
+
+# What each rendered file is for, in the words of the admin.
+FILES = {
+    "ipvs.rules": "Load balancing in the kernel",
+    "ldirectord.cf": "Health checks",
+    "nftables.conf": "Firewall",
+    "interfaces": "Addresses and gateway",
+    "sysctl.conf": "Kernel settings",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    path: str
+    title: str
+    lines: tuple[Line, ...]
+    added: int
+    removed: int
+
+
+def read(path: str, text: str) -> FileDiff:
+    lines = tuple(Line(_kind(line), line) for line in text.splitlines())
+    kinds = [line.kind for line in lines]
+    return FileDiff(path, FILES.get(path, path), lines, kinds.count("added"), kinds.count("removed"))
+
+
+def _kind(line: str) -> str:
+    return next((kind for start, kind in KINDS if line.startswith(start)), "same")

@@ -1,0 +1,160 @@
+"""The draft: the tables of balancing and network, read and written as one lbconfig snapshot.
+
+The only module that knows both the tables and the snapshot. Ids of the snapshot are primary keys.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from django.db import transaction
+from django.utils import timezone
+
+from balancing.models import RealServer, VirtualService
+from changes.models import Draft, Removal, Tracked
+from lbconfig import snapshot as wish
+from network.models import Interface, Management, Network
+
+ONLY_ROW = 1
+
+
+def is_filled() -> bool:
+    return Draft.objects.exists()
+
+
+def current() -> wish.Snapshot:
+    """The draft as it stands in the database, read in one transaction."""
+    with transaction.atomic():
+        network = Network.objects.filter(pk=ONLY_ROW).first() or Network()
+        management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
+        interfaces = tuple(wish.Interface(row.name, row.dhcp, tuple(row.addresses)) for row in Interface.objects.all())
+        services = tuple(map(service_wish, VirtualService.objects.prefetch_related("real_servers")))
+    return wish.Snapshot(
+        services=services,
+        network=wish.Network(network.hostname, network.gateway, interfaces),
+        management=wish.Management(tuple(management.allow)),
+    )
+
+
+def service_wish(row: VirtualService) -> wish.VirtualService:
+    """One row of the draft, with its real servers, as the snapshot has it."""
+    return wish.VirtualService(
+        id=row.pk,
+        name=row.name,
+        address=row.address,
+        port=row.port,
+        protocol=wish.Protocol(row.protocol),
+        scheduler=wish.Scheduler(row.scheduler),
+        forwarding=wish.Forwarding(row.forwarding),
+        check=wish.HealthCheck(
+            kind=wish.CheckKind(row.check_kind),
+            **{name: getattr(row, f"check_{name}") for name in CHECK_FIELDS},
+        ),
+        real_servers=tuple(
+            wish.RealServer(server.pk, server.address, server.port, server.weight, server.enabled)
+            for server in row.real_servers.all()
+        ),
+    )
+
+
+CHECK_FIELDS = ("port", "path", "host", "expect", "interval", "timeout", "failures")
+
+
+def write_service(
+    service: wish.VirtualService, row: VirtualService, user: str, new_ids: bool = False
+) -> VirtualService:
+    """Store the service in `row`. With `new_ids`, servers that `row` does not have yet get fresh ids."""
+    with transaction.atomic():
+        known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
+        for name in ("name", "address", "port", "protocol", "scheduler", "forwarding"):
+            setattr(row, name, getattr(service, name))
+        row.check_kind = service.check.kind
+        for name in CHECK_FIELDS:
+            setattr(row, f"check_{name}", getattr(service.check, name))
+        stamp(row, user)
+        row.save()
+        wanted = {server.id for server in service.real_servers}
+        row.real_servers.exclude(pk__in=wanted).delete()
+        for server in service.real_servers:
+            values = {name: getattr(server, name) for name in ("address", "port", "weight", "enabled")}
+            key = None if new_ids and server.id not in known else server.id
+            RealServer.objects.update_or_create(pk=key, defaults={"service": row, **values})
+        Removal.objects.filter(service=row.pk).delete()
+    return row
+
+
+def remove_service(row: VirtualService, user: str) -> None:
+    with transaction.atomic():
+        change_number()
+        Removal.objects.update_or_create(
+            service=row.pk, defaults={"name": row.name, "changed_by": user, "changed_at": timezone.now()}
+        )
+        row.delete()
+
+
+def write_network(network: wish.Network, user: str) -> None:
+    with transaction.atomic():
+        row = Network.objects.filter(pk=ONLY_ROW).first() or Network(pk=ONLY_ROW)
+        row.hostname, row.gateway = network.hostname, network.gateway
+        stamp(row, user)
+        row.save()
+        Interface.objects.all().delete()
+        Interface.objects.bulk_create(
+            Interface(position=place, name=entry.name, dhcp=entry.dhcp, addresses=list(entry.addresses))
+            for place, entry in enumerate(network.interfaces)
+        )
+
+
+def write_management(management: wish.Management, user: str) -> None:
+    with transaction.atomic():
+        row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
+        row.allow = list(management.allow)
+        stamp(row, user)
+        row.save()
+
+
+def replace(snapshot: wish.Snapshot, user: str) -> None:
+    """Make the draft equal to `snapshot`. Objects that stay the same keep their version."""
+    with transaction.atomic():
+        Draft.objects.get_or_create(pk=ONLY_ROW)
+        before = current()
+        old = {service.id: service for service in before.services}
+        wanted = {service.id for service in snapshot.services}
+        for row in VirtualService.objects.exclude(pk__in=wanted):
+            remove_service(row, user)
+        for service in snapshot.services:
+            if old.get(service.id) == service:
+                continue
+            row = VirtualService.objects.filter(pk=service.id).first() or VirtualService(pk=service.id)
+            write_service(service, row, user)
+        if before.network != snapshot.network or not Network.objects.exists():
+            write_network(snapshot.network, user)
+        if before.management != snapshot.management or not Management.objects.exists():
+            write_management(snapshot.management, user)
+
+
+def change_number() -> int:
+    """Count one change of the draft. Needs a transaction, which on SQLite admits one writer at a time."""
+    draft, _ = Draft.objects.get_or_create(pk=ONLY_ROW)
+    draft.counter += 1
+    draft.save(update_fields=["counter"])
+    return draft.counter
+
+
+def stamp(row: Tracked, user: str) -> None:
+    row.version = change_number()
+    row.changed_by = user
+    row.changed_at = timezone.now()
+
+
+def same(one: wish.Snapshot, other: wish.Snapshot) -> bool:
+    """Whether both wish the same; the order of services and of their servers wishes nothing."""
+    return _ordered(one) == _ordered(other)
+
+
+def _ordered(snapshot: wish.Snapshot) -> wish.Snapshot:
+    services = (
+        dataclasses.replace(service, real_servers=tuple(sorted(service.real_servers, key=lambda one: one.id)))
+        for service in snapshot.services
+    )
+    return dataclasses.replace(snapshot, services=tuple(sorted(services, key=lambda one: one.id)))

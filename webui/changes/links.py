@@ -1,0 +1,19 @@
+"""From the path of a problem to the page where it is put right."""
+
+import re
+
+from django.urls import reverse
+
+PAGES = (
+    (re.compile(r"services\[id=(\d+)\]"), "service-edit"),
+    (re.compile(r"network\b"), "network"),
+    (re.compile(r"management\b"), "access"),
+)
+
+
+def link(path: str) -> str:
+    """The address of the page, or "" where no page fits."""
+    for pattern, name in PAGES:
+        if match := pattern.match(path):
+            return reverse(name, args=[int(number) for number in match.groups()])
+    return ""

@@ -1,0 +1,63 @@
+"""What the draft needs beside its objects, and the history of what was applied."""
+
+from django.db import models
+
+
+class Draft(models.Model):
+    """One row (pk 1): the draft has been filled, and how often it was changed.
+
+    `counter` gives every changed object its `version`; it never goes back, so that a form which was
+    opened before "discard draft" is still recognised as old.
+    """
+
+    counter = models.PositiveBigIntegerField(default=0)
+    filled_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"draft at change {self.counter}"
+
+
+class Tracked(models.Model):
+    """An object of the draft: who changed it last, when, and which change of the draft that was."""
+
+    version = models.PositiveBigIntegerField(default=0)
+    changed_by = models.CharField(max_length=150, blank=True)
+    changed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        abstract = True
+
+
+class Removal(models.Model):
+    """A virtual service that was removed from the draft: so that an open form of it can say by whom."""
+
+    service = models.PositiveBigIntegerField(unique=True)
+    name = models.CharField(max_length=64)
+    changed_by = models.CharField(max_length=150)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name}, removed by {self.changed_by}"
+
+
+class Revision(models.Model):
+    """One apply that the box has ended, with the whole snapshot; the applier's generation has its number."""
+
+    number = models.PositiveIntegerField(unique=True)
+    user = models.CharField(max_length=150, blank=True)
+    comment = models.CharField(max_length=500, blank=True)
+    created = models.DateTimeField()
+    outcome = models.CharField(max_length=40)
+    seconds = models.FloatField(null=True)
+    snapshot = models.TextField(help_text="the canonical JSON text")
+    steps = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["-number"]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"
+
+    @property
+    def good(self) -> bool:
+        return self.outcome == "confirmed"

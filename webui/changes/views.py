@@ -1,0 +1,111 @@
+"""Review, apply, watch, and look back."""
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST
+
+from applier.client import ApplierDown, ApplierRefused
+from changes import actions, diffs, draft
+from changes.forms import ApplyForm
+from changes.links import link
+from changes.models import Revision
+from lbconfig.snapshot import SnapshotError
+from monitoring.frame import look
+
+
+def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
+    """Everything that applying the draft would change."""
+    try:
+        found = actions.review(draft.current())
+    except (ApplierDown, ApplierRefused) as error:
+        return render(request, "changes/review.html", {"error": str(error)}, status=503)
+    comment = form["comment"].value() if form else ""
+    fresh = ApplyForm(initial={"digest": found["digest"], "base": found["base"], "comment": comment})
+    context = {
+        "form": fresh,
+        "comment_errors": form.errors.get("comment") if form and form.is_bound else None,
+        "notice": notice,
+        "problems": [{**problem, "link": link(problem["path"])} for problem in found["problems"]],
+        "changes": found["changes"],
+        "files": [diffs.read(path, text) for path, text in found["diff"].items()],
+        "base": found["base"],
+    }
+    return render(request, "changes/review.html", context, status=status)
+
+
+@require_POST
+def apply(request):
+    """Send what was reviewed; whatever moved since is shown, and nothing is applied."""
+    form = ApplyForm(request.POST)
+    if not form.is_valid():
+        notice = "" if "comment" in form.errors else "This page was incomplete; please review again."
+        return review(request, form, notice, 422)
+    data = form.cleaned_data
+    try:
+        number = actions.apply(
+            draft.current(),
+            data["digest"],
+            data["base"],
+            request.user.get_username(),
+            data["comment"],
+            request.META["REMOTE_ADDR"],
+        )
+    except ApplierRefused as error:
+        notice = f"Nothing was applied. {error.message}"
+        return review(request, form, notice, 409)
+    except ApplierDown as error:
+        return review(request, form, f"Nothing was applied. {error}", 503)
+    return redirect("progress", apply_id=number)
+
+
+def discard(request):
+    """Asks first: the draft goes back to what runs."""
+    if request.method == "POST":
+        try:
+            with transaction.atomic():
+                actions.discard(request.user.get_username())
+        except (ApplierDown, ApplierRefused, SnapshotError) as error:
+            messages.error(request, f"The draft is still there: {error}")
+            return redirect("review")
+        messages.success(request, "The draft is what the box runs again.")
+        return redirect("overview")
+    return render(request, "changes/discard.html")
+
+
+def progress(request, apply_id: str):
+    """The steps of an apply while it runs and after."""
+    return render(request, "changes/progress.html", _run(request, apply_id))
+
+
+def live_progress(request, apply_id: str):
+    return render(request, "changes/run.html", _run(request, apply_id))
+
+
+def _run(request, apply_id: str) -> dict:
+    frame = look(request)
+    run = frame.status and frame.status["apply"]
+    if run and run["id"] != apply_id:
+        run = None
+    ended = run is not None and run["state"] != "running"
+    if ended:
+        actions.keep_history()
+    seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
+    return {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+
+
+def history(request):
+    """Every apply, the newest first."""
+    missing = ""
+    try:
+        actions.keep_history()
+    except (ApplierDown, ApplierRefused) as error:
+        missing = str(error)
+    page = Paginator(Revision.objects.defer("snapshot", "steps"), 50).get_page(request.GET.get("page"))
+    return render(request, "changes/history.html", {"page": page, "missing": missing})
+
+
+def revision(request, number: int):
+    """One apply with its steps and what it was to make of the box."""
+    return render(request, "changes/revision.html", {"revision": get_object_or_404(Revision, number=number)})

@@ -1,0 +1,47 @@
+// Small comforts; every page works without them.
+"use strict";
+
+// Health check: show only the fields that the chosen kind of check has.
+function showFields(form) {
+  const chosen = form.querySelector("input[name=check_kind]:checked");
+  for (const part of form.querySelectorAll("[data-for]")) {
+    const wanted = !chosen || part.dataset.for.split(" ").includes(chosen.value);
+    part.hidden = !wanted && !part.querySelector(".wrong, .note");
+  }
+}
+
+// Times are written in UTC; show them in the time zone of this browser.
+function localTimes(root) {
+  for (const time of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.dateTime);
+    if (!Number.isNaN(moment.getTime())) {
+      time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+    }
+  }
+}
+
+const form = document.getElementById("service");
+if (form) {
+  form.addEventListener("change", () => showFields(form));
+  showFields(form);
+}
+localTimes(document);
+
+// The first wrong field is where the admin goes on.
+const wrong = document.querySelector(".wrong input, .wrong textarea");
+if (wrong) {
+  wrong.closest("details")?.setAttribute("open", "");
+  wrong.focus();
+}
+
+// A live page whose box does not answer says so, instead of showing old numbers in silence.
+const lost = document.querySelector(".lost");
+for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
+  document.body.addEventListener(name, () => { lost.hidden = false; document.body.classList.add("stale"); });
+}
+document.body.addEventListener("htmx:afterOnLoad", (event) => {
+  if (event.detail.successful !== false && event.detail.xhr.status < 400) {
+    lost.hidden = true;
+    document.body.classList.remove("stale");
+  }
+});

@@ -1,0 +1,36 @@
+"""Every page of the web UI."""
+
+from django.urls import path
+
+from accounts import views as accounts
+from balancing import views as balancing
+from changes import views as changes
+from monitoring import views as monitoring
+from network import views as network
+from system import views as system
+
+handler404 = "fairlead.faults.not_found"
+handler500 = "fairlead.faults.server_error"
+
+urlpatterns = [
+    path("", monitoring.overview, name="overview"),
+    path("live/overview/", monitoring.live_overview, name="live-overview"),
+    path("set-up/", accounts.set_up, name="set-up"),
+    path("login/", accounts.LogIn.as_view(), name="login"),
+    path("logout/", accounts.log_out, name="logout"),
+    path("password/", accounts.change_password, name="password"),
+    path("services/add/", balancing.add, name="service-add"),
+    path("services/detection/", balancing.detection, name="service-detection"),
+    path("services/<int:pk>/", balancing.edit, name="service-edit"),
+    path("services/<int:pk>/delete/", balancing.delete, name="service-delete"),
+    path("network/", network.edit_network, name="network"),
+    path("access/", network.edit_access, name="access"),
+    path("changes/", changes.review, name="review"),
+    path("changes/apply/", changes.apply, name="apply"),
+    path("changes/discard/", changes.discard, name="discard"),
+    path("changes/progress/<str:apply_id>/", changes.progress, name="progress"),
+    path("live/progress/<str:apply_id>/", changes.live_progress, name="live-progress"),
+    path("history/", changes.history, name="history"),
+    path("history/<int:number>/", changes.revision, name="revision"),
+    path("system/", system.overview, name="system"),
+]

@@ -1,0 +1,8 @@
+"""What gunicorn serves: `gunicorn fairlead.wsgi`."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "fairlead.settings")
+application = get_wsgi_application()

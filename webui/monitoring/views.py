@@ -1,0 +1,83 @@
+"""What the box does now."""
+
+from django.shortcuts import render
+
+from lbconfig import names
+from monitoring.frame import Frame, look
+
+# Health in words and as a sign, so that nobody needs to tell colours apart.
+HEALTH = {
+    "up": ("▲", "up", "good"),
+    "down": ("▼", "down", "bad"),
+    "checking": ("…", "checking", "wait"),
+    "disabled": ("■", "disabled", "off"),
+    "unchecked": ("◇", "not checked", "wait"),
+    "draft": ("+", "not applied", "off"),
+}
+
+
+def overview(request):
+    return render(request, "monitoring/overview.html", _context(request))
+
+
+def live_overview(request):
+    """The part of the overview that the page fetches again every two seconds."""
+    return render(request, "monitoring/live.html", _context(request) | {"refresh": True})
+
+
+def _context(request) -> dict:
+    frame = look(request)
+    return {"services": services(frame), "names": names}
+
+
+def services(frame: Frame) -> list[dict]:
+    """Each service of the draft with what the kernel says of it, then those that still run but are removed."""
+    running = {entry["id"]: entry for entry in frame.status["running"]["services"]} if frame.status else {}
+    wished = {service.id: service for service in frame.draft.services}
+    applied = {service.id: service for service in frame.running.services} if frame.running else {}
+    shown = [_service(service, running.get(service.id), applied.get(key)) for key, service in wished.items()]
+    gone = [_service(service, running.get(key), service) for key, service in applied.items() if key not in wished]
+    return shown + [entry | {"removed": True} for entry in gone]
+
+
+def _service(service, running: dict | None, applied) -> dict:
+    live = {entry["id"]: entry for entry in running["real_servers"]} if running else {}
+    servers = [_server(server, live.get(server.id)) for server in service.real_servers]
+    states = [server["state"] for server in servers]
+    up = sum(state in ("up", "unchecked") for state in states)
+    return {
+        "id": service.id,
+        "name": service.name,
+        "address": service.address,
+        "port": service.port,
+        "protocol": names.PROTOCOLS[service.protocol].long,
+        "scheduler": names.SCHEDULERS[service.scheduler].long,
+        "check": names.CHECKS[service.check.kind].long,
+        "servers": servers,
+        "up": up,
+        "all": sum(state not in ("disabled", "draft") for state in states),
+        "active": sum(server["active"] or 0 for server in servers),
+        "waiting": applied != service,
+        "new": applied is None,
+        "running": running is not None,
+        "missing": running is not None
+        and not running["table"]
+        and any(server.enabled for server in service.real_servers),
+    }
+
+
+def _server(server, live: dict | None) -> dict:
+    state = live["health"] if live else "draft"
+    sign, word, tone = HEALTH.get(state, ("?", state, "wait"))
+    return {
+        "address": server.address,
+        "port": server.port,
+        "state": state,
+        "sign": sign,
+        "word": word,
+        "tone": tone,
+        "weight": live["weight"] if live else None,
+        "wished": server.weight,
+        "active": live["active"] if live else None,
+        "inactive": live["inactive"] if live else None,
+    }

@@ -1,0 +1,35 @@
+"""The network and the management access of the draft: one row each (pk 1)."""
+
+from django.db import models
+
+from changes.models import Tracked
+
+
+class Network(Tracked):
+    hostname = models.CharField(max_length=253, default="fairlead")
+    gateway = models.CharField(max_length=45, blank=True)
+
+    def __str__(self) -> str:
+        return self.hostname
+
+
+class Interface(models.Model):
+    """Saved with the network, whose version counts for all of it."""
+
+    position = models.PositiveIntegerField()
+    name = models.CharField(max_length=15, unique=True)
+    dhcp = models.BooleanField(default=False)
+    addresses = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["position"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Management(Tracked):
+    allow = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return ", ".join(self.allow)

@@ -1,0 +1,77 @@
+"""Make the box a demonstration: an admin with a given password, and a given snapshot that runs."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import BaseCommand, CommandError
+
+from applier.client import ApplierDown, ApplierRefused, connect
+from changes import actions, draft
+from lbconfig.snapshot import SnapshotError, from_json
+
+WAIT = 90  # seconds for the apply
+
+
+class Command(BaseCommand):
+    help = "Create an admin, load a snapshot into the draft and apply it; standard input: password, set-up code."
+
+    def add_arguments(self, parser):
+        parser.add_argument(
+            "--password-stdin",
+            action="store_true",
+            required=True,
+            help="first line: the password; second line, if given: the set-up code, which is spent",
+        )
+        parser.add_argument("--user", default="admin")
+        parser.add_argument("--snapshot", type=Path, help="JSON of lbconfig.snapshot; without it nothing is applied")
+
+    def handle(self, *args, **options):
+        if os.getuid() == 0 and settings.DATA.stat().st_uid != 0:
+            raise CommandError("run this as the owner of the data folder, not as root")
+        password, _, code = (part.strip() for part in sys.stdin.read().partition("\n"))
+        if not password:
+            raise CommandError("no password on standard input")
+        try:
+            self.create(options["user"], password, code)
+            actions.fill_if_empty()
+            if options["snapshot"]:
+                self.load(options["snapshot"], options["user"])
+        except (ApplierDown, ApplierRefused, SnapshotError, OSError) as error:
+            raise CommandError(str(error)) from error
+
+    def create(self, name: str, password: str, code: str) -> None:
+        user, _ = get_user_model().objects.get_or_create(username=name)
+        user.set_password(password)
+        user.save()
+        if code:
+            connect().setup_done(code)
+
+    def load(self, path: Path, user: str) -> None:
+        draft.replace(from_json(path.read_text()), user)
+        snapshot = draft.current()
+        found = actions.review(snapshot)
+        if found["problems"]:
+            sentences = (f"{one['object']}, {one['field']}: {one['message']}" for one in found["problems"])
+            raise CommandError("; ".join(sentences))
+        if not found["changes"] and not found["diff"]:
+            self.stdout.write("The box runs this snapshot already.")
+            return
+        number = actions.apply(snapshot, found["digest"], found["base"], user, "demonstration", "")
+        self.wait(number)
+        actions.keep_history()
+
+    def wait(self, number: str) -> None:
+        end = time.monotonic() + WAIT
+        while time.monotonic() < end:
+            run = connect().status()["apply"]
+            if run and run["id"] == number and run["state"] != "running":
+                self.stdout.write(run["message"])
+                if run["state"] != "done":
+                    raise CommandError(f"the snapshot does not run: {run['message']}")
+                return
+            time.sleep(0.2)
+        raise CommandError(f"the apply did not end within {WAIT} seconds")

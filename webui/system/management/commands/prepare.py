@@ -1,0 +1,52 @@
+"""Before the web server starts: folders, secret key, database; or the fault that every page then shows."""
+
+import os
+import sqlite3
+
+from django.conf import settings
+from django.core.management import BaseCommand, call_command
+from django.db import DatabaseError, connection
+
+from system import backups
+
+
+class Command(BaseCommand):
+    help = "Get the data folder ready. Exits 0 also with a damaged database: then every page shows the fault."
+    requires_system_checks = []
+
+    def handle(self, *args, **options):
+        os.umask(0o077)
+        settings.FAULT_FILE.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            settings.DATA.mkdir(parents=True, exist_ok=True)
+            self.make_secret_key()
+            self.check_database()
+            call_command("migrate", interactive=False, verbosity=0)
+        except (OSError, DatabaseError, sqlite3.Error) as error:
+            self.fault(f"{error}")
+            return
+        finally:
+            connection.close()
+        settings.FAULT_FILE.unlink(missing_ok=True)
+        backups.make_if_due()
+
+    def make_secret_key(self) -> None:
+        path = settings.SECRET_KEY_FILE
+        if path.exists() and path.stat().st_size:
+            return
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)
+        handle = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(settings.SECRET_KEY)
+        backups.sync(part)
+        part.rename(path)
+        backups.sync(settings.DATA)
+
+    def check_database(self) -> None:
+        if settings.DATABASE.exists() and (found := backups.damage(settings.DATABASE)):
+            raise sqlite3.DatabaseError(f"{settings.DATABASE.name}: {found}")
+
+    def fault(self, sentence: str) -> None:
+        settings.FAULT_FILE.write_text(sentence + "\n")
+        self.stderr.write(f"the database cannot be used: {sentence}")

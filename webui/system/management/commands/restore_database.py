@@ -1,0 +1,43 @@
+"""Put a damaged database aside and take the newest good backup. Called from the console of the box."""
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+from django.db import DatabaseError, connection
+
+from system import backups
+
+
+class Command(BaseCommand):
+    help = "Put a damaged database aside (it is never deleted) and restore the newest good backup."
+    requires_system_checks = []
+
+    def add_arguments(self, parser):
+        parser.add_argument("--even-if-whole", action="store_true", help="restore although the database is whole")
+
+    def handle(self, *args, **options):
+        connection.close()
+        whole = settings.DATABASE.exists() and not backups.damage(settings.DATABASE)
+        if whole and not options["even_if_whole"]:
+            settings.FAULT_FILE.unlink(missing_ok=True)
+            self.stdout.write("The database is whole; nothing was changed.")
+            return
+        backup = backups.newest_good()
+        try:
+            aside = backups.put_aside()
+            if aside:
+                self.stdout.write(f"The damaged database is kept in {aside}.")
+            if backup:
+                backups.restore(backup)
+            call_command("migrate", interactive=False, verbosity=0)
+        except (OSError, DatabaseError) as error:
+            raise CommandError(f"the database could not be restored: {error}") from error
+        finally:
+            connection.close()
+        settings.FAULT_FILE.unlink(missing_ok=True)
+        if backup:
+            self.stdout.write(f"Restored the backup of {backup.made:%d %B %Y %H:%M} UTC.")
+        else:
+            self.stdout.write(
+                "There is no good backup: the draft starts again from what the box runs, and without users."
+            )
+            self.stdout.write("Ask the console for a new set-up code and open the web page.")
