@@ -34,10 +34,12 @@ __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case
 def validate(snapshot: Snapshot) -> list[Problem]:
     """What is wrong, in the order of the snapshot. Empty: it can be rendered and applied."""
     try:
-        from_data(dataclasses.asdict(snapshot))
-    except SnapshotError as error:
         # The shape first: no rule below is asked about a port that is no number.
+        rebuilt = from_data(dataclasses.asdict(snapshot))
+    except SnapshotError as error:
         return [Problem("snapshot", error.path.rpartition(".")[2] or "snapshot", error.message, error.path)]
+    if rebuilt != snapshot:
+        return [Problem("snapshot", "snapshot", "must consist of the classes of lbconfig.snapshot, with tuples", "")]
     return [
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),

@@ -1,0 +1,67 @@
+"""A snapshot that uses everything, and ways to change one field of it."""
+
+import dataclasses
+
+from lbconfig.snapshot import (
+    CheckKind,
+    HealthCheck,
+    Interface,
+    Management,
+    Network,
+    Protocol,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+)
+
+WEB = VirtualService(
+    3,
+    "web",
+    "10.0.2.100",
+    80,
+    check=HealthCheck(CheckKind.HTTP, path="/alive", host="www.example.org", expect="fine"),
+    real_servers=(RealServer(7, "10.2.0.11", 8000), RealServer(8, "10.2.0.12", 8000, weight=2)),
+)
+DNS = VirtualService(
+    4,
+    "dns",
+    "10.0.2.100",
+    53,
+    Protocol.UDP,
+    Scheduler.RR,
+    check=HealthCheck(CheckKind.PING),
+    real_servers=(RealServer(9, "10.2.0.11", 53), RealServer(10, "10.2.0.12", 53, enabled=False)),
+)
+NETWORK = Network(
+    "lb1",
+    "10.0.2.2",
+    (Interface("eth0", addresses=("10.0.2.15/24",)), Interface("eth1", addresses=("10.2.0.1/24",))),
+)
+SAMPLE = Snapshot((WEB, DNS), NETWORK, Management(("10.0.2.0/24",)))
+
+
+def with_service(**fields) -> Snapshot:
+    return dataclasses.replace(SAMPLE, services=(dataclasses.replace(WEB, **fields), DNS))
+
+
+def with_check(**fields) -> Snapshot:
+    return with_service(check=dataclasses.replace(WEB.check, **fields))
+
+
+def with_server(**fields) -> Snapshot:
+    first, second = WEB.real_servers
+    return with_service(real_servers=(dataclasses.replace(first, **fields), second))
+
+
+def with_network(**fields) -> Snapshot:
+    return dataclasses.replace(SAMPLE, network=dataclasses.replace(NETWORK, **fields))
+
+
+def with_interface(**fields) -> Snapshot:
+    first, second = NETWORK.interfaces
+    return with_network(interfaces=(dataclasses.replace(first, **fields), second))
+
+
+def with_allow(*allow) -> Snapshot:
+    return dataclasses.replace(SAMPLE, management=Management(allow))

@@ -1,0 +1,171 @@
+"""The summary says in words what changes, and what somebody will notice of it."""
+
+import dataclasses
+
+import pytest
+from hypothesis import HealthCheck as Slow
+from hypothesis import given, settings
+from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_service
+from lbconfig_strategies import snapshots
+
+from lbconfig import diff, names
+from lbconfig.diff import Change, summary, unified
+from lbconfig.render import render
+from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Interface, Protocol, RealServer, Scheduler
+
+
+def only(new, old=SAMPLE) -> Change:
+    [change] = summary(old, new)
+    return change
+
+
+def test_nothing_changes():
+    assert summary(SAMPLE, SAMPLE) == []
+    assert unified(render(SAMPLE), render(SAMPLE)) == {}
+
+
+def test_a_scheduler_change_says_so_and_what_it_costs():
+    assert only(with_service(scheduler=Scheduler.RR)) == Change(
+        "changed",
+        "virtual service 'web'",
+        ("Scheduler changes from weighted least connections (wlc) to round robin (rr).",),
+        "New connections may be refused for a moment.",
+    )
+
+
+def test_a_new_service_is_described_in_full():
+    added = only(SAMPLE, dataclasses.replace(SAMPLE, services=(WEB,)))
+    assert added.kind == "added" and added.object == "virtual service 'dns'" and added.impact is None
+    assert added.sentences == (
+        "It is UDP 10.0.2.100:53, round robin (rr), by NAT.",
+        "Health check: ping (every 2 s, timeout 2 s, down after 2).",
+        "Real server 10.2.0.11:53, weight 1.",
+        "Real server 10.2.0.12:53, weight 1, disabled.",
+    )
+
+
+def test_a_removed_service_closes_its_connections():
+    removed = only(dataclasses.replace(SAMPLE, services=(DNS,)))
+    assert removed == Change("removed", "virtual service 'web'", ("It was TCP 10.0.2.100:80.",), diff.CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("servers", "sentences", "impact"),
+    [
+        ((*WEB.real_servers, RealServer(20, "10.2.0.13", 80)), ("Real server 10.2.0.13:80, weight 1 is added.",), None),
+        (WEB.real_servers[1:], ("Real server 10.2.0.11:8000 is removed.",), diff.SERVER_CLOSED),
+        (
+            (dataclasses.replace(WEB.real_servers[0], weight=5), WEB.real_servers[1]),
+            ("Real server 10.2.0.11:8000: weight changes from 1 to 5.",),
+            None,
+        ),
+        (
+            (dataclasses.replace(WEB.real_servers[0], enabled=False), WEB.real_servers[1]),
+            ("Real server 10.2.0.11:8000 is disabled.",),
+            diff.SERVER_CLOSED,
+        ),
+        (
+            (dataclasses.replace(WEB.real_servers[0], port=8001), WEB.real_servers[1]),
+            ("Real server 10.2.0.11:8001 replaces 10.2.0.11:8000.",),
+            diff.SERVER_CLOSED,
+        ),
+        (WEB.real_servers[::-1], ("The order of its real servers changes.",), None),
+    ],
+)
+def test_real_servers(servers, sentences, impact):
+    change = only(with_service(real_servers=servers))
+    assert (change.sentences, change.impact) == (sentences, impact)
+
+
+def test_a_service_that_moves():
+    change = only(with_service(name="site", port=8080, scheduler=Scheduler.RR))
+    assert change.object == "virtual service 'site'"
+    assert change.sentences[:2] == (
+        "Name changes from 'web' to 'site'.",
+        "Moves from TCP 10.0.2.100:80 to TCP 10.0.2.100:8080.",
+    )
+    assert change.impact == diff.MOVED
+
+
+def test_health_checks():
+    change = only(with_check(kind=CheckKind.OFF, interval=9))
+    assert change.sentences == (
+        "Health check changes from HTTP of /alive with host www.example.org expecting 'fine' "
+        "(every 2 s, timeout 2 s, down after 2) to no check.",
+    )
+    assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]
+
+
+def test_an_interval_that_is_shared_is_told():
+    changes = summary(SAMPLE, with_check(interval=1))
+    assert [change.object for change in changes] == ["virtual service 'web'", "health checks"]
+    assert changes[1].sentences[0] == "All servers are checked every 1 s instead of every 2 s."
+
+
+def test_network_and_management():
+    changed = with_network(
+        hostname="lb2", gateway="", interfaces=(Interface("eth0", True, ("10.0.2.16/24",)), Interface("eth2"))
+    )
+    texts = {change.object: (change.kind, change.sentences, change.impact) for change in summary(SAMPLE, changed)}
+    assert texts == {
+        "network": (
+            "changed",
+            ("Host name changes from 'lb1' to 'lb2'.", "Default gateway changes from 10.0.2.2 to none."),
+            diff.NETWORK,
+        ),
+        "interface 'eth0'": (
+            "changed",
+            ("DHCP is switched on.", "Address 10.0.2.16/24 is added.", "Address 10.0.2.15/24 is removed."),
+            diff.NETWORK,
+        ),
+        "interface 'eth2'": ("added", ("It has no address.",), None),
+        "interface 'eth1'": ("removed", ("It has no address any more.",), diff.NETWORK),
+    }
+    allow = only(with_allow("192.0.2.0/24"))
+    assert allow.sentences == ("Access from 192.0.2.0/24 is added.", "Access from 10.0.2.0/24 is removed.")
+    assert allow.impact == "The web UI can no longer be reached from there."
+    assert only(with_allow("10.0.2.0/24", "192.0.2.0/24")).impact is None
+
+
+def test_unified_names_each_file_that_differs():
+    old, new = render(SAMPLE), render(with_service(scheduler=Scheduler.RR))
+    texts = unified(old, new)
+    assert sorted(texts) == ["ipvs.rules", "ldirectord.cf"]
+    assert texts["ipvs.rules"].splitlines()[:2] == ["--- running/ipvs.rules", "+++ new/ipvs.rules"]
+    assert "-" + "-A -t 10.0.2.100:80 -s wlc\n+-A -t 10.0.2.100:80 -s rr\n" in texts["ipvs.rules"]
+    assert sorted(unified({}, {"a": "1\n"})) == sorted(unified({"a": "1\n"}, {})) == ["a"]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
+@given(snapshots, snapshots)
+def test_whatever_changes_a_file_is_told(old, new):
+    changes = summary(old, new)
+    assert bool(changes) or not unified(render(old), render(new))
+    assert bool(changes) == (old != new) or reordered(old, new)
+    for change in changes:
+        assert change.kind in ("added", "changed", "removed") and change.sentences
+        assert all(sentence.endswith(".") for sentence in change.sentences)
+
+
+def reordered(old, new) -> bool:
+    """The order of services and interfaces means nothing to anybody."""
+    return set(old.services) == set(new.services) and set(old.network.interfaces) == set(new.network.interfaces)
+
+
+def test_everything_has_a_name():
+    for table, kind in (
+        (names.SCHEDULERS, Scheduler),
+        (names.PROTOCOLS, Protocol),
+        (names.CHECKS, CheckKind),
+        (names.FORWARDING, Forwarding),
+    ):
+        assert set(table) == set(kind)
+        assert all(name.long and name.help.endswith(".") for name in table.values())
+    assert names.scheduler(Scheduler.WRR) == "weighted round robin (wrr)"
+
+
+def test_the_words_of_a_network_are_kept_short():
+    assert only(with_network(interfaces=(*NETWORK.interfaces, Interface("eth9", dhcp=True)))).sentences == (
+        "It has an address by DHCP.",
+    )
+    assert HealthCheck().kind == CheckKind.CONNECT
