@@ -33,9 +33,8 @@ class Kernel:
         key = (PROTOCOLS[option], "", int(name)) if option == "-f" else (PROTOCOLS[option], *endpoint(name))
         if verb in ("-A", "-E"):
             assert (key in self.services) == (verb == "-E"), line
-            assert set(options) <= {"-s", "-p", "-b"}, line
-            flags = tuple(options["-b"].split(",")) if "-b" in options else ()
-            self.services[key] = Service(*key, options["-s"], flags, int(options.get("-p", 0)))
+            assert set(options) == {"-s"}, line
+            self.services[key] = Service(*key, options["-s"])
             self.servers.setdefault(key, {})
             return key, None
         assert key in self.services, line

@@ -30,8 +30,8 @@ class Service:
     address: str
     port: int
     scheduler: str
-    flags: tuple[str, ...] = ()  # names of set service flags in ipvsadm's words for -b, sorted; none is wanted yet
-    persistence: int = 0  # seconds; 0: not persistent
+    flags: tuple[str, ...] = ()  # names of set service flags, sorted; read from the kernel, none is wanted yet
+    persistence: int = 0  # seconds, 0: not persistent; read from the kernel, not wanted yet
 
     @property
     def key(self) -> ServiceKey:
@@ -123,12 +123,8 @@ def _server_change(service: Service, place: ServerKey, old: Server | None, new: 
 
 
 def _service_line(verb: str, service: Service) -> str:
-    words = [verb, _service_name(service), "-s", service.scheduler]
-    if service.persistence:
-        words += ["-p", str(service.persistence)]
-    if service.flags:
-        words += ["-b", ",".join(service.flags)]
-    return " ".join(words)
+    """The whole definition: what is not written (flags, persistence) is switched off by an edit."""
+    return f"{verb} {_service_name(service)} -s {service.scheduler}"
 
 
 def _server_line(verb: str, service: Service, place: ServerKey, server: Server) -> str:
