@@ -107,6 +107,7 @@ class Machine:
         processor = "host" if accelerator == "kvm" else "max,cx16=off" if self.cpus > 1 else "max"
         kernel = f"console=ttyS0 quiet mitigations=off fairlead.layers={','.join(self.layers)}"
         words = [
+            "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
             "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
             "-smp", str(self.cpus), "-m", str(self.memory), "-nodefaults", "-no-user-config", "-display", "none",
             "-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel,

@@ -22,14 +22,14 @@ class State:
 
 def gather(run: Path = Path("/run/fairlead")) -> State:
     """The state now. What cannot be had is told as a fault: the console must always have something to say."""
-    faults = [text(path) for path in sorted((run / "faults").glob("*"))]
-    faults.append(text(run / "web/fault"))
+    faults = [text(run / "web/fault")]
     version = text(Path("/usr/lib/fairlead/VERSION"))
     code = text(run / "setup-code")
     try:
         status = Client(run / "applier.sock", TIMEOUT).status()
     except (ApplierDown, ApplierRefused) as error:
-        faults.append(str(error))
+        # What the init scripts found; a running applier tells it better.
+        faults += [str(error), *(text(path) for path in sorted((run / "faults").glob("*")))]
         return State(version, (), code, "unknown", distinct(faults))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
