@@ -113,7 +113,9 @@ class Editor:
         editor = self._unbound(self.row, values, rows + added, merge.pack(theirs))
         editor._note_fields(result, f"{who} changed this to", when)
         editor._note_rows(result, base, theirs, added, who, when)
-        editor.notes.append(f"{who} saved this virtual service {when}, after you had opened it. Nothing is saved yet.")
+        editor.notes.append(
+            f"{who} saved this virtual service {when}, after you had opened it. Nothing of yours is saved yet."
+        )
         return editor
 
     def _note_fields(self, result: merge.Merged, start: str, when: str) -> None:

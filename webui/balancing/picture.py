@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbconfig.snapshot import VirtualService
+from lbconfig.snapshot import RealServer, VirtualService
 
 MOST = 6  # servers that are drawn; more become one line of text
 ROW = 34  # height of a server, in units of the drawing
@@ -18,12 +18,18 @@ class Box:
     text: str
     enabled: bool
 
+    @property
+    def long(self) -> bool:
+        """Wider than its box at the ordinary size of letters."""
+        return len(self.text) > 17
+
 
 @dataclass(frozen=True)
 class Picture:
     height: int
     middle: int
     vip: str
+    port: int
     protocol: str
     servers: tuple[Box, ...]
     more: int
@@ -39,10 +45,11 @@ def picture(service: VirtualService) -> Picture:
         Box(TOP + index * ROW, TOP + index * ROW + ROW // 2, f"{server.address}:{server.port}", server.enabled)
         for index, server in enumerate(shown)
     )
-    vip = f"{service.address}:{service.port}"
-    targets = ", ".join(
-        f"{server.address} port {server.port}" + ("" if server.enabled else " (disabled)")
-        for server in service.real_servers
-    )
-    label = f"Clients connect to {vip}; the box sends them on to {targets or 'no server yet'}."
-    return Picture(height, height // 2, vip, service.protocol.upper(), boxes, more, label)
+    targets = ", ".join(map(_words, service.real_servers))
+    where = f"{service.address} port {service.port}"
+    label = f"Clients connect to {where}; the box sends them on to {targets or 'no server yet'}."
+    return Picture(height, height // 2, service.address, service.port, service.protocol.upper(), boxes, more, label)
+
+
+def _words(server: RealServer) -> str:
+    return f"{server.address} port {server.port}{'' if server.enabled else ' (disabled)'}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-KINDS = (("+++", "file"), ("---", "file"), ("@@", "place"), ("+", "added"), ("-", "removed"))
+KINDS = (("@@", "place"), ("+", "added"), ("-", "removed"))
+HEAD = 2  # lines that name the two files
 
 # What each rendered file is for, in the words of the admin.
 FILES = {
@@ -32,7 +33,7 @@ class FileDiff:
 
 
 def read(path: str, text: str) -> FileDiff:
-    lines = tuple(Line(_kind(line), line) for line in text.splitlines())
+    lines = tuple(Line("file" if n < HEAD else _kind(line), line) for n, line in enumerate(text.splitlines()))
     kinds = [line.kind for line in lines]
     return FileDiff(path, FILES.get(path, path), lines, kinds.count("added"), kinds.count("removed"))
 

@@ -3,6 +3,7 @@
 from django.shortcuts import render
 
 from lbconfig import names
+from lbconfig.snapshot import CheckKind
 from monitoring.frame import Frame, look
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.
@@ -60,6 +61,7 @@ def _service(service, running: dict | None, applied) -> dict:
         "waiting": applied != service,
         "new": applied is None,
         "running": running is not None,
+        "unchecked": service.check.kind is CheckKind.OFF,
         "missing": running is not None
         and not running["table"]
         and any(server.enabled for server in service.real_servers),

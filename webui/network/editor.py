@@ -96,7 +96,7 @@ def merged(mine: Page, fresh: Page, user: str) -> Page:
                 words = {"yes": "on", "no": "off", "": "nothing"}.get(theirs, theirs.replace("\n", ", "))
                 end = "; you entered something else." if key in result.clashes else "."
                 form_field.note = f"{who} changed this to {words} {when}{end}"
-    fresh.notes.append(f"{who} saved this page {when}, after you had opened it. Nothing is saved yet.")
+    fresh.notes.append(f"{who} saved this page {when}, after you had opened it. Nothing of yours is saved yet.")
     return fresh
 
 

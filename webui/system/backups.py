@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError, connection
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def make() -> None:
     """A new copy, whole or not there at all. A failure is logged: no page fails for want of a backup."""
     try:
         _make()
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, DatabaseError) as error:
         log.error("no backup of the database could be made: %s", error)
 
 
@@ -58,8 +59,9 @@ def _make() -> None:
     part = folder / f".{name}.part"
     try:
         os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        with closing(sqlite3.connect(settings.DATABASE)) as source, closing(sqlite3.connect(part)) as copy:
-            source.backup(copy)
+        with closing(sqlite3.connect(part)) as copy:
+            connection.ensure_connection()
+            connection.connection.backup(copy)
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, without -wal and -shm beside it
         sync(part)
         part.rename(folder / name)

@@ -1,0 +1,135 @@
+"""A real browser (Debian's Chromium) against the web UI in this process, with the fake applier.
+
+Every page is watched: an error on its console (the content security policy speaks there), a request to
+another host or a failed request ends the test.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(tempfile.mkdtemp(prefix="fairlead-web-"))
+os.environ |= {
+    "DJANGO_SETTINGS_MODULE": "fairlead.settings",
+    "FAIRLEAD_DATA": str(FOLDER),
+    "FAIRLEAD_RUN": str(FOLDER / "run"),
+    "FAIRLEAD_APPLIER": "fake",
+    "FAIRLEAD_PLAIN_HTTP": "1",
+    # the browser's driver has an event loop in the thread of the tests, which also sets up the database
+    "DJANGO_ALLOW_ASYNC_UNSAFE": "1",
+}
+
+import pytest  # noqa: E402
+
+import django  # noqa: E402
+
+django.setup()
+
+from django.conf import settings  # noqa: E402
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model  # noqa: E402
+from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
+from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+
+from applier import fake  # noqa: E402
+
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+TIMEOUT = 10_000  # milliseconds
+
+
+def pytest_unconfigure():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings():
+    """A file, as in the box: the server's threads and the test have connections of their own."""
+    settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(FOLDER / "test.sqlite3")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    flags = FLAGS + (["--no-sandbox"] if os.getuid() == 0 else [])
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(autouse=True)
+def box():
+    """A sample box that somebody has set up; applies end at once."""
+    return fake.reset(instant=True, setup_done=True)
+
+
+@pytest.fixture
+def admin(transactional_db):
+    return get_user_model().objects.create_user("admin", password="a good password")
+
+
+def log_in(context, user, url: str) -> None:
+    """A session without the log-in page, which has a test of its own."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session.session_key, "url": url}])
+
+
+@pytest.fixture
+def open_page(chromium: Browser, live_server):
+    """open_page(user=None, **context settings) -> a watched page; what it complained of ends the test."""
+    contexts, complaints = [], []
+
+    def open_one(user=None, **options) -> Page:
+        context = chromium.new_context(base_url=live_server.url, **options)
+        contexts.append(context)
+        context.set_default_timeout(TIMEOUT)
+        if user is not None:
+            log_in(context, user, live_server.url)
+        page = context.new_page()
+        _watch(page, live_server.url, complaints)
+        return page
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert not complaints
+
+
+@pytest.fixture
+def shoot():
+    """shoot(page, name, look): a picture of the whole page; nothing may be wider than the window."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+
+    def shoot_one(page: Page, name: str, look: str) -> None:
+        wide, window, high = page.evaluate(
+            "(one => [one.scrollWidth, one.clientWidth, one.scrollHeight])(document.documentElement)"
+        )
+        before = page.viewport_size
+        page.set_viewport_size(
+            {"width": before["width"], "height": max(high, before["height"])}
+        )  # bars stay at the edge
+        page.screenshot(path=SCREENSHOTS / f"{name}-{look}.png")
+        page.set_viewport_size(before)
+        assert wide <= window, f"{name} is wider than the {look} window"
+
+    return shoot_one
+
+
+def _watch(page: Page, own: str, complaints: list[str]) -> None:
+    def on_console(message):
+        # a page that refuses a form says so by its status, which Chromium calls an error as well
+        if message.type == "error" and "the server responded with a status of" not in message.text:
+            complaints.append(f"{page.url}: {message.text}")
+
+    def on_request(request):
+        if not request.url.startswith((own, "data:")):
+            complaints.append(f"{page.url} asked another host: {request.url}")
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
+    page.on("request", on_request)
