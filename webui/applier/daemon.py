@@ -291,10 +291,13 @@ class Applier:
     # --- what is seen ------------------------------------------------------------------------------
 
     def _look_at_storage(self) -> None:
+        at_boot = storage.at_boot(self.paths)
+        for code, message in at_boot.items():
+            self.faults.set(code, message)
         found = storage.trouble(self.paths)
-        for code in storage.CODES:
-            if found is None or code != found[0]:
-                self.faults.clear(code)
+        if found in (storage.MISSING, storage.READ_ONLY) and storage.BOOT_FAULT in at_boot:
+            found = None  # the boot scripts know the reason
+        self.faults.clear(*(code for code in storage.CODES if found is None or code != found[0]))
         if found is not None:
             self.faults.set(*found)
 

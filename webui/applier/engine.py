@@ -12,6 +12,9 @@ from applier.steps import Job, Step, Unsafe
 
 log = logging.getLogger("applier")
 
+UNDO_ATTEMPTS = 2
+UNDO_PAUSE = 1.0  # seconds
+
 
 class Engine:
     def __init__(self, job: Job, record: RunRecord, now: Callable[[], float] = time.monotonic) -> None:
@@ -46,18 +49,28 @@ class Engine:
         failures = []
         for step in reversed(self._begun):
             entry = self.record[step.name]
-            failed = entry.state == "failed"
+            error = self._undo(step)
+            if error is None:
+                self._note(entry, "failed" if entry.state == "failed" else "undone", entry.detail)
+                log.info("step %s undone", step.name)
+            else:
+                failures.append(f"“{TITLES[step.name]}” could not be undone: {_words(error)}.")
+                self._note(entry, entry.state, f"{entry.detail} Not undone: {_words(error)}.".strip())
+        return failures
+
+    def _undo(self, step: Step) -> Exception | None:
+        """What came between in the end; None: it is undone."""
+        for attempt in range(1, UNDO_ATTEMPTS + 1):
             try:
                 step.undo(self.job)
             # A mistake in one step's undo must not keep the others from being undone.
             except Exception as error:  # noqa: BLE001
-                failures.append(f"“{TITLES[step.name]}” could not be undone: {_words(error)}.")
-                self._note(entry, entry.state, f"{entry.detail} Not undone: {_words(error)}".strip())
-                log.error("step %s was not undone: %s", step.name, error)
+                log.error("step %s was not undone, attempt %d: %s", step.name, attempt, error)
+                last = error
+                self.job.host.sleep(UNDO_PAUSE)
             else:
-                self._note(entry, "failed" if failed else "undone", entry.detail)
-                log.info("step %s undone", step.name)
-        return failures
+                return None
+        return last
 
     def _do(self, step: Step) -> str | None:
         entry = self.record[step.name]

@@ -95,18 +95,12 @@ def _add_to_link(host: Host, known: dict[str, Link], name: str, state: NetworkSt
     _batch(host, lines)
 
 
-def remove(
-    host: Host,
-    paths: Paths,
-    ours: NetworkState,
-    state: NetworkState,
-    keep: Collection[Address] = (),
-) -> None:
-    """Take away what is of `ours` and not of the wish `state`. What others brought (DHCP) stays, and so does `keep`."""
+def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> None:
+    """Take away what is of `ours` and not of the wish `state`. What others brought (DHCP) stays."""
     dropped = [name for name in ours.dhcp if name not in state.dhcp]
     for name in dropped:
         _end_dhcp(host, paths, name)
-    wished = {*state.addresses, *keep}
+    wished = {*state.addresses}
     present = addresses(host)
     gone = [address for address in ours.addresses if address in present and address not in wished]
     gone += [address for address in sorted(present) if address[0] in dropped and address not in wished]

@@ -63,6 +63,11 @@ class Paths:
         return self.run / "running.json"
 
     @property
+    def boot_faults(self) -> Path:
+        """A folder where the boot scripts leave a sentence a file about what went wrong."""
+        return self.run / "faults"
+
+    @property
     def version(self) -> str:
         try:
             return self.version_file.read_text().strip()

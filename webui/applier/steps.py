@@ -132,14 +132,17 @@ class Firewall(Step):
         return "loaded"
 
     def _closed(self, job: Job, error: HostError) -> str:
-        """At boot nobody can be asked: keep the rules that are there, or close the box."""
+        """At boot nobody can be asked: keep the rules that are ours, or close the box to all but the web UI."""
         job.trouble(error)
-        if firewall.is_loaded(job.host):
+        if job.saved.rules_loaded and job.saved.rules is not None:
             return "the rules that were there stay"
         try:
             firewall.load_closed(job.host, job.paths.candidate / "closed.conf", job.new.snapshot)
         except HostError as second:
-            raise Unsafe("nftables", None, firewall.last_resort(second)) from None
+            # The boot scripts loaded a table that lets nothing in; with that one it is safe to go on.
+            if not firewall.is_loaded(job.host):
+                raise Unsafe("nftables", None, firewall.last_resort(second)) from None
+            return "closed"
         return "closed to all but the web UI"
 
     def undo(self, job: Job) -> None:
@@ -151,9 +154,17 @@ class Firewall(Step):
             self._load(job, rules)
 
     def _load(self, job: Job, rules: str) -> None:
+        """The copy of what runs is away meanwhile: a kill in between must not leave one that is not true."""
         path = job.paths.candidate / "nftables.conf"
+        present = job.host.read(job.paths.nftables)
         job.host.put(path, rules)
-        firewall.load(job.host, path)
+        job.host.put(job.paths.nftables, None)
+        try:
+            firewall.load(job.host, path)
+        except HostError as error:
+            if error.exit is not None and present is not None:
+                job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
+            raise
         job.host.put(job.paths.nftables, rules)
 
 
@@ -216,9 +227,10 @@ class AddToNetwork(Step):
         if saved.addresses is None:
             return  # it failed before it changed anything
         new = job.new.network
-        before = NetworkState(saved.hostname, (), (), saved.dhcp, "")
+        # All addresses, because DHCP, when it ends, takes one along that was there before it.
+        before = NetworkState(saved.hostname, (), tuple(sorted(saved.addresses)), saved.dhcp, "")
         network.put_back_gateway(job.host, saved.gateways, new.gateway)
-        network.remove(job.host, job.paths, replace(new, gateway=""), before, keep=saved.addresses)
+        network.remove(job.host, job.paths, replace(new, gateway=""), before)
         network.add(job.host, job.paths, before, job.trouble)
         network.set_down(job.host, [name for name in saved.links_down if name in new.links])
 

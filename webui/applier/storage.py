@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -12,6 +13,7 @@ LITTLE = 4 << 20  # bytes; a large configuration takes about this much
 
 Trouble = tuple[str, str]  # fault code, sentence
 
+BOOT_FAULT = "data-partition"  # the name of the boot scripts' fault about it
 CODES = ("data-missing", "data-full", "data-read-only", "data-error")
 MISSING = (
     "data-missing",
@@ -30,7 +32,7 @@ def usage(paths: Paths) -> tuple[int, int]:
     if not _is_there(paths):
         return 0, 0
     try:
-        numbers = os.statvfs(paths.state)
+        numbers = os.statvfs(_nearest(paths.state))
     except OSError:
         return 0, 0
     return numbers.f_frsize * numbers.f_blocks, numbers.f_frsize * numbers.f_bavail
@@ -41,7 +43,7 @@ def trouble(paths: Paths) -> Trouble | None:
     if not _is_there(paths):
         return MISSING
     try:
-        numbers = os.statvfs(paths.state)
+        numbers = os.statvfs(_nearest(paths.state))
     except OSError as error:
         return of_error(error, paths)
     if numbers.f_flag & os.ST_RDONLY:
@@ -49,6 +51,15 @@ def trouble(paths: Paths) -> Trouble | None:
     if numbers.f_frsize * numbers.f_bavail < LITTLE or (numbers.f_files and not numbers.f_favail):
         return _full(paths)
     return None
+
+
+def at_boot(paths: Paths) -> dict[str, str]:
+    """What the boot scripts found wrong: name of the fault to its sentence."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for path in sorted(paths.boot_faults.iterdir()):
+            found[path.name] = " ".join(path.read_text(errors="replace")[:1000].split())
+    return {name: text for name, text in found.items() if text}
 
 
 def of_error(error: OSError, paths: Paths) -> Trouble:
@@ -70,3 +81,8 @@ def _full(paths: Paths) -> Trouble:
 
 def _is_there(paths: Paths) -> bool:
     return paths.mount is None or os.path.ismount(Path(paths.mount))
+
+
+def _nearest(path: Path) -> Path:
+    """The folder itself, or the one in which it will be made."""
+    return next((one for one in (path, *path.parents) if one.exists()), path)

@@ -1,0 +1,113 @@
+"""A whole applier over a model host: what the tests of steps, start and power cuts begin with."""
+
+import dataclasses
+import threading
+from pathlib import Path
+
+from model_host import ModelHost
+
+from applier.daemon import Applier
+from applier.paths import Paths
+from applier.shapes import RunStatus
+from lbconfig.snapshot import (
+    CheckKind,
+    HealthCheck,
+    Interface,
+    Management,
+    Network,
+    Protocol,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+)
+from lbconfig.validate import validate
+
+
+def service(number, port, servers, **fields) -> VirtualService:
+    reals = tuple(RealServer(10 * number + i, address, port) for i, address in enumerate(servers))
+    return VirtualService(number, f"service {number}", "192.168.10.80", port, real_servers=reals, **fields)
+
+
+WEB = service(1, 80, ("10.2.0.11", "10.2.0.12"))
+DNS = service(2, 53, ("10.2.0.31",), protocol=Protocol.UDP, check=HealthCheck(CheckKind.OFF))
+
+ONE = Snapshot(
+    services=(WEB, DNS),
+    network=Network(
+        hostname="one",
+        gateway="192.168.10.1",
+        interfaces=(Interface("eth0", addresses=("192.168.10.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",))),
+    ),
+    management=Management(allow=("192.168.0.0/16",)),
+)
+# It changes something in every step: rules, settings, addresses both ways, DHCP, the table and the checks.
+TWO = Snapshot(
+    services=(
+        dataclasses.replace(WEB, scheduler=Scheduler.RR, real_servers=WEB.real_servers[:1]),
+        dataclasses.replace(service(3, 8080, ("10.2.0.13", "10.2.0.12")), address="192.168.10.81"),
+    ),
+    network=Network(
+        hostname="two",
+        gateway="192.168.10.254",
+        interfaces=(
+            Interface("eth0", dhcp=True, addresses=("192.168.10.3/24",)),
+            ONE.network.interfaces[1],
+            Interface("eth2", addresses=("172.20.0.1/24",)),
+        ),
+    ),
+    management=Management(allow=("192.168.0.0/16", "10.0.0.0/8")),
+)
+assert not validate(ONE) and not validate(TWO), (validate(ONE), validate(TWO))
+
+
+class Box:
+    def __init__(self, folder: Path) -> None:
+        run = folder / "run"
+        self.paths = Paths(folder / "state", None, run, folder / "service", Path("/usr/share/dhcp"))
+        self.host = ModelHost(self.paths)
+        self.applier = Applier(self.paths, self.host)
+
+    def start(self) -> "Box":
+        self.applier.start()
+        return self
+
+    def restart_daemon(self) -> "Box":
+        self.applier = Applier(self.paths, self.host)
+        return self.start()
+
+    def power_cut(self) -> "Box":
+        """The kernel's state is gone and so is what lies in memory; the disk stays."""
+        self.host = ModelHost(self.paths)
+        return self.restart_daemon()
+
+    def begin(self, snapshot: Snapshot, **fields) -> str:
+        data = dataclasses.asdict(snapshot)
+        review = self.applier.check(data)
+        assert not review["problems"], review["problems"]
+        wanted = {"digest": review["digest"], "base": review["base"], "user": "ann", "comment": "", "client": ""}
+        return self.applier.apply(data, **(wanted | fields))["apply"]
+
+    def apply(self, snapshot: Snapshot, **fields) -> RunStatus:
+        name = self.begin(snapshot, **fields)
+        for thread in threading.enumerate():
+            if thread.name == name:
+                thread.join(20)
+        return self.applier.status()["apply"]
+
+    def states(self) -> dict[str, str]:
+        return {step["name"]: step["state"] for step in self.applier.status()["apply"]["steps"]}
+
+    def faults(self) -> dict[str, str]:
+        return {fault["code"]: fault["message"] for fault in self.applier.status()["faults"]}
+
+
+def running_one(folder: Path) -> Box:
+    """A box on which ONE was applied, with one dead server."""
+    folder.mkdir(exist_ok=True)
+    box = Box(folder).start()
+    box.host.dead.add(("10.2.0.12", 80))
+    assert box.apply(ONE)["state"] == "done", box.applier.status()["apply"]
+    box.host.sleep(60)
+    box.host.changes, box.host.log = 0, []
+    return box

@@ -1,0 +1,299 @@
+"""A model of the box, behind the one door: it understands the commands and can fail at any of them.
+
+`violations` lists what must never happen, e.g. a write to the IPVS table while ldirectord runs.
+"""
+
+import itertools
+import json
+import re
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import netlink_bytes as nl
+
+from applier.host import COMMAND_TIMEOUT, HostError, Output, Process
+from applier.paths import Paths
+from lbconfig.render import sysctl
+
+PROTOCOLS = {"-t": "tcp", "-u": "udp"}
+NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
+
+
+@dataclass
+class Link:
+    mac: str
+    up: bool = False
+    addresses: list[str] = field(default_factory=list)
+
+
+class ModelHost:
+    def __init__(self, paths: Paths, links=("eth0", "eth1", "eth2")) -> None:
+        self.paths = paths
+        self.clock = 1000.0
+        self.rules: str | None = None
+        self.settings = {"kernel/hostname": "(none)", "net/ipv4/conf/all/promote_secondaries": "0"}
+        self.settings |= {setting.key: "0" for setting in sysctl.settings()}
+        self.links = {name: Link(f"52:54:00:00:00:{i:02x}") for i, name in enumerate(links)}
+        for name in links:
+            self.settings[f"net/ipv4/conf/{name}/send_redirects"] = "1"
+        self.routes: list[tuple[str, int]] = []  # gateway, metric
+        self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
+        self.files: dict[Path, str] = {}
+        self.director_pid: int | None = None
+        self.director_since = 0.0
+        self.dead: set[tuple[str, int]] = set()
+        self.dies_at_start = False
+        self.unkillable = False
+        self.bad_rules = False
+        self.violations: list[str] = []
+        self.log: list[str] = []
+        self.changes = 0  # how many changes were asked for so far
+        self.fail_at: int | None = None  # the n-th of them fails …
+        self.fail_how = "before"  # … before it is done, or after it was done, or half way
+        self.fail_forever = False
+        self.pids = itertools.count(100)
+
+    # --- faults ----------------------------------------------------------------------------------
+
+    def change(self, name, action, half=None):
+        """Count a change, and fail where the test wants it."""
+        number = self.changes
+        self.changes += 1
+        self.log.append(name)
+        due = self.fail_at is not None and (number == self.fail_at or (self.fail_forever and number >= self.fail_at))
+        if not due:
+            return action()
+        if self.fail_how == "after":
+            action()
+        elif self.fail_how == "half" and half is not None:
+            half()
+        raise HostError(name, None, "the test wanted this to fail")
+
+    def state(self) -> dict:
+        """All that an undo must put back, with health checks having had their say."""
+        self.check_health()
+        return {
+            "rules": self.rules,
+            "settings": {key: value for key, value in self.settings.items() if "promote" not in key},
+            "links": {name: (link.up, sorted(link.addresses)) for name, link in self.links.items()},
+            "routes": sorted(self.routes),
+            "table": {key: (scheduler, dict(places)) for key, (scheduler, places) in self.table.items()},
+            "files": {str(path): text for path, text in self.files.items() if self.paths.candidate not in path.parents},
+            "director": self.director_pid is not None,
+        }
+
+    # --- the door --------------------------------------------------------------------------------
+
+    def command(self, argv, stdin="", timeout=COMMAND_TIMEOUT):
+        match list(argv):
+            case ["ip", "-json", "address", "show"]:
+                return Output(0, json.dumps([self._lo(), *(self._link(*item) for item in self.links.items())]), "")
+            case ["ip", "-json", "route", "show", "default"]:
+                routes = [{"dst": "default", "gateway": gateway, "metric": m} for gateway, m in self.routes]
+                return Output(0, json.dumps(routes), "")
+            case ["ip", "-batch", "-"]:
+                lines = stdin.splitlines()
+                return self.change(f"ip {lines}", lambda: self._ip(lines), lambda: self._ip(lines[: len(lines) // 2]))
+            case ["nft", "list", "tables"]:
+                return Output(0, "table inet fairlead\n" if self.rules else "", "")
+            case ["nft", "-c", "-f", path]:
+                return self.change("nft -c", lambda: self._nft(path, check=True))
+            case ["nft", "-f", path]:
+                return self.change("nft -f", lambda: self._nft(path))
+            case ["ldirectord", path, "status"]:
+                assert Path(path) in self.files
+                return self.change("ldirectord status", lambda: Output(3, "", "is stopped"))
+            case ["ipvsadm", "-R"]:
+                lines = stdin.splitlines()
+                half = lines[: len(lines) // 2]
+                return self.change(f"ipvsadm {lines}", lambda: self._ipvsadm(lines), lambda: self._ipvsadm(half))
+            case ["sv", *_, verb, folder] if Path(folder).name == "ldirectord":
+                return self._sv(verb, folder)
+            case ["sv", "-w", "5", "down", folder]:
+                return self.change(f"sv down {folder}", lambda: Output(0, "", ""))
+        raise AssertionError(f"the model does not know {argv}")
+
+    def netlink(self, request):
+        command = request[16]
+        if request[4:6] == (16).to_bytes(2, "little"):
+            return [nl.family()]
+        if command == 4:
+            found = [
+                nl.message(4, nl.service(NUMBERS[protocol], address, port, scheduler))
+                for (protocol, address, port), (scheduler, _) in self.table.items()
+            ]
+            return [*found, nl.DONE]
+        address = socket.inet_ntoa(request[44:48])
+        protocol = {6: "tcp", 17: "udp"}[int.from_bytes(request[36:38], "little")]
+        port = int.from_bytes(request[64:66], "big")
+        _, places = self.table[(protocol, address, port)]
+        return [b"".join(nl.message(8, nl.dest(*place, weight)) for place, weight in places.items()), nl.DONE]
+
+    def read(self, path):
+        return self.files.get(path)
+
+    def setting(self, key):
+        return self.settings.get(key)
+
+    def set(self, key, value):
+        assert key in self.settings, key
+        self.change(f"set {key}={value}", lambda: self.settings.__setitem__(key, value))
+
+    def put(self, path, text):
+        def write():
+            if text is None:
+                self.files.pop(path, None)
+            else:
+                self.files[path] = text
+
+        self.change(f"put {path.name}", write)
+
+    def add_service(self, folder, template):
+        self.change(f"add {folder.name}", lambda: self.files.__setitem__(folder / "run", "dhcp"))
+
+    def remove_service(self, folder):
+        self.change(f"remove {folder.name}", lambda: self.files.pop(folder / "run", None))
+
+    def processes(self):
+        if self.director_pid is None:
+            return []
+        argv = ("/usr/bin/perl", "/usr/sbin/ldirectord", str(self.paths.ldirectord), "start")
+        return [Process(self.director_pid, self.director_pid, argv)]
+
+    def kill_group(self, group):
+        def kill():
+            self.director_pid = None
+
+        self.change(f"kill {group}", kill)
+
+    def now(self):
+        return self.clock
+
+    def sleep(self, seconds):
+        self.clock += seconds
+        self.check_health()
+
+    # --- what is behind it ---------------------------------------------------------------------------
+
+    def check_health(self):
+        """What ldirectord does: weights of checked servers, by its own file."""
+        if self.director_pid is None:
+            return
+        if self.dies_at_start:
+            self.director_since = self.clock
+            self.director_pid = next(self.pids)
+            return
+        for virtual, protocol, reals in _blocks(self.files.get(self.paths.ldirectord, "")):
+            key = (protocol, *virtual)
+            if key not in self.table:
+                self.violations.append(f"ldirectord misses {key}")
+                continue
+            for place, weight in reals:
+                if place not in self.table[key][1]:
+                    self.violations.append(f"ldirectord misses {place} of {key}")
+                self.table[key][1][place] = 0 if place in self.dead else weight
+
+    def _sv(self, verb, folder):
+        seconds = int(self.clock - self.director_since)
+        if verb == "status":
+            if self.director_pid is None:
+                return Output(0, f"down: {folder}: {seconds}s, normally down\n", "")
+            return Output(0, f"run: {folder}: (pid {self.director_pid}) {seconds}s, normally down\n", "")
+        return self.change(f"sv {verb} ldirectord", lambda: self._sv_change(verb))
+
+    def _sv_change(self, verb):
+        if verb == "down":
+            if not self.unkillable:
+                self.director_pid = None
+            return Output(1 if self.unkillable else 0, "", "")
+        if self.paths.ldirectord not in self.files:
+            self.violations.append("ldirectord is started without its file")
+        if self.director_pid is None:
+            self.director_pid, self.director_since = next(self.pids), self.clock
+        return Output(0, "", "")
+
+    def _nft(self, path, check=False):
+        text = self.files[Path(path)]
+        if self.bad_rules and "management_v4" in text:
+            return Output(1, "", "Error: No such file or directory; did you mean a kernel with nft_limit?")
+        if not check:
+            self.rules = text
+        return Output(0, "", "")
+
+    def _ip(self, lines):
+        if self.rules is None and any("address add" in line for line in lines):
+            self.violations.append("an address without a firewall")
+        for number, line in enumerate(lines, 1):
+            match line.split():
+                case ["link", "set", "dev", name, state] if name in self.links:
+                    self.links[name].up = state == "up"
+                case ["address", "add", address, "dev", name] if name in self.links:
+                    assert address not in self.links[name].addresses
+                    self.links[name].addresses.append(address)
+                case ["address", "del", address, "dev", name] if address in self.links[name].addresses:
+                    self.links[name].addresses.remove(address)
+                case ["route", "replace", "default", "via", gateway]:
+                    self.routes = [(gateway, 0), *(route for route in self.routes if route[1])]
+                case ["route", "del", "default", "via", gateway] if gateway in [g for g, _ in self.routes]:
+                    self.routes = [route for route in self.routes if route[0] != gateway]
+                case _:
+                    return Output(1, "", f"RTNETLINK answers: {line}\nCommand failed -:{number}")
+        return Output(0, "", "")
+
+    def _ipvsadm(self, lines):
+        if self.director_pid is not None:
+            self.violations.append("the table is written while ldirectord runs")
+        status = 0
+        for line in lines:
+            words = line.split()
+            key = (PROTOCOLS[words[1]], words[2].split(":")[0], int(words[2].split(":")[1]))
+            options = dict(itertools.pairwise(words))
+            status = 0
+            try:
+                self._ipvsadm_line(words[0], key, options)
+            except (KeyError, AssertionError):
+                status = 1  # ipvsadm goes on, and reports the last line only
+        return Output(status, "", "Memory allocation problem" if status else "")
+
+    def _ipvsadm_line(self, verb, key, options):
+        if verb == "-A":
+            assert key not in self.table
+            self.table[key] = [options["-s"], {}]
+        elif verb == "-E":
+            self.table[key][0] = options["-s"]
+        elif verb == "-D":
+            del self.table[key]
+        else:
+            address, port = options["-r"].split(":")
+            places = self.table[key][1]
+            place = (address, int(port))
+            if verb == "-d":
+                del places[place]
+            else:
+                assert (place in places) == (verb == "-e")
+                places[place] = int(options["-w"])
+
+    @staticmethod
+    def _lo():
+        info = [{"family": "inet", "local": "127.0.0.1", "prefixlen": 8}]
+        return {"ifname": "lo", "flags": ["LOOPBACK", "UP"], "address": "00:00:00:00:00:00", "addr_info": info}
+
+    @staticmethod
+    def _link(name, link):
+        info = [
+            {"family": "inet", "local": address.split("/")[0], "prefixlen": int(address.split("/")[1])}
+            for address in link.addresses
+        ]
+        flags = ["BROADCAST", *(["UP", "LOWER_UP"] if link.up else [])]
+        state = "UP" if link.up else "DOWN"
+        return {"ifname": name, "flags": flags, "operstate": state, "address": link.mac, "addr_info": info}
+
+
+def _blocks(text):
+    """(VIP and port, protocol, [((address, port), weight)]) of each block of an ldirectord.cf."""
+    for block in re.split(r"\n(?=virtual=)", text)[1:]:
+        address, port = re.match(r"virtual=(.*):(\d+)", block).groups()
+        protocol = re.search(r"protocol=(\w+)", block)[1]
+        reals = re.findall(r"real=([\d.]+):(\d+) masq (\d+)", block)
+        yield (address, int(port)), protocol, [((a, int(p)), int(w)) for a, p, w in reals]

@@ -1,0 +1,319 @@
+"""An apply from end to end over a model of the box: forward, and back from a failure anywhere."""
+
+import dataclasses
+
+import pytest
+from box import DNS, ONE, TWO, WEB, Box, running_one
+
+from applier.errors import ApplierRefused
+from applier.runs import TITLES
+from applier.steps import APPLY
+from lbconfig.snapshot import Interface, to_data
+
+
+def test_the_table_of_steps_and_their_titles_agree():
+    assert [step.name for step in APPLY] == list(TITLES)
+    assert all(step.why for step in APPLY)
+
+
+def test_an_apply_brings_everything_about(tmp_path):
+    box = running_one(tmp_path)
+    run = box.apply(TWO)
+    assert run["state"] == "done", run
+    host = box.host
+    assert host.table == {
+        ("tcp", "192.168.10.80", 80): ["rr", {("10.2.0.11", 80): 1}],
+        ("tcp", "192.168.10.81", 8080): ["wlc", {("10.2.0.13", 8080): 1, ("10.2.0.12", 8080): 1}],
+    }
+    assert host.settings["kernel/hostname"] == "two"
+    assert sorted(host.links["eth0"].addresses) == ["192.168.10.3/24", "192.168.10.80/32", "192.168.10.81/32"]
+    assert host.routes == [("192.168.10.254", 0)]
+    assert box.paths.services / "dhcp-eth0" / "run" in host.files
+    assert host.director_pid is not None and not host.violations
+    status = box.applier.status()
+    assert (status["generation"], status["confirmed"]) == (2, 2)
+    assert status["snapshot"] == to_data(TWO)
+    assert not status["faults"]
+    assert box.applier.generations.entry(2)["outcome"] == "confirmed"
+    assert [step["state"] for step in box.applier.generations.entry(2)["steps"]] == ["done"] * len(APPLY)
+
+
+def test_new_servers_of_a_checked_service_wait_for_their_check_and_the_dead_one_is_never_raised(tmp_path):
+    box = running_one(tmp_path)
+    key = ("tcp", "192.168.10.80", 80)
+    assert box.host.table[key][1][("10.2.0.12", 80)] == 0
+    box.apply(dataclasses.replace(ONE, services=(dataclasses.replace(WEB, name="other"), DNS)))
+    written = [line for line in box.host.log if line.startswith("ipvsadm")]
+    assert not [line for line in written if "10.2.0.12" in line]
+
+
+def test_ldirectord_is_left_alone_when_nothing_about_it_changes(tmp_path):
+    box = running_one(tmp_path)
+    pid = box.host.director_pid
+    management = dataclasses.replace(ONE.management, allow=("192.168.0.0/16", "172.16.0.0/12"))
+    run = box.apply(dataclasses.replace(ONE, management=management))
+    assert run["state"] == "done"
+    assert box.host.director_pid == pid
+    assert {box.states()[name] for name in ("ldirectord-stop", "ipvs", "ldirectord-start")} == {"skipped"}
+    assert not [entry for entry in box.host.log if "sv" in entry or "ipvsadm" in entry]
+
+
+def test_a_service_without_check_stops_ldirectord_for_the_table_and_starts_it_again(tmp_path):
+    box = running_one(tmp_path)
+    pid = box.host.director_pid
+    servers = (*DNS.real_servers, dataclasses.replace(DNS.real_servers[0], id=99, address="10.2.0.32"))
+    run = box.apply(dataclasses.replace(ONE, services=(WEB, dataclasses.replace(DNS, real_servers=servers))))
+    assert run["state"] == "done" and not box.host.violations
+    assert box.host.director_pid not in (None, pid)
+    assert box.host.table[("udp", "192.168.10.80", 53)][1][("10.2.0.32", 53)] == 1
+
+
+def test_without_checked_services_ldirectord_stays_down(tmp_path):
+    box = running_one(tmp_path)
+    assert box.apply(dataclasses.replace(ONE, services=(DNS,)))["state"] == "done"
+    assert box.host.director_pid is None
+    assert not box.faults()
+    assert box.apply(ONE)["state"] == "done"
+    assert box.host.director_pid is not None
+
+
+def number_of_changes(tmp_path) -> int:
+    box = running_one(tmp_path / "count")
+    assert box.apply(TWO)["state"] == "done"
+    return box.host.changes
+
+
+@pytest.mark.parametrize("how", ["before", "half", "after"])
+def test_a_failure_at_any_change_ends_in_the_state_before(tmp_path, how):
+    count = number_of_changes(tmp_path)
+    assert count >= 20
+    for number in range(count):
+        box = running_one(tmp_path / f"{how}{number}")
+        before = box.host.state()
+        box.host.fail_at, box.host.fail_how = number, how
+        run = box.apply(TWO)
+        place = f"{how} change {number}: {box.host.log[number]}"
+        if run["state"] == "done":  # what the web UI shows after the confirmation may fail, e.g. the note in /run
+            assert box.host.log[number] == "put running.json", place
+            continue
+        assert run["state"] == "rolled back", (place, run)
+        assert "the test wanted this to fail" in run["message"], place
+        box.host.sleep(30)
+        assert box.host.state() == before, place
+        assert not box.host.violations, place
+        assert box.applier.generations.confirmed_number() == 1, place
+        assert box.applier.generations.entry(2)["outcome"] == "rolled back", place
+        assert box.applier.status()["generation"] == 1
+        assert not box.faults(), place
+        states = box.states()
+        failed = [name for name, state in states.items() if state == "failed"]
+        assert len(failed) == 1, (place, states)
+        assert not {"running", "waiting"} & set(states.values()), place
+        box.host.fail_at = None
+        assert box.apply(TWO)["state"] == "done", place
+
+
+@pytest.mark.parametrize("step", [step.name for step in APPLY])
+def test_a_failure_of_each_step_itself_ends_in_the_state_before(tmp_path, monkeypatch, step):
+    """Also one that comes from a mistake of ours, after the step has done all it does."""
+    box = running_one(tmp_path)
+    before = box.host.state()
+    chosen = next(one for one in APPLY if one.name == step)
+    do = type(chosen).do
+
+    def broken(self, job):
+        do(self, job)
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(type(chosen), "do", broken)
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back", run
+    box.host.sleep(30)
+    assert box.host.state() == before
+    assert box.applier.generations.confirmed_number() == 1
+    assert box.states()[step] == "failed"
+    assert not box.host.violations
+    assert box.power_cut().host.table.keys() == {service for service in before["table"]}
+
+
+def fail_at_each(box: Box, numbers: set[int]) -> None:
+    """Let exactly these changes fail, counted from now."""
+    change = box.host.change
+
+    def counted(name, action, half=None):
+        box.host.fail_at = box.host.changes if box.host.changes in numbers else None
+        return change(name, action, half)
+
+    box.host.change = counted
+
+
+def start_of_ldirectord(tmp_path) -> int:
+    box = running_one(tmp_path / "probe")
+    box.apply(TWO)
+    return box.host.log.index("sv up ldirectord")
+
+
+def test_an_undo_that_fails_once_is_tried_again(tmp_path):
+    first = start_of_ldirectord(tmp_path)
+    for second in range(1, 16):
+        box = running_one(tmp_path / str(second))
+        before = box.host.state()
+        fail_at_each(box, {first, first + second})
+        run = box.apply(TWO)
+        assert run["state"] == "rolled back", (second, run)
+        box.host.sleep(30)
+        assert box.host.state() == before, second
+        assert not box.host.violations and not box.faults()
+
+
+def test_an_undo_that_fails_twice_is_healed_by_the_way_of_the_boot(tmp_path):
+    first = start_of_ldirectord(tmp_path)
+    for second in range(1, 16):
+        box = running_one(tmp_path / str(second))
+        before = box.host.state()
+        fail_at_each(box, {first, first + second, first + second + 1})
+        run = box.apply(TWO)
+        assert run["state"] == "rolled back", (second, run)
+        box.host.sleep(30)
+        after = box.host.state()
+        # Of an interface that is not configured nobody minds whether it is up.
+        after["links"]["eth2"] = before["links"]["eth2"]
+        after["settings"]["net/ipv4/conf/eth2/send_redirects"] = "1"
+        assert after == before, second
+        assert not box.host.violations and not box.faults()
+
+
+def test_when_nothing_works_any_more_the_outcome_says_so(tmp_path):
+    box = running_one(tmp_path)
+    box.host.fail_at, box.host.fail_forever = 9, True
+    run = box.apply(TWO)
+    assert run["state"] == "failed"
+    assert "not-restored" in box.faults()
+    assert box.applier.generations.confirmed_number() == 1
+    box.power_cut()
+    assert box.host.state()["links"]["eth0"] == (True, ["192.168.10.2/24", "192.168.10.80/32"])
+    assert not box.faults()
+
+
+def test_ldirectord_that_keeps_dying_is_noticed(tmp_path):
+    box = running_one(tmp_path)
+    before = box.host.state()
+    box.host.dies_at_start = True
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back"
+    assert "ldirectord: not within 15 seconds; seen last: run:" in run["message"]
+    box.host.dies_at_start = False
+    box.host.sleep(30)
+    assert box.host.state() == before
+
+
+def test_ldirectord_that_does_not_end_in_time_is_killed(tmp_path):
+    box = running_one(tmp_path)
+    box.host.unkillable = True
+    assert box.apply(TWO)["state"] == "done"
+    assert any(entry.startswith("kill ") for entry in box.host.log)
+    assert not box.host.violations
+
+
+def test_an_interface_that_is_not_there_is_named(tmp_path):
+    box = running_one(tmp_path)
+    before = box.host.state()
+    more = (*ONE.network.interfaces, Interface("eth7", addresses=("172.20.0.1/24",)))
+    run = box.apply(dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, interfaces=more)))
+    assert run["state"] == "rolled back"
+    assert "eth7" in run["message"]
+    assert box.host.state() == before
+
+
+def test_only_one_apply_at_a_time_and_the_refusal_names_whose(tmp_path):
+    box = running_one(tmp_path)
+    box.applier._take("the changes of bob")
+    with pytest.raises(ApplierRefused, match="the changes of bob") as caught:
+        box.begin(TWO)
+    assert caught.value.code == "busy"
+    box.applier._lock.release()
+    assert box.apply(TWO)["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"digest": "0" * 64}, "digest-mismatch"),
+        ({"base": 7}, "base-moved"),
+        ({"base": None}, "base-moved"),
+        ({"client": "203.0.113.7"}, "lock-out"),
+    ],
+)
+def test_an_apply_that_was_not_reviewed_like_this_is_refused(tmp_path, fields, code):
+    box = running_one(tmp_path)
+    before = box.host.state()
+    with pytest.raises(ApplierRefused) as caught:
+        box.apply(TWO, **fields)
+    assert caught.value.code == code
+    assert box.host.state() == before and box.host.changes == 0
+    assert box.applier.generations.numbers() == [1]
+    assert box.apply(TWO)["state"] == "done"  # and nobody is left holding the lock
+
+
+def test_a_wrong_snapshot_is_refused_naming_object_and_field(tmp_path):
+    box = running_one(tmp_path)
+    data = to_data(dataclasses.replace(ONE, services=(dataclasses.replace(WEB, port=0),)))
+    review = box.applier.check(data)
+    assert review["problems"][0]["object"] == "virtual service 'service 1'"
+    assert review["problems"][0]["field"] == "port"
+    with pytest.raises(ApplierRefused) as caught:
+        box.applier.apply(data, "0" * 64, 1, "ann", "", "")
+    assert caught.value.code == "problems" and caught.value.problems == review["problems"]
+    del data["services"][0]["port"]
+    with pytest.raises(ApplierRefused, match=r"services\[0\].port: is missing") as caught:
+        box.applier.check(data)
+    assert caught.value.code == "bad-snapshot"
+
+
+def test_a_virtual_service_may_not_take_the_address_that_dhcp_gave(tmp_path):
+    box = running_one(tmp_path)
+    assert box.apply(TWO)["state"] == "done"
+    box.host.links["eth0"].addresses.append("192.168.10.99/24")
+    moved = dataclasses.replace(TWO, services=(dataclasses.replace(WEB, address="192.168.10.99"),))
+    review = box.applier.check(to_data(moved))
+    assert "what DHCP gave" in review["problems"][0]["message"]
+
+
+def test_health_of_each_server(tmp_path):
+    box = running_one(tmp_path)
+    servers = (
+        *WEB.real_servers,
+        dataclasses.replace(WEB.real_servers[0], id=98, address="10.2.0.13"),
+        dataclasses.replace(WEB.real_servers[0], id=99, address="10.2.0.14", enabled=False),
+    )
+    box.host.dead.add(("10.2.0.13", 80))
+    box.apply(dataclasses.replace(ONE, services=(dataclasses.replace(WEB, real_servers=servers), DNS)))
+
+    def health():
+        return {
+            server["address"]: server["health"]
+            for one in box.applier.status()["running"]["services"]
+            for server in one["real_servers"]
+        }
+
+    first = health()
+    assert first["10.2.0.11"] == "up" and first["10.2.0.13"] == "checking"
+    assert first["10.2.0.14"] == "disabled" and first["10.2.0.31"] == "unchecked"
+    box.host.sleep(60)
+    assert health() == first | {"10.2.0.12": "down", "10.2.0.13": "down"}
+
+
+def test_health_checks_that_do_not_run_are_a_fault(tmp_path):
+    box = running_one(tmp_path)
+    box.host.director_pid = None
+    assert "health-checks" in box.faults()
+    box.restart_daemon()
+    assert not box.faults()
+
+
+def test_a_fresh_box_has_nothing_confirmed(tmp_path):
+    box = Box(tmp_path).start()
+    status = box.applier.status()
+    assert (status["generation"], status["confirmed"], status["faults"]) == (None, None, [])
+    assert status["setup_code_active"]
+    assert box.paths.services / "dhcp-eth0" / "run" in box.host.files
