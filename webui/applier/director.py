@@ -72,7 +72,11 @@ def stop(host: Host, paths: Paths) -> None:
 
     def left() -> str | None:
         found = processes(host, paths, group)
-        return f"process {found[0].pid} ({' '.join(found[0].argv)})" if found else None
+        if found:
+            return f"process {found[0].pid} ({' '.join(found[0].argv)})"
+        # A supervisor that has just seen it die takes a moment before it heeds the word.
+        seen = state(host, paths)
+        return seen.text if seen.active else None
 
     try:
         wait_until(host, "the end of ldirectord", KILL_SECONDS, left)

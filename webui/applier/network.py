@@ -19,7 +19,8 @@ Address = tuple[str, str]  # interface, "10.1.0.2/24"
 class Link:
     name: str
     mac: str
-    up: bool
+    on: bool  # switched on here
+    up: bool  # on, and there is something at the other end
     addresses: tuple[str, ...]  # IPv4, as "10.1.0.2/24"
 
 
@@ -34,8 +35,9 @@ def links(host: Host) -> list[Link]:
             for info in entry.get("addr_info", ())
             if info.get("family") == "inet"
         )
-        up = "UP" in entry.get("flags", ()) and entry.get("operstate") != "DOWN"
-        found.append(Link(entry["ifname"], entry.get("address", ""), up, addresses))
+        on = "UP" in entry.get("flags", ())
+        up = on and entry.get("operstate") != "DOWN"
+        found.append(Link(entry["ifname"], entry.get("address", ""), on, up, addresses))
     return found
 
 
@@ -89,7 +91,7 @@ def _add_to_link(host: Host, known: dict[str, Link], name: str, state: NetworkSt
     if link is None:
         there = ", ".join(sorted(known)) or "none at all"
         raise HostError(f"interface {name}", None, f"this box has no interface of that name (there is: {there})")
-    lines = [] if link.up else [f"link set dev {name} up"]
+    lines = [] if link.on else [f"link set dev {name} up"]
     wished = [address for interface, address in state.addresses if interface == name]
     lines += [f"address add {address} dev {name}" for address in wished if address not in link.addresses]
     _batch(host, lines)

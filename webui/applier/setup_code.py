@@ -54,7 +54,7 @@ class SetupCode:
             if not self._check(code):
                 raise ApplierRefused("wrong-code", "This is not the set-up code that the console shows.")
             try:
-                durable.replace(self._paths.set_up, b"")
+                durable.replace(self._paths.set_up, b"yes\n")
             except OSError as error:
                 raise ApplierRefused(*storage.of_error(error, self._paths)) from None
             os.unlink(self._paths.setup_code)

@@ -204,7 +204,7 @@ class AddToNetwork(Step):
 
     def due(self, job: Job) -> bool:
         host, new = job.host, job.new.network
-        down = {link.name for link in network.links(host) if not link.up}
+        down = {link.name for link in network.links(host) if not link.on}
         asks = all(host.read(job.paths.services / f"dhcp-{name}" / "run") is not None for name in new.dhcp)
         named = host.setting("kernel/hostname") == new.hostname
         return bool(network.missing(host, new) or down & {*new.links} or not asks or not named)
@@ -212,7 +212,7 @@ class AddToNetwork(Step):
     def do(self, job: Job) -> str:
         host, saved = job.host, job.saved
         before = network.links(host)
-        saved.links_down = tuple(link.name for link in before if not link.up)
+        saved.links_down = tuple(link.name for link in before if not link.on)
         saved.hostname = host.setting("kernel/hostname") or ""
         saved.gateways = tuple(network.gateways(host))
         folders = {name: job.paths.services / f"dhcp-{name}" / "run" for name in job.new.network.dhcp}

@@ -133,7 +133,7 @@ def test_a_failure_of_each_step_itself_ends_in_the_state_before(tmp_path, monkey
     assert box.applier.generations.confirmed_number() == 1
     assert box.states()[step] == "failed"
     assert not box.host.violations
-    assert box.power_cut().host.table.keys() == {service for service in before["table"]}
+    assert box.power_cut().host.table.keys() == set(before["table"])
 
 
 def fail_at_each(box: Box, numbers: set[int]) -> None:

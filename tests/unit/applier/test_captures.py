@@ -1,0 +1,93 @@
+"""What real commands of Debian trixie said (tests/captures/trixie), read as the applier reads it."""
+
+from pathlib import Path
+
+import pytest
+
+from applier import director, firewall, network
+from applier.host import HostError, Replay, run
+from applier.paths import Paths
+from lbconfig.render.interfaces import NetworkState
+from lbconfig.snapshot import FACTORY
+
+CAPTURE = Path(__file__).parents[2] / "captures/trixie/commands.json"
+FOLDER = Path("/tmp/f/candidate")
+PATHS = Paths()
+
+
+@pytest.fixture
+def host():
+    return Replay.load(CAPTURE)
+
+
+def test_links_and_addresses(host):
+    before = network.links(host)
+    assert [(link.name, link.on, link.addresses) for link in before] == [("eth0", False, ()), ("eth1", False, ())]
+    eth0, eth1 = network.links(host)
+    assert eth0.addresses == ("10.1.0.2/24", "10.1.0.80/32")
+    assert eth0.on and not eth0.up  # switched on, no cable
+    assert not eth1.on and len(eth1.mac) == 17
+
+
+def test_the_preferred_default_route_comes_first(host):
+    assert network.gateways(host) == ["10.1.0.1"]
+    assert network.gateways(host) == ["10.1.0.1", "10.1.0.3"]
+
+
+def test_what_is_missing_is_named(host):
+    network.links(host)
+    state = NetworkState("x", ("eth0",), (("eth0", "10.1.0.2/24"), ("eth1", "10.2.0.1/24")), (), "10.1.0.9")
+    assert network.missing(host, state) == ["10.2.0.1/24 on eth1", "the gateway 10.1.0.9"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("address add 10.1.0.2/24 dev eth0", "Address already assigned"),
+        ("address add 10.9.0.2/24 dev eth9", 'Cannot find device "eth9"'),
+        ("route replace default via 172.31.0.1", "Nexthop has invalid gateway"),
+    ],
+)
+def test_errors_of_ip_are_told_with_their_words(host, line, words):
+    with pytest.raises(HostError, match="ip -batch - ended with 1") as caught:
+        run(host, ["ip", "-batch", "-"], stdin=f"{line}\n")
+    assert words in str(caught.value)
+
+
+def test_the_closed_rules_load_and_the_table_is_seen(host):
+    assert not firewall.is_loaded(host)
+    firewall.load(host, FOLDER / "closed.conf")
+    assert firewall.is_loaded(host)
+    with pytest.raises(HostError, match="unexpected string"):
+        firewall.check(host, FOLDER / "bad.conf")
+
+
+def test_the_closed_rules_open_nothing_but_the_web_ui():
+    accepted = [line.strip() for line in firewall.closed(FACTORY).splitlines() if "accept" in line]
+    assert accepted[0] == "iif lo accept"
+    assert all(line.startswith("ip saddr ") and line.endswith(" tcp dport 443 accept") for line in accepted[1:])
+    assert len(accepted) == 1 + len(FACTORY.management.allow)
+
+
+def test_ldirectord_says_whether_it_can_read_its_file(host):
+    director.check(host, FOLDER / "good.cf")
+    with pytest.raises(HostError, match="line 7: Unknown command") as caught:
+        director.check(host, FOLDER / "bad.cf")
+    assert caught.value.exit == 2
+
+
+def test_the_states_of_a_runit_service(host):
+    seen = [director.state(host, PATHS) for _ in range(20)]
+    texts = {one.text.split(": ", 2)[-1].split("(pid")[0] for one in seen}
+    assert {"1s", "1s, want up", "runsv not running"} <= texts
+    for one in seen:
+        assert (one.pid is not None) == one.text.startswith("run:")
+        assert one.active == (one.text.startswith("run:") or one.text.endswith("want up")), one
+    assert any(one.pid and one.seconds >= 2 for one in seen)
+
+
+def test_an_unknown_question_is_an_error(host):
+    with pytest.raises(HostError, match="not in the recording"):
+        host.command(["reboot"])
+    with pytest.raises(HostError, match="changes nothing"):
+        host.set("net/ipv4/ip_forward", "1")

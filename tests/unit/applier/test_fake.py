@@ -1,0 +1,136 @@
+"""The fake behaves as the real one does, as far as a screen can tell."""
+
+import dataclasses
+import inspect
+
+import pytest
+
+from applier import fake
+from applier.client import ApplierDown, ApplierRefused, Client, connect
+from applier.runs import TITLES
+from lbconfig.snapshot import FACTORY, from_data
+from lbconfig.validate import validate
+
+
+@pytest.fixture(autouse=True)
+def box():
+    yield fake.reset(instant=True)
+    fake.reset()
+
+
+def apply(name="other", **fields):
+    applier = fake.Fake()
+    snapshot = from_data(applier.status()["snapshot"])
+    service = dataclasses.replace(snapshot.services[0], name=name)
+    new = dataclasses.replace(snapshot, services=(service, *snapshot.services[1:]))
+    review = applier.check(new)
+    return applier.apply(new, **({"digest": review["digest"], "base": review["base"], "user": "ann"} | fields))
+
+
+def test_it_has_the_methods_of_the_client():
+    for name, method in inspect.getmembers(Client, inspect.isfunction):
+        if not name.startswith("_"):
+            theirs = list(inspect.signature(method).parameters)
+            assert list(inspect.signature(getattr(fake.Fake, name)).parameters) == theirs, name
+
+
+def test_the_environment_chooses_it(monkeypatch):
+    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
+    assert isinstance(connect(), fake.Fake)
+    monkeypatch.delenv("FAIRLEAD_APPLIER")
+    assert isinstance(connect(), Client)
+
+
+def test_the_sample_is_valid_and_has_something_of_everything():
+    assert not validate(fake.sample_snapshot())
+    services = fake.Fake().status()["running"]["services"]
+    health = {server["health"] for service in services for server in service["real_servers"]}
+    assert health == {"up", "down", "disabled", "unchecked"}
+
+
+def test_an_apply_at_once(box):
+    name = apply()["apply"]
+    status = fake.Fake().status()
+    assert status["apply"]["id"] == name and status["apply"]["state"] == "done"
+    assert status["generation"] == status["confirmed"] == 4
+    assert status["snapshot"]["services"][0]["name"] == "other"
+    assert fake.Fake().generations()[0]["outcome"] == "confirmed"
+    assert "nftables.conf" in fake.Fake().generation(4)["files"]
+
+
+def test_an_apply_that_takes_its_time(monkeypatch):
+    fake.reset()
+    now = [0.0]
+    monkeypatch.setattr(fake.time, "monotonic", lambda: now[0])
+    apply()
+    with pytest.raises(ApplierRefused, match="The changes of ann") as caught:
+        apply("third")
+    assert caught.value.code == "busy"
+    seen = []
+    for _ in range(40):
+        run = fake.Fake().status()["apply"]
+        seen.append(sum(step["state"] == "done" for step in run["steps"]))
+        now[0] += 0.25
+    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(TITLES)
+    assert run["state"] == "done"
+
+
+def test_a_failing_step_is_put_back(box):
+    box.failing_step = "ldirectord-start"
+    apply()
+    run = fake.Fake().status()["apply"]
+    assert run["state"] == "rolled back"
+    states = {step["name"]: step["state"] for step in run["steps"]}
+    assert states["ipvs"] == "undone" and states["ldirectord-start"] == "failed" and states["confirm"] == "skipped"
+    assert fake.Fake().status()["confirmed"] == 3
+    assert fake.Fake().generations()[0]["outcome"] == "rolled back"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [({"digest": "0" * 64}, "digest-mismatch"), ({"base": 1}, "base-moved"), ({"client": "203.0.113.9"}, "lock-out")],
+)
+def test_it_refuses_what_the_real_one_refuses(fields, code):
+    with pytest.raises(ApplierRefused) as caught:
+        apply(**fields)
+    assert caught.value.code == code
+
+
+def test_problems_come_from_the_real_validation():
+    assert fake.Fake().check(FACTORY)["problems"] == []
+    with pytest.raises(ApplierRefused) as caught:
+        apply(name="no/good")
+    assert caught.value.code == "problems"
+
+
+def test_arrangements(box):
+    box.fault("data-full", "It is full.")
+    box.down.clear()
+    status = fake.Fake().status()
+    assert status["faults"][0]["message"] == "It is full."
+    assert "down" not in str(status["running"])
+    box.refuse = ApplierRefused("data-full", "It is full.")
+    with pytest.raises(ApplierRefused, match="It is full"):
+        apply()
+    box.reachable = False
+    with pytest.raises(ApplierDown):
+        fake.Fake().status()
+
+
+def test_the_setup_code(box):
+    applier = fake.Fake()
+    assert applier.status()["setup_code_active"]
+    assert applier.setup_check("nope") == {"valid": False}
+    assert applier.setup_check(fake.SETUP_CODE) == {"valid": True}
+    with pytest.raises(ApplierRefused, match="not the set-up code"):
+        applier.setup_done("nope")
+    applier.setup_done(fake.SETUP_CODE)
+    assert not applier.status()["setup_code_active"]
+    assert applier.setup_check(fake.SETUP_CODE) == {"valid": False}
+
+
+def test_a_box_from_the_factory():
+    fake.reset(snapshot=FACTORY, confirmed=None, instant=True)
+    status = fake.Fake().status()
+    assert status["generation"] is None and status["running"] == {"services": []}
+    assert fake.Fake().check(fake.sample_snapshot())["base"] is None

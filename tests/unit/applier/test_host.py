@@ -1,0 +1,152 @@
+"""The real door, as far as a developer's machine lets it be tried."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from applier.host import HostError, Live, Recorder, Replay, run, wait_until
+
+WEBUI = Path(__file__).parents[3] / "webui"
+
+
+def test_a_command_and_its_input():
+    assert run(Live(), ["cat"], stdin="one\n").stdout == "one\n"
+
+
+def test_a_command_that_fails_tells_its_words():
+    with pytest.raises(HostError, match="ended with 2: ls: ") as caught:
+        run(Live(), ["ls", "/nowhere"])
+    assert caught.value.exit == 2
+
+
+def test_a_command_that_does_not_end_is_ended():
+    begin = time.monotonic()
+    with pytest.raises(HostError, match=r"did not end within 0\.2 seconds"):
+        Live().command(["sleep", "60"], timeout=0.2)
+    assert time.monotonic() - begin < 5
+
+
+def test_a_command_that_is_not_there():
+    with pytest.raises(HostError, match="cannot be run: No such file"):
+        Live().command(["no-such-program"])
+
+
+def test_commands_get_a_small_environment(monkeypatch):
+    monkeypatch.setenv("SECRET", "x")
+    assert "SECRET" not in run(Live(), ["env"]).stdout
+
+
+def test_files_are_put_in_one_piece(tmp_path):
+    host = Live()
+    path = tmp_path / "a/b.conf"
+    assert host.read(path) is None
+    host.put(path, "one")
+    assert host.read(path) == "one" and os.listdir(path.parent) == ["b.conf"]
+    host.put(path, None)
+    host.put(path, None)
+    assert host.read(path) is None
+    with pytest.raises(HostError, match="write"):
+        host.put(path.parent, "x")  # a folder
+
+
+def test_a_service_folder_comes_and_goes(tmp_path):
+    template = tmp_path / "template"
+    template.mkdir()
+    (template / "run").write_text("#!/bin/sh\n")
+    host, folder = Live(), tmp_path / "service/dhcp-eth0"
+    host.add_service(folder, template)
+    assert (folder / "run").read_text() == "#!/bin/sh\n" and not folder.is_symlink()
+    host.remove_service(folder)
+    host.remove_service(folder)
+    assert not folder.exists()
+    assert all(name.startswith(".") for name in os.listdir(tmp_path / "service"))
+    host.add_service(folder, template)
+    assert folder.exists()
+
+
+def test_processes_and_the_end_of_a_group():
+    host = Live()
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    try:
+        found = next(process for process in host.processes() if process.pid == child.pid)
+        assert found.group == child.pid and found.argv == ("sleep", "60")
+        host.kill_group(child.pid)
+        assert child.wait(5) == -9
+        assert child.pid not in {process.pid for process in host.processes()}
+        host.kill_group(child.pid)
+        for group in (0, 1, os.getpgrp()):
+            with pytest.raises(HostError):
+                host.kill_group(group)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_wait_has_an_end_and_tells_what_it_saw_last():
+    host = Live()
+    answers = iter(["one", "two", None])
+    wait_until(host, "it", 5, lambda: next(answers), pause=0.01)
+    with pytest.raises(HostError, match=r"it: not within 0\.05 seconds; seen last: still three"):
+        wait_until(host, "it", 0.05, lambda: "still three", pause=0.01)
+
+
+def test_a_recording_is_played_again(tmp_path):
+    recorder = Recorder()
+    recorder.command(["cat"], "one")
+    with pytest.raises(HostError):
+        run(recorder, ["ls", "/nowhere"])
+    recorder.save(tmp_path / "all.json")
+    replay = Replay.load(tmp_path / "all.json")
+    assert replay.command(["cat"], "one").stdout == "one"
+    assert replay.command(["ls", "/nowhere"]).exit == 2
+
+
+NETWORK = """
+import subprocess, sys
+from applier import network
+from applier.host import Live
+from applier.paths import Paths
+from lbconfig.render.interfaces import NetworkState as State
+
+host, paths = Live(), Paths()
+for name in ("eth0", "eth1"):
+    if subprocess.run(["ip", "tuntap", "add", "dev", name, "mode", "tap"], capture_output=True).returncode:
+        sys.exit(77)
+
+def trouble(error):
+    raise error
+
+old = State("alpha", ("eth0",), (("eth0", "10.1.0.2/24"), ("eth0", "10.1.0.80/32")), (), "10.1.0.1")
+new = State("beta", ("eth0", "eth1"), (("eth0", "10.1.0.3/24"), ("eth1", "10.2.0.1/24")), (), "10.1.0.254")
+network.add(host, paths, old, trouble)
+assert not network.missing(host, old), network.missing(host, old)
+network.add(host, paths, new, trouble)
+network.remove(host, paths, old, new)
+assert not network.missing(host, new), network.missing(host, new)
+assert network.addresses(host) == set(new.addresses), network.addresses(host)
+assert network.gateways(host) == ["10.1.0.254"]
+assert host.setting("kernel/hostname") == "beta"
+"""
+
+
+def test_addresses_of_one_network_change_on_a_real_kernel():
+    """The first address of a network goes while the second stays: the kernel would take both."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-Uurn", "true"], check=False).returncode:
+        pytest.skip("no user namespaces here")
+    code = [sys.executable, "-c", NETWORK]
+    done = subprocess.run(
+        ["unshare", "-Uurn", *code],
+        env=os.environ | {"PYTHONPATH": str(WEBUI)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode == 77:
+        pytest.skip("no tap devices here")
+    assert done.returncode == 0, done.stderr

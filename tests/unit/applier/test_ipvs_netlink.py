@@ -1,0 +1,123 @@
+"""The decoder against bytes that are built from linux/ip_vs.h without it."""
+
+import socket
+import struct
+
+import netlink_bytes as nl
+import pytest
+
+from applier import ipvs_netlink
+from applier.ipvs_netlink import NetlinkError
+from lbconfig.render.ipvs import Server, Service
+
+
+class Kernel:
+    """Answers requests; `servers` by port of the service."""
+
+    def __init__(self, services=(), servers=None):
+        self.services, self.servers, self.requests = services, servers or {}, []
+
+    def __call__(self, request):
+        self.requests.append(request)
+        if len(self.requests) == 1:
+            return [nl.family()]
+        command = request[16]
+        if command == 4:
+            return [b"".join(nl.message(4, body) for body in self.services), nl.DONE]
+        number = len([one for one in self.requests if one[16] == 8 and one[4:6] != b"\x10\x00"]) - 1
+        return [*(nl.message(8, body) for body in self.servers.get(number, ())), nl.DONE]
+
+
+def test_services_and_servers():
+    kernel = Kernel(
+        [nl.service(6, "192.0.2.1", 80, "wlc"), nl.service(17, "192.0.2.1", 53, "rr", flags=3, timeout=300)],
+        {
+            0: [nl.dest("10.0.0.1", 80, 5, active=7, inactive=9), nl.dest("10.0.0.2", 8080, 0, method=3)],
+            1: [nl.dest("10.0.0.3", 53, 65535, method=2, with_af=False)],
+        },
+    )
+    found = ipvs_netlink.dump(kernel)
+    table = ipvs_netlink.to_table(found)
+    web, dns = Service("tcp", "192.0.2.1", 80, "wlc"), Service("udp", "192.0.2.1", 53, "rr", persistence=300)
+    assert table.services == {
+        web: {("10.0.0.1", 80): Server(5, "masq"), ("10.0.0.2", 8080): Server(0, "route")},
+        dns: {("10.0.0.3", 53): Server(65535, "tunnel")},
+    }
+    entry = ipvs_netlink.to_entries(found)[web.key][("10.0.0.1", 80)]
+    assert (entry.weight, entry.active, entry.inactive) == (5, 7, 9)
+
+
+def test_the_requests_are_what_the_kernel_expects():
+    kernel = Kernel([nl.service(6, "192.0.2.1", 80, "wlc")])
+    ipvs_netlink.dump(kernel)
+    family, services, servers = kernel.requests
+    assert family == struct.pack("=IHHIIBBH", 32, 16, 1, 1, 0, 3, 1, 0) + nl.attr(2, b"IPVS\0")
+    assert services == struct.pack("=IHHIIBBH", 20, nl.FAMILY, 0x301, 1, 0, 4, 1, 0)
+    about = nl.attr(
+        0x8001,
+        nl.attr(1, struct.pack("=H", socket.AF_INET))
+        + nl.attr(2, struct.pack("=H", 6))
+        + nl.attr(3, socket.inet_aton("192.0.2.1").ljust(16, b"\0"))
+        + nl.attr(4, struct.pack("!H", 80)),
+    )
+    assert servers == struct.pack("=IHHIIBBH", 20 + len(about), nl.FAMILY, 0x301, 1, 0, 8, 1, 0) + about
+
+
+def test_ipv6_firewall_marks_and_flags_are_told_apart():
+    kernel = Kernel(
+        [
+            nl.service(6, "2001:db8::1", 80, "mh", flags=0x32, af=socket.AF_INET6),
+            nl.fwmark_service(7, "sh"),
+            nl.service(132, "192.0.2.9", 9, "rr", flags=0x6),
+        ],
+        {0: [nl.dest("2001:db8::2", 80, 1, af=socket.AF_INET6)]},
+    )
+    six, mark, sctp = ipvs_netlink.dump(kernel)
+    assert (six.af, six.service) == (socket.AF_INET6, Service("tcp", "2001:db8::1", 80, "mh", ("flag-2", "flag-3")))
+    assert list(six.servers) == [("2001:db8::2", 80)]
+    assert mark.service == Service("fwm", "", 7, "sh")
+    assert sctp.service == Service("sctp", "192.0.2.9", 9, "rr", ("ops",))
+
+
+def test_a_kernel_without_ip_vs():
+    with pytest.raises(NetlinkError, match="no IPVS"):
+        ipvs_netlink.dump(lambda request: [nl.error(2)])
+
+
+def test_errors_are_raised_with_their_number():
+    answers = iter([[nl.family()], [nl.error(1)]])
+    with pytest.raises(NetlinkError, match="error 1"):
+        ipvs_netlink.dump(lambda request: next(answers))
+
+
+def test_a_dump_that_was_disturbed_is_asked_again():
+    disturbed = nl.message(4, nl.service(6, "192.0.2.1", 80, "wlc"), flags=0x12)
+    good = [nl.message(4, nl.service(6, "192.0.2.1", 80, "rr")), nl.DONE]
+    answers = iter([[nl.family()], [disturbed, nl.DONE], good, [nl.DONE]])
+    found = ipvs_netlink.dump(lambda request: next(answers))
+    assert found[0].service.scheduler == "rr"
+    answers = iter([[nl.family()], *([disturbed, nl.DONE] for _ in range(5))])
+    with pytest.raises(NetlinkError, match="changed during"):
+        ipvs_netlink.dump(lambda request: next(answers))
+
+
+@pytest.mark.parametrize(
+    "datagram",
+    [
+        nl.message(4, nl.attr(0x8001, nl.attr(1, b"\x02\x00"))),
+        nl.message(4, b"\xff\xff\x01\x80"),
+        nl.message(4, b"\x02\x00\x01\x80"),
+        struct.pack("=IHHII", 400, 29, 2, 1, 0) + b"\0" * 20,
+    ],
+)
+def test_an_answer_cut_short_is_an_error_and_no_crash(datagram):
+    answers = iter([[nl.family()], [datagram, nl.DONE]])
+    with pytest.raises(NetlinkError):
+        ipvs_netlink.dump(lambda request: next(answers))
+
+
+def test_the_end_of_an_answer():
+    assert not ipvs_netlink.is_last(nl.message(4, b""))
+    assert ipvs_netlink.is_last(nl.message(4, b"") + nl.DONE)
+    assert ipvs_netlink.is_last(nl.error(2))
+    assert ipvs_netlink.is_last(nl.family())

@@ -1,0 +1,259 @@
+"""The socket: what it takes, what it refuses, and that nobody blocks anybody."""
+
+import json
+import os
+import socket
+import threading
+import time
+
+import pytest
+from box import ONE, TWO, running_one
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from applier import protocol, server
+from applier.client import ApplierDown, ApplierRefused, Client
+from applier.server import Server
+from lbconfig.snapshot import to_data
+
+
+@pytest.fixture
+def box(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "READ_SECONDS", 0.4)
+    box = running_one(tmp_path)
+    box.server = Server(box.paths.socket, box.applier.handle, {os.getuid()})
+    threading.Thread(target=box.server.serve, daemon=True).start()
+    yield box
+    box.server.close()
+
+
+def talk(box, data: bytes, end=False) -> dict:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(5)
+        connection.connect(str(box.paths.socket))
+        connection.sendall(data)
+        if end:
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while not answer.endswith(b"\n"):
+            part = connection.recv(65536)
+            if not part:
+                break
+            answer += part
+    return json.loads(answer)
+
+
+def request(verb, **fields) -> bytes:
+    return json.dumps({"verb": verb, **fields}).encode() + b"\n"
+
+
+APPLY = {"snapshot": {}, "digest": "0" * 64, "base": 1, "user": "ann", "comment": "", "client": ""}
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (b"\n", "not-json", "not JSON"),
+        (b"hello\n", "not-json", "not JSON"),
+        (b"\xff\xfe\n", "not-json", "not JSON"),
+        (b"[" * 100_000 + b"\n", "not-json", "not JSON"),
+        (b'{"verb": ' + b"9" * 5000 + b"}\n", "not-json", "not JSON"),
+        (b"[]\n", "bad-request", "must be a JSON object"),
+        (b"null\n", "bad-request", "must be a JSON object"),
+        (b"{}\n", "unknown-verb", "no verb"),
+        (request("reboot"), "unknown-verb", "no verb 'reboot'"),
+        (request(["status"]), "unknown-verb", "no verb"),
+        (request("status", x=1), "bad-field", "x is not a field"),
+        (request("generation"), "bad-field", "number is missing"),
+        (request("generation", number="1"), "bad-field", "number must be a whole number"),
+        (request("generation", number=True), "bad-field", "number must be a whole number"),
+        (request("generation", number=-1), "bad-field", "number must be a whole number"),
+        (request("generation", number=99), "unknown-generation", "no generation 99"),
+        (request("check", snapshot=[]), "bad-field", "snapshot must be an object"),
+        (request("check", snapshot={"port": 1}), "bad-snapshot", "port: is not a known field"),
+        (request("setup_check", code=7), "bad-field", "code must be text"),
+        (request("apply", **(APPLY | {"user": ""})), "bad-field", "user must have 1"),
+        (request("apply", **(APPLY | {"user": "a\nb"})), "bad-field", "user contains a character"),
+        (request("apply", **(APPLY | {"client": "a; b"})), "bad-field", "client must be an IP address"),
+        (request("apply", **(APPLY | {"base": "1"})), "bad-field", "base must be"),
+        (request("apply", **(APPLY | {"digest": "0"})), "bad-field", "digest must have 64"),
+        (request("apply", **(APPLY | {"snapshot": {"services": 1}})), "bad-snapshot", "services: must be a list"),
+    ],
+    ids=lambda value: value[:40].decode("latin1") if isinstance(value, bytes) else None,
+)
+def test_bad_messages_are_refused_and_change_nothing(box, data, code, words):
+    before = box.host.state()
+    error = talk(box, data)["error"]
+    assert error["code"] == code and words in error["message"]
+    assert box.host.state() == before and box.host.changes == 0
+    assert talk(box, request("status"))["result"]["confirmed"] == 1
+
+
+def test_a_refusal_names_object_and_field(box):
+    problem = talk(box, request("generation", number="1"))["error"]["problems"][0]
+    assert problem["object"] == "request 'generation'" and problem["field"] == "number"
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.recursive(st.none() | st.integers() | st.text(), st.lists).map(
+            lambda value: json.dumps({"verb": "apply", "snapshot": value}).encode()
+        ),
+    )
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_message_ends_the_daemon(box, data):
+    assert "error" in talk(box, data.replace(b"\n", b"") + b"\n")
+    assert talk(box, request("status"))["result"]["confirmed"] == 1
+
+
+def test_a_message_that_is_too_large(box):
+    error = talk(box, b'{"verb": "' + b"x" * (protocol.MAX_REQUEST + 100_000) + b'"}\n')["error"]
+    assert error["code"] == "too-large"
+
+
+def test_half_a_message_and_then_silence(box):
+    assert talk(box, b'{"verb": "sta')["error"]["code"] == "incomplete"
+    assert talk(box, b'{"verb": "sta', end=True)["error"]["code"] == "incomplete"
+
+
+def test_a_message_that_trickles_has_no_more_time_than_others(box):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(box.paths.socket))
+        begin = time.monotonic()
+        for _ in range(30):
+            time.sleep(0.05)
+            try:
+                connection.sendall(b" ")
+            except OSError:
+                break
+            if time.monotonic() - begin > 1.2:
+                break
+        connection.settimeout(2)
+        assert b"incomplete" in connection.recv(4096)
+
+
+def test_slow_clients_block_nobody_and_too_many_are_turned_away(box):
+    slow = []
+    for _ in range(server.CONNECTIONS - 2):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(box.paths.socket))
+        slow.append(connection)
+    assert talk(box, request("status"))["result"]
+    extra = []
+    for _ in range(6):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(str(box.paths.socket))
+        extra.append(connection)
+    extra[-1].settimeout(2)
+    assert b"overloaded" in extra[-1].recv(4096)
+    for connection in slow + extra:
+        connection.close()
+    deadline = time.monotonic() + 5
+    while "result" not in (answer := talk(box, request("status"))):
+        assert time.monotonic() < deadline, answer
+
+
+def test_many_at_once(box):
+    answers = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(talk(box, request("status"))["result"]["confirmed"]))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert answers == [1] * 20
+
+
+def test_a_client_that_goes_away_before_its_answer(box):
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(box.paths.socket))
+            connection.sendall(request("status"))
+    assert talk(box, request("status"))["result"]
+
+
+def test_only_root_and_the_web_may_ask(box, monkeypatch):
+    monkeypatch.setattr(server, "peer_uid", lambda connection: 1000)
+    error = talk(box, request("status"))["error"]
+    assert error["code"] == "forbidden" and "1000" in error["message"]
+
+
+def test_the_kernel_tells_who_asks(box):
+    box.server._uids = {os.getuid() + 1}
+    assert f"User id {os.getuid()}" in talk(box, request("status"))["error"]["message"]
+
+
+def test_a_new_setup_code_is_for_root_alone(box, monkeypatch):
+    box.server._uids = {990}
+    monkeypatch.setattr(server, "peer_uid", lambda connection: 990)
+    assert talk(box, request("new_setup_code"))["error"]["code"] == "forbidden"
+
+
+def test_the_socket_is_for_its_group(box):
+    assert box.paths.socket.stat().st_mode & 0o777 == 0o660
+
+
+def test_a_mistake_in_a_verb_does_not_end_the_daemon(box, monkeypatch):
+    monkeypatch.setitem(box.applier._verbs, "status", lambda: 1 / 0)
+    assert talk(box, request("status"))["error"]["code"] == "internal"
+    assert talk(box, request("generations"))["result"]
+
+
+# --- through the client -----------------------------------------------------------------------------------
+
+
+def test_the_client_goes_all_the_way(box):
+    client = Client(box.paths.socket)
+    review = client.check(TWO)
+    assert review["base"] == 1 and set(review["diff"]) <= set(review["files"])
+    assert any(change["kind"] == "added" for change in review["changes"])
+    name = client.apply(TWO, review["digest"], review["base"], "ann", "why", "192.168.1.1")["apply"]
+    deadline = time.monotonic() + 10
+    while (run := client.status()["apply"])["state"] == "running":
+        assert time.monotonic() < deadline, run
+        time.sleep(0.02)
+    assert run["id"] == name and run["state"] == "done", run
+    assert [entry["number"] for entry in client.generations()] == [2, 1]
+    second = client.generation(2)
+    assert second["snapshot"] == to_data(TWO) and second["files"] == review["files"]
+    assert (second["user"], second["comment"], second["outcome"]) == ("ann", "why", "confirmed")
+    with pytest.raises(ApplierRefused) as caught:
+        client.apply(ONE, review["digest"], 1, "bob")
+    assert caught.value.code == "base-moved"
+
+
+def test_a_client_without_a_daemon_says_why(tmp_path):
+    with pytest.raises(ApplierDown, match="No such file"):
+        Client(tmp_path / "none.sock").status()
+    path = tmp_path / "dead.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+        with pytest.raises(ApplierDown, match=r"did not answer within 0\.2 seconds"):
+            Client(path, timeout=0.2).status()
+    with pytest.raises(ApplierDown, match="Connection refused"):
+        Client(path).status()
+
+
+@pytest.mark.parametrize("answer", [b"", b"{", b"[]\n", b"{}\n", b"\xff\n"])
+def test_an_answer_that_makes_no_sense(tmp_path, answer):
+    path = tmp_path / "odd.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(1)
+
+        def once():
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=once)
+        thread.start()
+        with pytest.raises(ApplierDown):
+            Client(path, timeout=5).status()
+        thread.join()
