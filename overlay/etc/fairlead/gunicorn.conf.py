@@ -17,8 +17,9 @@ wsgi_app = "fairlead.wsgi"
 
 
 def on_starting(server):
-    import django
     from django.core.management import call_command
+
+    import django
 
     django.setup()
     call_command("prepare")
