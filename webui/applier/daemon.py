@@ -23,14 +23,15 @@ from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
 from applier.host import Host, HostError, Live
+from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
 from applier.review import admit, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import GenerationEntry, Review, Status
-from applier.steps import APPLY, CONVERGE, Job
+from applier.shapes import GenerationEntry, Review, RunState, Status
+from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
 from lbconfig import migrate
 from lbconfig.snapshot import FACTORY, Snapshot, SnapshotError, digest, to_data
@@ -138,7 +139,7 @@ class Applier:
         found = storage.trouble(self.paths)
         if found is None:
             try:
-                self.generations.prepare()
+                self.generations.make_folder()
                 return self.generations.create(new, user, comment, client)
             except OSError as error:
                 found = storage.of_error(error, self.paths)
@@ -146,18 +147,19 @@ class Applier:
         raise ApplierRefused(*found)
 
     def _run_apply(self, target: Target, record: RunRecord) -> None:
+        outcome: RunState = "failed"
         try:
-            self._apply_target(target, record)
+            outcome = self._apply_target(target, record)
         # The thread's last line: whatever happened, its record must not say "running" for ever.
         except Exception as error:
             log.exception("apply %s", record.id)
             record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
             self.faults.set("not-restored", record.message)
-            record.state = "failed"
         finally:
             self._lock.release()
+            record.state = outcome  # last: whoever sees it may apply again
 
-    def _apply_target(self, target: Target, record: RunRecord) -> None:
+    def _apply_target(self, target: Target, record: RunRecord) -> RunState:
         before = self.running
         job = Job(
             host=self.host,
@@ -177,19 +179,18 @@ class Applier:
             self._set_running(target)
             self.faults.clear("generation-missing", "not-restored", "start")
             record.message = f"Generation {target.number} runs and is confirmed."
-            record.state = "done"
             self._tidy()
-            return
+            return "done"
         left = engine.back()
         if left:
             left = self._settle(before, target)
         record.message = f"{failure} {' '.join(left) or 'Everything was put back.'}"
-        outcome = "failed" if left else "rolled back"
+        outcome: RunState = "failed" if left else "rolled back"
         self.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
         with contextlib.suppress(OSError, Damaged):
             self.generations.end(target.number, outcome, engine.seconds())
         log.warning("generation %s: %s: %s", target.number, outcome, record.message)
-        record.state = outcome
+        return outcome
 
     def _settle(self, before: Target, tried: Target) -> list[str]:
         """Undo did not succeed wholly: go to what ran before by the way of the boot. What is wrong even then."""
@@ -223,31 +224,41 @@ class Applier:
     def start(self) -> None:
         """From whatever the kernel holds to the confirmed generation."""
         with self._lock:
-            interrupted = self._open_storage()
-            recovered = self._recover()
-            target = Target(recovered.number, recovered.snapshot or FACTORY)
-            ran = self._what_ran()
-            states = [one.network for one in (*interrupted, *([ran] if ran else []))]
-            job = Job(
-                host=self.host,
-                paths=self.paths,
-                generations=self.generations,
-                new=target,
-                before=ran,
-                old=joined(states),
-                lenient=True,
-            )
-            self.running, self._confirmed = target, self.generations.confirmed_number()
-            record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
-            self._start = record
-            failure = Engine(job, record).forward(CONVERGE)
-            name = "the factory configuration" if target.number is None else f"generation {target.number}"
-            record.message = failure or f"The box runs {name}."
-            said = " ".join(f"{error}." for error in job.troubles)
-            self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
-            self._set_running(target)
-            record.state = "failed" if failure else "done"
-            log.info("start: %s", record.message)
+            try:
+                self._bring_up()
+            # The daemon must answer all the same: only through it an admin can see what is wrong.
+            except Exception as error:
+                log.exception("start")
+                self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
+                if self._start is not None:
+                    self._start.state = "failed"
+
+    def _bring_up(self) -> None:
+        interrupted = self._open_storage()
+        recovered = self._recover()
+        target = Target(recovered.number, recovered.snapshot or FACTORY)
+        ran = self._what_ran()
+        states = [one.network for one in (*interrupted, *([ran] if ran else []))]
+        job = Job(
+            host=self.host,
+            paths=self.paths,
+            generations=self.generations,
+            new=target,
+            before=ran,
+            old=joined(states),
+            lenient=True,
+        )
+        self.running, self._confirmed = target, self.generations.confirmed_number()
+        record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
+        self._start = record
+        failure = Engine(job, record).forward(CONVERGE)
+        name = "the factory configuration" if target.number is None else f"generation {target.number}"
+        record.message = failure or f"The box runs {name}."
+        said = " ".join(f"{error}." for error in job.troubles)
+        self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
+        self._set_running(target)
+        record.state = "failed" if failure else "done"
+        log.info("start: %s", record.message)
 
     def _open_storage(self) -> list[Target]:
         """The snapshots of applies that were cut short; what they had changed may have to go."""

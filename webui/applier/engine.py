@@ -7,8 +7,8 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from applier.job import Job, Step, Unsafe
 from applier.runs import TITLES, RunRecord, StepRecord
-from applier.steps import Job, Step, Unsafe
 
 log = logging.getLogger("applier")
 

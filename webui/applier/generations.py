@@ -65,10 +65,13 @@ class Generations:
     # --- writing ---------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Make the folders, and remove what a power cut left half done. OSError where that cannot be."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """At the start: remove what a power cut left half done. OSError where that cannot be."""
+        self.make_folder()
         for leftover in [*self.state.glob(".*.new"), *self.folder.glob(".*")]:
             shutil.rmtree(leftover) if leftover.is_dir() and not leftover.is_symlink() else leftover.unlink()
+
+    def make_folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def create(self, snapshot: Snapshot, user: str, comment: str, client: str = "") -> int:
         """Store a new one that is not confirmed; its number. OSError where the disk does not take it."""

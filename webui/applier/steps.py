@@ -11,81 +11,16 @@ a `do` that came only half way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from applier import director, firewall, network, table
-from applier.generations import Generations
-from applier.host import Host, HostError, wait_until
-from applier.network import Address
-from applier.paths import Paths
-from applier.target import Target
+from applier.host import HostError, wait_until
+from applier.job import Job, Step, Unsafe
 from lbconfig.render import ipvs
 from lbconfig.render.interfaces import NetworkState
-from lbconfig.render.ipvs import Table
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
 STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
-
-
-class Unsafe(HostError):
-    """To go on would leave the box open."""
-
-
-@dataclass
-class Saved:
-    """What undo needs to know of the time before."""
-
-    rules: str | None = None
-    rules_loaded: bool = False
-    settings: dict[str, str] = field(default_factory=dict)
-    addresses: set[Address] | None = None
-    links_down: tuple[str, ...] = ()
-    hostname: str = ""
-    gateways: tuple[str, ...] = ()
-    dhcp: tuple[str, ...] = ()
-    removed: set[Address] = field(default_factory=set)
-    director_ran: bool = False
-    checks: str | None = None
-    table: Table | None = None
-
-
-@dataclass
-class Job:
-    """One run through the steps."""
-
-    host: Host
-    paths: Paths
-    generations: Generations
-    new: Target
-    before: Target | None = None  # what ran until now; None: nothing did
-    old: NetworkState = network.NOTHING  # what may be there from before and is to go, if it is not wished any more
-    confirmed: int | None = None  # the number to go back to
-    lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
-    number: int | None = None  # of the generation being applied
-    seconds: Callable[[], float] = lambda: 0.0
-    troubles: list[HostError] = field(default_factory=list)
-    saved: Saved = field(default_factory=Saved)
-
-    def trouble(self, error: HostError) -> None:
-        if not self.lenient:
-            raise error
-        self.troubles.append(error)
-
-
-class Step:
-    name: str
-    why: str  # why it stands at its place
-
-    def due(self, job: Job) -> bool:
-        """Whether there is anything to do."""
-        return True
-
-    def do(self, job: Job) -> str:
-        """Returns what was done, for the log."""
-        raise NotImplementedError
-
-    def undo(self, job: Job) -> None:
-        """Put back what `do` changed, as far as it came."""
 
 
 class Store(Step):
@@ -240,7 +175,7 @@ class StopDirector(Step):
     why = "It writes the table of virtual services itself, so it must not run while the table is changed."
 
     def due(self, job: Job) -> bool:
-        changes = _checks_change(job) or bool(_lines(job))
+        changes = not job.new.has_checks or _checks_change(job) or bool(_lines(job))
         active = director.state(job.host, job.paths).active or bool(director.processes(job.host, job.paths))
         return changes and active
 
@@ -263,7 +198,7 @@ class ChangeTable(Step):
         return bool(_lines(job))
 
     def do(self, job: Job) -> str:
-        _must_not_run(job)
+        _must_not_run(job, "ipvsadm -R")
         job.saved.table = table.read_table(job.host)
         count = table.change(job.host, job.new.table, job.new.checked)
         return f"{count} changes"
@@ -271,7 +206,7 @@ class ChangeTable(Step):
     def undo(self, job: Job) -> None:
         if job.saved.table is None:
             return
-        _must_not_run(job)
+        _must_not_run(job, "ipvsadm -R")
         now = table.read_table(job.host)
         table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked=())
 
@@ -285,6 +220,7 @@ class StartDirector(Step):
         return _checks_change(job) or runs != job.new.has_checks
 
     def do(self, job: Job) -> str:
+        _must_not_run(job, "sv up")  # it would go on with the file that it has read already
         job.saved.checks = job.host.read(job.paths.ldirectord) or ""
         job.host.put(job.paths.ldirectord, job.new.checks)
         if not job.new.has_checks:
@@ -357,10 +293,10 @@ def _lines(job: Job) -> list[str]:
     return ipvs.difference(table.read_table(job.host), job.new.table, job.new.checked)
 
 
-def _must_not_run(job: Job) -> None:
+def _must_not_run(job: Job, command: str) -> None:
     state = director.state(job.host, job.paths)
     if state.active or director.processes(job.host, job.paths):
-        raise HostError("ipvsadm -R", None, f"not tried, because ldirectord runs: {state.text}")
+        raise HostError(command, None, f"not tried, because ldirectord runs: {state.text}")
 
 
 def _verify_rules(job: Job) -> str | None:

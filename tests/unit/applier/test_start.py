@@ -103,6 +103,31 @@ def run_into_kill(box: Box) -> None:
         box.applier._apply_target(Target(number, TWO), RunRecord.of("killed", "ann", number))
 
 
+def test_ldirectord_that_nobody_wants_is_stopped(tmp_path):
+    box = running_one(tmp_path)
+    assert box.apply(dataclasses.replace(ONE, services=ONE.services[1:]))["state"] == "done"
+    box.host.director_pid = 77
+    box.restart_daemon()
+    assert box.host.director_pid is None and not box.faults()
+
+
+def test_ldirectord_that_cannot_be_stopped_is_not_given_a_new_file(tmp_path):
+    box = running_one(tmp_path)
+    box.host.unkillable = True
+    box.host.kill_group = lambda group: None
+    checks = box.host.files[box.paths.ldirectord]
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back" and "the end of ldirectord" in run["message"]
+    assert box.host.files[box.paths.ldirectord] == checks and not box.host.violations
+
+
+def test_a_mistake_at_the_start_leaves_a_daemon_that_answers(tmp_path, monkeypatch):
+    box = running_one(tmp_path)
+    monkeypatch.setattr(Generations, "recover", lambda self: 1 / 0)
+    box.restart_daemon()
+    assert "made a mistake" in box.faults()["start"]
+
+
 # --- an nftables that does not work -------------------------------------------------------------------
 
 

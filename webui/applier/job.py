@@ -1,0 +1,76 @@
+"""One run through the steps, what it remembers for the way back, and what a step is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from applier import network
+from applier.generations import Generations
+from applier.host import Host, HostError
+from applier.network import Address
+from applier.paths import Paths
+from applier.target import Target
+from lbconfig.render.interfaces import NetworkState
+from lbconfig.render.ipvs import Table
+
+
+class Unsafe(HostError):
+    """To go on would leave the box open."""
+
+
+@dataclass
+class Saved:
+    """What undo needs to know of the time before."""
+
+    rules: str | None = None
+    rules_loaded: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+    addresses: set[Address] | None = None
+    links_down: tuple[str, ...] = ()
+    hostname: str = ""
+    gateways: tuple[str, ...] = ()
+    dhcp: tuple[str, ...] = ()
+    removed: set[Address] = field(default_factory=set)
+    director_ran: bool = False
+    checks: str | None = None
+    table: Table | None = None
+
+
+@dataclass
+class Job:
+    """One run through the steps."""
+
+    host: Host
+    paths: Paths
+    generations: Generations
+    new: Target
+    before: Target | None = None  # what ran until now; None: nothing did
+    old: NetworkState = network.NOTHING  # what may be there from before and is to go, if it is not wished any more
+    confirmed: int | None = None  # the number to go back to
+    lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
+    number: int | None = None  # of the generation being applied
+    seconds: Callable[[], float] = lambda: 0.0
+    troubles: list[HostError] = field(default_factory=list)
+    saved: Saved = field(default_factory=Saved)
+
+    def trouble(self, error: HostError) -> None:
+        if not self.lenient:
+            raise error
+        self.troubles.append(error)
+
+
+class Step:
+    name: str
+    why: str  # why it stands at its place
+
+    def due(self, job: Job) -> bool:
+        """Whether there is anything to do."""
+        return True
+
+    def do(self, job: Job) -> str:
+        """Returns what was done, for the log."""
+        raise NotImplementedError
+
+    def undo(self, job: Job) -> None:
+        """Put back what `do` changed, as far as it came."""
