@@ -22,7 +22,8 @@ from applier.ipvs_netlink import NetlinkError, is_last
 
 COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
 NETLINK_TIMEOUT = 10.0
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/"}
+# PERLIO: without it ldirectord loads itself and all its modules a second time.
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/", "PERLIO": "perlio"}
 PROC_SYS = Path("/proc/sys")
 _NETLINK_GENERIC = 16
 _BUFFER = 1 << 20

@@ -68,6 +68,20 @@ def missing(host: Host, state: NetworkState) -> list[str]:
     return words
 
 
+def must_exist(host: Host, state: NetworkState) -> None:
+    """HostError that names the first interface which this box has not."""
+    known = {link.name: link for link in links(host)}
+    for name in state.links:
+        _existing(known, name)
+
+
+def _existing(known: dict[str, Link], name: str) -> Link:
+    if name not in known:
+        there = ", ".join(sorted(known)) or "none at all"
+        raise HostError(f"interface {name}", None, f"this box has no interface of that name (there is: {there})")
+    return known[name]
+
+
 def add(host: Host, paths: Paths, state: NetworkState, trouble: Callable[[HostError], None]) -> None:
     """Bring about all of the wish that is not there yet; takes nothing away.
 
@@ -87,10 +101,7 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Callable[[HostEr
 
 
 def _add_to_link(host: Host, known: dict[str, Link], name: str, state: NetworkState) -> None:
-    link = known.get(name)
-    if link is None:
-        there = ", ".join(sorted(known)) or "none at all"
-        raise HostError(f"interface {name}", None, f"this box has no interface of that name (there is: {there})")
+    link = _existing(known, name)
     lines = [] if link.on else [f"link set dev {name} up"]
     wished = [address for interface, address in state.addresses if interface == name]
     lines += [f"address add {address} dev {name}" for address in wished if address not in link.addresses]

@@ -34,15 +34,16 @@ class Store(Step):
 
 class Lint(Step):
     name = "lint"
-    why = "Before anything is touched, the programs that will read the files say whether they can."
+    why = "Before anything is touched: are the interfaces there, and can the programs read their files?"
 
     def do(self, job: Job) -> str:
+        network.must_exist(job.host, job.new.network)
         rules = job.paths.candidate / "nftables.conf"
         checks = job.paths.candidate / "ldirectord.cf"
         job.host.put(rules, job.new.rules)
         job.host.put(checks, job.new.checks)
         firewall.check(job.host, rules)
-        if job.new.has_checks:
+        if job.new.has_checks and _checks_change(job):
             director.check(job.host, checks)
         return "nft and ldirectord can read them"
 

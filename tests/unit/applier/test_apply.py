@@ -221,8 +221,8 @@ def test_an_interface_that_is_not_there_is_named(tmp_path):
     more = (*ONE.network.interfaces, Interface("eth7", addresses=("172.20.0.1/24",)))
     run = box.apply(dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, interfaces=more)))
     assert run["state"] == "rolled back"
-    assert "eth7" in run["message"]
-    assert box.host.state() == before
+    assert "interface eth7: this box has no interface of that name (there is: eth0, eth1, eth2)" in run["message"]
+    assert box.host.state() == before and not [entry for entry in box.host.log if entry == "nft -f"]
 
 
 def test_only_one_apply_at_a_time_and_the_refusal_names_whose(tmp_path):

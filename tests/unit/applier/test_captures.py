@@ -1,16 +1,18 @@
-"""What real commands of Debian trixie said (tests/captures/trixie), read as the applier reads it."""
+"""What real commands of Debian trixie and the kernel of a booted box said, read as the applier reads it."""
 
 from pathlib import Path
 
 import pytest
 
-from applier import director, firewall, network
+from applier import director, firewall, ipvs_netlink, network, table
 from applier.host import HostError, Replay, run
 from applier.paths import Paths
 from lbconfig.render.interfaces import NetworkState
+from lbconfig.render.ipvs import Server, Service
 from lbconfig.snapshot import FACTORY
 
-CAPTURE = Path(__file__).parents[2] / "captures/trixie/commands.json"
+CAPTURES = Path(__file__).parents[2] / "captures"
+CAPTURE = CAPTURES / "trixie/commands.json"
 FOLDER = Path("/tmp/f/candidate")
 PATHS = Paths()
 
@@ -91,3 +93,15 @@ def test_an_unknown_question_is_an_error(host):
         host.command(["reboot"])
     with pytest.raises(HostError, match="changes nothing"):
         host.set("net/ipv4/ip_forward", "1")
+
+
+def test_the_table_of_a_booted_box():
+    host = Replay.load(CAPTURES / "lab/table.json")
+    found = table.read(host)
+    assert ipvs_netlink.to_table(found).services == {
+        Service("tcp", "10.0.2.100", 80, "rr"): {("10.2.0.11", 80): Server(0), ("10.2.0.12", 80): Server(0)},
+        Service("tcp", "10.0.2.100", 81, "wlc"): {("10.2.0.13", 80): Server(0)},
+    }
+    assert [link.name for link in network.links(host)] == ["eth0", "eth1"]
+    assert firewall.is_loaded(host)
+    assert director.state(host, PATHS).active
