@@ -74,7 +74,7 @@ class SetUpForm(forms.Form):
         password = data.get("password")
         if password and data.get("again") and password != data["again"]:
             self.add_error("again", "The two passwords are not the same.")
-        elif password:
+        if password:
             try:
                 user = get_user_model()(username=data.get("username", ""))
                 password_validation.validate_password(password, user)

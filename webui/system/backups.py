@@ -7,18 +7,19 @@ import os
 import shutil
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError, connection
 
 log = logging.getLogger(__name__)
 
 KEEP = 5
 DAY = 24 * 3600  # seconds
+PATIENCE = 5  # seconds
 PATTERN = "fairlead-*.sqlite3"
 
 
@@ -48,7 +49,7 @@ def make() -> None:
     """A new copy, whole or not there at all. A failure is logged: no page fails for want of a backup."""
     try:
         _make()
-    except (OSError, sqlite3.Error, DatabaseError) as error:
+    except (OSError, sqlite3.Error) as error:
         log.error("no backup of the database could be made: %s", error)
 
 
@@ -59,9 +60,8 @@ def _make() -> None:
     part = folder / f".{name}.part"
     try:
         os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        with closing(sqlite3.connect(part)) as copy:
-            connection.ensure_connection()
-            connection.connection.backup(copy)
+        with closing(_existing(settings.DATABASE)) as source, closing(sqlite3.connect(part)) as copy:
+            source.backup(copy, progress=_not_for_ever())
             copy.execute("PRAGMA journal_mode=DELETE")  # one file, without -wal and -shm beside it
         sync(part)
         part.rename(folder / name)
@@ -72,10 +72,25 @@ def _make() -> None:
         old.path.unlink()
 
 
+def _existing(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
+
+
+def _not_for_ever() -> Callable[[int, int, int], None]:
+    """Python's backup() tries a locked database again and again, without end."""
+    end = time.monotonic() + PATIENCE
+
+    def progress(status: int, remaining: int, total: int) -> None:
+        if time.monotonic() > end:
+            raise sqlite3.OperationalError(f"the database was locked for {PATIENCE} seconds")
+
+    return progress
+
+
 def damage(path: Path) -> str:
     """What SQLite finds wrong with the file; "" when it is whole."""
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)) as connection:
+        with closing(_existing(path)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
         return str(error)

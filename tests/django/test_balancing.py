@@ -1,0 +1,270 @@
+"""Virtual services: add, edit, delete; every field refused with its reason; two admins at once."""
+
+import pytest
+from forms_on_page import form_values, words
+
+from balancing.models import RealServer, VirtualService
+from changes import draft
+from lbconfig.snapshot import CheckKind, Scheduler
+
+NEW = {
+    "version": "0",
+    "base": "",
+    "name": "web",
+    "address": "192.168.10.90",
+    "port": "80",
+    "protocol": "tcp",
+    "scheduler": "rr",
+    "forwarding": "nat",
+    "check_kind": "http",
+    "check_path": "/health",
+    "check_expect": "all is well",
+    "check_host": "",
+    "check_port": "",
+    "check_interval": "2",
+    "check_timeout": "1",
+    "check_failures": "3",
+    "servers-TOTAL_FORMS": "2",
+    "servers-INITIAL_FORMS": "0",
+    "servers-0-address": "10.2.0.41",
+    "servers-0-port": "8080",
+    "servers-0-weight": "2",
+    "servers-0-enabled": "on",
+    "servers-1-address": "",
+    "servers-1-port": "",
+    "servers-1-weight": "1",
+    "servers-1-enabled": "on",
+}
+
+
+def values_of(client, pk: int = 1) -> dict:
+    return form_values(client.get(f"/services/{pk}/"))
+
+
+def test_add(client):
+    answer = client.post("/services/add/", NEW, follow=True)
+    assert "web: saved to the draft" in words(answer)
+    assert "1 change is not applied" in words(answer)
+    service = draft.current().services[-1]
+    assert (service.name, service.scheduler, service.check.kind) == ("web", Scheduler.RR, CheckKind.HTTP)
+    assert (service.check.expect, service.check.failures, service.check.port) == ("all is well", 3, 0)
+    [server] = service.real_servers
+    assert (server.address, server.port, server.weight, server.enabled) == ("10.2.0.41", 8080, 2, True)
+
+
+def test_saving_without_a_change_changes_nothing(client):
+    before = draft.current()
+    for pk in (1, 2, 3):
+        assert client.post(f"/services/{pk}/", values_of(client, pk)).status_code == 302
+    assert draft.current() == before
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("name", "", "Please fill this in."),
+        ("name", "shop", "is the name of another virtual service"),
+        ("name", "x" * 65, "longer than 64 characters"),
+        ("name", "<b>", "Must be 1 to 64 letters"),
+        ("name", "nul\0", "Null characters"),
+        ("address", "", "Please fill this in."),
+        ("address", "192.168.10.300", "Must be an IPv4 address"),
+        ("address", "fd00::1", "IPv6 is not supported yet"),
+        ("address", "127.0.0.1", "Must be the address of one host"),
+        ("port", "", "Please fill this in."),
+        ("port", "0", "Must be 1 to 65535"),
+        ("port", "65536", "Must be 1 to 65535"),
+        ("port", "http", "This must be a whole number."),
+        ("port", "9" * 400, "less than or equal"),
+        ("port", "9" * 9000, "This must be a whole number."),
+        ("protocol", "sctp", "Please choose one of these."),
+        ("protocol", "", "Please choose one."),
+        ("scheduler", "mh", "Please choose one of these."),
+        ("check_kind", "external", "Please choose one of these."),
+        ("check_path", "no slash", "Must begin with /"),
+        ("check_expect", "x" * 201, "longer than 200 characters"),
+        ("check_host", "no host", "Must be a DNS name"),
+        ("check_port", "70000", "Must be 1 to 65535"),
+        ("check_interval", "0", "Must be 1 to 3600"),
+        ("check_timeout", "61", "Must be 1 to 60"),
+        ("check_failures", "", "Please fill this in."),
+        ("check_failures", "101", "Must be 1 to 100"),
+        ("servers-0-address", "", "Please fill this in."),
+        ("servers-0-address", "elsewhere", "Must be an IPv4 address"),
+        ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
+        ("servers-0-port", "", "Please fill this in."),
+        ("servers-0-port", "-1", "Must be 1 to 65535"),
+        ("servers-0-weight", "", "Please fill this in."),
+        ("servers-0-weight", "65536", "Must be 1 to 65535"),
+        ("servers-1-port", "80", "Please fill this in."),
+        ("servers-TOTAL_FORMS", "999999", "at most 1000"),
+    ],
+)
+def test_a_wrong_field_is_named_and_nothing_is_saved(client, field, value, sentence):
+    before = draft.current()
+    answer = client.post("/services/add/", NEW | {field: value})
+    assert answer.status_code == 422
+    assert sentence in words(answer)
+    assert draft.current() == before
+
+
+def test_the_address_and_port_of_another_service(client):
+    answer = client.post("/services/add/", NEW | {"address": "192.168.10.80"})
+    assert "another virtual service is 192.168.10.80 port 80 tcp" in words(answer).lower().replace("another", "another")
+
+
+def test_udp_cannot_be_checked_by_connecting(client):
+    answer = client.post("/services/add/", NEW | {"protocol": "udp", "check_kind": "connect"})
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["check_kind"]
+
+
+def test_the_same_server_twice(client):
+    twice = {"servers-1-address": "10.2.0.41", "servers-1-port": "8080"}
+    answer = client.post("/services/add/", NEW | twice)
+    assert answer.context["servers"].forms[1].errors
+
+
+def test_a_row_of_another_service_cannot_be_taken_over(client):
+    other = RealServer.objects.filter(service=2).first()
+    client.post("/services/add/", NEW | {"servers-0-id": str(other.pk)})
+    other.refresh_from_db()
+    assert other.service_id == 2
+
+
+def test_another_row_keeps_what_was_entered_and_saves_nothing(client):
+    before = draft.current()
+    answer = client.post("/services/add/", NEW | {"add_server": "1", "port": "not yet"})
+    assert answer.status_code == 200
+    assert form_values(answer)["servers-TOTAL_FORMS"] == "3"
+    assert form_values(answer)["port"] == "not yet"
+    assert "whole number" not in words(answer)
+    assert draft.current() == before
+
+
+def test_remove_change_and_add_servers_in_one_go(client):
+    values = values_of(client) | {
+        "servers-0-remove": "on",
+        "servers-0-address": "nonsense in a row that goes",
+        "servers-1-weight": "7",
+        "servers-TOTAL_FORMS": "4",
+        "servers-3-address": "10.2.0.19",
+        "servers-3-port": "80",
+        "servers-3-weight": "1",
+    }
+    assert client.post("/services/1/", values).status_code == 302
+    servers = draft.current().services[0].real_servers
+    assert [(one.id, one.address, one.weight, one.enabled) for one in servers][:2] == [
+        (2, "10.2.0.12", 7, True),
+        (3, "10.2.0.13", 1, False),
+    ]
+    assert (servers[2].address, servers[2].enabled) == ("10.2.0.19", False)
+    assert servers[2].id > 7
+
+
+def test_the_time_to_notice(client):
+    answer = client.post("/services/detection/", NEW)
+    assert "seconds at the worst" in words(answer)
+    assert "keeps getting connections" in words(client.post("/services/detection/", NEW | {"check_kind": "off"}))
+    assert "once the fields make sense" in words(client.post("/services/detection/", NEW | {"port": ""}))
+
+
+def test_the_picture_has_words(client):
+    page = client.get("/services/1/").content.decode()
+    assert 'aria-label="Clients connect to 192.168.10.80 port 80;' in page
+    assert "10.2.0.13 port 80 (disabled)" in page
+
+
+def test_two_admins_change_different_fields(client, alice):
+    mine, hers = values_of(client), values_of(alice)
+    alice.post("/services/1/", hers | {"scheduler": "lc", "servers-1-weight": "9"})
+    answer = client.post("/services/1/", mine | {"name": "shop window"})
+    assert answer.status_code == 409
+    assert "alice changed this to least connections (lc) at" in words(answer)
+    assert "alice changed weight to “9” at" in words(answer)
+    assert VirtualService.objects.get(pk=1).name == "shop"
+    again = form_values(answer)
+    assert (again["name"], again["scheduler"], again["servers-1-weight"]) == ("shop window", "lc", "9")
+    assert client.post("/services/1/", again).status_code == 302
+    service = draft.current().services[0]
+    assert (service.name, service.scheduler, service.real_servers[1].weight) == ("shop window", "lc", 9)
+
+
+def test_two_admins_change_the_same_field(client, alice):
+    mine, hers = values_of(client), values_of(alice)
+    alice.post("/services/1/", hers | {"name": "hers"})
+    answer = client.post("/services/1/", mine | {"name": "mine"})
+    assert "alice changed this to “hers” at" in words(answer)
+    assert "you entered something else" in words(answer)
+    assert client.post("/services/1/", form_values(answer)).status_code == 302
+    assert VirtualService.objects.get(pk=1).name == "mine"
+
+
+def test_two_admins_and_the_rows(client, alice):
+    mine, hers = values_of(client), values_of(alice)
+    added = {
+        "servers-TOTAL_FORMS": "4",
+        "servers-3-address": "10.2.0.18",
+        "servers-3-port": "80",
+        "servers-3-weight": "1",
+    }
+    alice.post("/services/1/", hers | added | {"servers-0-remove": "on"})
+    answer = client.post("/services/1/", mine | {"servers-1-weight": "3"})
+    assert "alice added this server at" in words(answer)
+    assert "alice removed this server at" in words(answer)
+    values = form_values(answer)
+    assert [values[f"servers-{row}-address"] for row in range(4)] == [
+        "10.2.0.11",
+        "10.2.0.12",
+        "10.2.0.13",
+        "10.2.0.18",
+    ]
+    assert client.post("/services/1/", values).status_code == 302
+    assert len(draft.current().services[0].real_servers) == 4
+
+
+def test_the_other_window_of_the_same_admin(client):
+    old = values_of(client)
+    client.post("/services/1/", old | {"name": "first"})
+    answer = client.post("/services/1/", old | {"name": "second"})
+    assert "You changed this to “first” in another window" in words(answer)
+
+
+def test_saving_what_another_admin_has_removed(client, alice):
+    mine = values_of(client)
+    version = form_values(alice.get("/services/1/delete/"))
+    assert alice.post("/services/1/delete/", version).status_code == 302
+    answer = client.post("/services/1/", mine | {"name": "still wanted"})
+    assert answer.status_code == 409
+    assert "alice removed this virtual service at" in words(answer)
+    assert not VirtualService.objects.filter(name="still wanted").exists()
+    assert client.post("/services/1/", form_values(answer)).status_code == 302
+    assert len(VirtualService.objects.get(name="still wanted").real_servers.all()) == 3
+
+
+def test_delete_asks_and_asks_again_after_another_one_edited(client, alice):
+    question = client.get("/services/1/delete/")
+    assert "Delete shop?" in words(question)
+    alice.post("/services/1/", values_of(alice) | {"name": "shop two"})
+    answer = client.post("/services/1/delete/", form_values(question))
+    assert answer.status_code == 409
+    assert "alice changed this virtual service at" in words(answer)
+    assert VirtualService.objects.filter(pk=1).exists()
+    assert client.post("/services/1/delete/", form_values(answer)).status_code == 302
+    assert not VirtualService.objects.filter(pk=1).exists()
+    assert "removal not applied" in words(client.get("/"))
+
+
+@pytest.mark.parametrize("url", ["/services/77/", "/services/99999999999999999999/"])
+def test_a_service_that_never_was(client, url):
+    assert client.get(url).status_code == 404
+    assert client.post(url, NEW).status_code == 404
+
+
+def test_a_form_that_was_tampered_with(client):
+    values = values_of(client)
+    for change in ({"version": "x"}, {"version": "9" * 40}, {"base": "[" * 5000}, {"base": '{"name": 3}'}):
+        answer = client.post("/services/1/", values | {"version": "1"} | change)
+        assert answer.status_code in (302, 409)
+    assert client.post("/services/add/", {}).status_code == 422
+    assert client.get("/services/detection/").status_code == 405

@@ -1,0 +1,149 @@
+"""What holds for every page: log-in first, headers, the client's address, readable faults."""
+
+import sqlite3
+
+import pytest
+from django.db import DatabaseError, OperationalError, connection
+from django.test import RequestFactory
+from django.urls import get_resolver
+from forms_on_page import form_values, words
+
+from fairlead import faults
+from fairlead.middleware import ClientAddress
+
+OPEN = {"login", "set-up"}
+ARGUMENTS = {"pk": 1, "number": 1, "apply_id": "x"}
+
+
+def urls() -> list[tuple[str, str]]:
+    resolver = get_resolver()
+    found = []
+    for pattern in resolver.url_patterns:
+        names = pattern.pattern.converters
+        found.append((pattern.name, "/" + resolver.reverse(pattern.name, **{name: ARGUMENTS[name] for name in names})))
+    return found
+
+
+@pytest.mark.parametrize(("name", "url"), urls())
+def test_every_page_wants_a_log_in(stranger, admin, name, url):
+    answer = stranger.get(url)
+    if name in OPEN:
+        assert "Location" not in answer.headers
+    elif answer.status_code != 405:
+        assert answer.headers["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize(("name", "url"), urls())
+def test_every_page_has_a_strict_policy_and_no_inline_code(client, name, url):
+    answer = client.get(url)
+    assert answer.headers["Content-Security-Policy"].startswith(
+        "default-src 'none'; script-src 'self'; style-src 'self'"
+    )
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert answer.headers["Cache-Control"] != "" and "public" not in answer.headers["Cache-Control"]
+    page = answer.content.decode()
+    for forbidden in (" style=", " onclick=", "<style", "<script>", "javascript:", "http://", "https://"):
+        assert forbidden not in page
+
+
+@pytest.mark.parametrize(("name", "url"), urls())
+def test_no_page_is_changed_without_the_token_of_its_form(admin, name, url):
+    from django.test import Client
+
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(admin, backend="django.contrib.auth.backends.ModelBackend")
+    answer = strict.post(url, {})
+    assert answer.status_code == 403
+    assert "This form is too old" in words(answer)
+
+
+@pytest.mark.parametrize(
+    ("remote", "header", "address"),
+    [
+        ("", "192.168.10.7", "192.168.10.7"),
+        ("", "::ffff:10.0.0.1", "10.0.0.1"),
+        ("", "nonsense", ""),
+        ("", "", ""),
+        ("127.0.0.1", "192.168.10.7", "127.0.0.1"),
+    ],
+)
+def test_the_address_of_the_browser(remote, header, address):
+    request = RequestFactory().get("/", REMOTE_ADDR=remote, headers={"X-Real-IP": header})
+    ClientAddress(lambda request: request)(request)
+    assert request.META["REMOTE_ADDR"] == address
+
+
+def test_a_page_that_is_not_there(client):
+    answer = client.get("/nowhere/")
+    assert answer.status_code == 404
+    assert "There is no such page" in words(answer)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "sentence"),
+    [
+        (sqlite3.SQLITE_FULL, 507, "The data partition is full"),
+        (sqlite3.SQLITE_READONLY, 503, "cannot be written"),
+        (sqlite3.SQLITE_IOERR | 3 << 8, 503, "cannot be written"),
+        (sqlite3.SQLITE_CORRUPT, 503, "is damaged"),
+        (sqlite3.SQLITE_NOTADB, 503, "is damaged"),
+        (sqlite3.SQLITE_BUSY, 503, "is busy"),
+        (sqlite3.SQLITE_CANTOPEN, 503, "does not answer"),
+    ],
+)
+def test_what_sqlite_says_becomes_a_page(client, monkeypatch, code, status, sentence):
+    def fail(*_):
+        cause = sqlite3.OperationalError("as SQLite puts it")
+        cause.sqlite_errorcode = code
+        raise OperationalError("as SQLite puts it") from cause
+
+    values = form_values(client.get("/services/1/"))
+    monkeypatch.setattr("changes.draft.write_service", fail)
+    answer = client.post("/services/1/", values)
+    assert answer.status_code == status
+    assert sentence in words(answer)
+    assert "keeps balancing" in words(answer)
+
+
+def test_a_database_that_is_really_full(client):
+    """SQLite itself refuses; nothing is half saved, and afterwards all is as before."""
+    values = form_values(client.get("/services/1/"))
+    with connection.cursor() as cursor:
+        pages = cursor.execute("PRAGMA page_count").fetchone()[0]
+        cursor.execute(f"PRAGMA max_page_count={pages}")
+    try:
+        grown = {"servers-TOTAL_FORMS": "303"} | {
+            f"servers-{row}-{name}": value
+            for row in range(3, 303)
+            for name, value in (("address", f"10.2.0.{row % 200 + 40}"), ("port", str(1000 + row)), ("weight", "1"))
+        }
+        answer = client.post("/services/1/", values | grown)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA max_page_count=1073741823")
+    assert answer.status_code == 507
+    assert "The data partition is full" in words(answer)
+    assert client.get("/services/1/").status_code == 200
+
+
+def test_an_error_outside_the_views_is_readable_too(client, monkeypatch):
+    def fail(*_, **__):
+        raise DatabaseError("database disk image is malformed")
+
+    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore._get_session_from_db", fail)
+    answer = client.get("/")
+    assert answer.status_code == 503
+    assert "does not answer" in words(answer)
+
+
+def test_a_mistake_of_ours(client, monkeypatch):
+    monkeypatch.setattr("monitoring.views.services", lambda frame: 1 / 0)
+    answer = client.get("/")
+    assert answer.status_code == 500
+    assert "This page failed" in words(answer)
+    assert "ZeroDivisionError" not in words(answer)
+
+
+def test_every_fault_says_what_to_do():
+    for fault in {*faults.BY_SQLITE_CODE.values(), faults.UNKNOWN_STORE, faults.MISTAKE}:
+        assert fault.title and fault.what and fault.do
