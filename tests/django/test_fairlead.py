@@ -92,7 +92,7 @@ def test_a_page_that_is_not_there(client):
     ],
 )
 def test_what_sqlite_says_becomes_a_page(client, monkeypatch, code, status, sentence):
-    def fail(*_):
+    def fail(*_, **__):
         cause = sqlite3.OperationalError("as SQLite puts it")
         cause.sqlite_errorcode = code
         raise OperationalError("as SQLite puts it") from cause

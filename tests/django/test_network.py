@@ -49,7 +49,7 @@ def test_what_the_box_has_stands_beside_the_wish(client):
         ("interfaces__0__addresses", "10.2.0.9/16", "overlaps the network"),
         ("interfaces__0__addresses", " ".join(["10.9.0.1/24"] * 101), "more than 100 entries"),
         ("interfaces__0__name", "eth0; reboot", "Must be 1 to 15"),
-        ("interfaces__TOTAL_FORMS", "x", "ManagementForm data is missing"),
+        ("interfaces__TOTAL_FORMS", "x", "form is not complete"),
     ],
 )
 def test_a_wrong_field_is_named_and_nothing_is_saved(client, field, value, sentence):

@@ -83,21 +83,38 @@ def _finish(page: Page, data=None) -> Page:
 
 def merged(mine: Page, fresh: Page, user: str) -> Page:
     """`fresh`, as it is stored now, with what this admin entered in `mine`, and a note at each difference."""
-    result = merge.merge(merge.unpack(mine.base), mine.flat(), fresh.flat())
+    theirs = fresh.flat()
+    result = merge.merge(merge.unpack(mine.base), mine.flat(), theirs)
     who, when = merge.who_and_when(fresh.row, user)
-    forms = [(fresh.form, "")] + [(row, f"{row['name'].value()} ") for row in fresh.rows]
-    for form, prefix in forms:
-        for name, form_field in form.fields.items():
-            key = prefix + name
-            if key in result.values and name != "name":
-                form.initial[name] = _typed(form_field, result.values[key])
-            theirs = result.taken.get(key, result.clashes.get(key))
-            if theirs is not None:
-                words = {"yes": "on", "no": "off", "": "nothing"}.get(theirs, theirs.replace("\n", ", "))
-                end = "; you entered something else." if key in result.clashes else "."
-                form_field.note = f"{who} changed this to {words} {when}{end}"
-    fresh.notes.append(f"{who} saved this page {when}, after you had opened it. Nothing of yours is saved yet.")
-    return fresh
+    page = Page(fresh.row, type(fresh.form)(initial=_initial(fresh.form, "", result)))
+    if fresh.formset is not None:
+        rows = [_initial(row, f"{row['name'].value()} ", result) for row in fresh.rows]
+        page.formset = InterfaceFormSet(initial=rows, prefix="interfaces")
+        page.rows = page.formset.forms
+    page.base, page.version = merge.pack(theirs), fresh.row.version
+    for form in (page.form, *page.rows):
+        _note_fields(
+            form, "" if form is page.form else f"{form.initial['name']} ", result, f"{who} changed this to", when
+        )
+    page.notes.append(f"{who} saved this page {when}, after you had opened it. Nothing of yours is saved yet.")
+    return page
+
+
+def _initial(form, prefix: str, result: merge.Merged) -> dict:
+    return {
+        name: _typed(form_field, result.values.get(prefix + name, _text(form, name)))
+        for name, form_field in form.fields.items()
+    }
+
+
+def _note_fields(form, prefix: str, result: merge.Merged, start: str, when: str) -> None:
+    for name, form_field in form.fields.items():
+        key = prefix + name
+        theirs = result.taken.get(key, result.clashes.get(key))
+        if theirs is not None:
+            words = {"yes": "on", "no": "off", "": "nothing"}.get(theirs, theirs.replace("\n", ", "))
+            end = "; you entered something else." if key in result.clashes else "."
+            form_field.note = f"{start} {words} {when}{end}"
 
 
 def check_network(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:

@@ -1,7 +1,6 @@
 """Host name, interfaces, gateway; and from where the web UI may be reached."""
 
 from django import forms
-
 from lbconfig.snapshot import Interface, Management, Network
 
 FILL_IN = "Please fill this in."
@@ -51,7 +50,13 @@ class InterfaceForm(forms.Form):
     )
 
 
-InterfaceFormSet = forms.formset_factory(InterfaceForm, extra=0, max_num=MAX_INTERFACES, absolute_max=MAX_INTERFACES)
+class _Interfaces(forms.BaseFormSet):
+    default_error_messages = {"missing_management_form": "This form is not complete. Please open the page again."}
+
+
+InterfaceFormSet = forms.formset_factory(
+    InterfaceForm, formset=_Interfaces, extra=0, max_num=MAX_INTERFACES, absolute_max=MAX_INTERFACES
+)
 
 
 class AccessForm(forms.Form):
