@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from applier.client import ApplierDown, ApplierRefused, Client
 
 TIMEOUT = 5  # seconds for an answer of the applier
+STARTING = 60.0  # seconds after power-on in which an applier that does not answer yet is no fault
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,10 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         status = Client(run / "applier.sock", TIMEOUT).status()
     except (ApplierDown, ApplierRefused) as error:
         # What the init scripts found; a running applier tells it better.
-        faults += [str(error), *(text(path) for path in sorted((run / "faults").glob("*")))]
-        return State(version, (), code, "unknown", distinct(faults))
+        faults += [text(path) for path in sorted((run / "faults").glob("*"))]
+        if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
+            return State(version, (), code, "starting", distinct(faults))
+        return State(version, (), code, "unknown", distinct([str(error), *faults]))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
         status["version"], addresses(status), code, configuration(status), distinct(faults), services(status)
