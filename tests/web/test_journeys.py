@@ -1,0 +1,204 @@
+"""What an admin does, from end to end, in a real browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from applier import fake
+from changes import actions, draft
+from lbconfig.snapshot import FACTORY
+
+
+def fill_service(page, name="web", address="10.0.2.100"):
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Virtual address (VIP)").fill(address)
+    page.locator("[name=port]").fill("80")
+
+
+def test_from_the_set_up_code_to_a_running_service(open_page, transactional_db):
+    box = fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    page = open_page()
+    page.goto("/")
+    page.get_by_label("Set-up code").fill(box.setup_code)
+    page.get_by_label("User name").fill("kim")
+    page.get_by_label("New password", exact=True).fill("rope and tide")
+    page.get_by_label("New password again").fill("rope and tide")
+    page.get_by_role("button", name="Set up and log in").click()
+    page.get_by_role("link", name="Add a virtual service").click()
+    fill_service(page)
+    page.locator("[name=servers-0-address]").fill("10.0.2.11")
+    page.locator("[name=servers-0-port]").fill("80")
+    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("link", name="Review changes").click()
+    expect(page.get_by_text("Virtual service 'web'")).to_be_visible()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("The changes run")).to_be_visible()
+    page.get_by_role("link", name="Back to the overview").click()
+    expect(page.get_by_text("1 of 1 up")).to_be_visible()
+    assert box.snapshot.services[0].name == "web"
+
+
+def test_with_the_keyboard_alone(open_page, admin):
+    page = open_page(admin)
+    page.goto("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Add a virtual service")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/services/add/")
+    tab_to(page, "[name=name]")
+    page.keyboard.type("night")
+    for text in ("192.168.10.99", "8080"):
+        page.keyboard.press("Tab")
+        page.keyboard.type(text)
+    page.keyboard.press("Tab")  # protocol: one stop, arrows choose
+    page.keyboard.press("Tab")
+    page.keyboard.type("10.2.0.77")
+    page.keyboard.press("Tab")
+    page.keyboard.type("8080")
+    tab_to(page, "[name=add_server]")
+    page.keyboard.press("Enter")
+    expect(page.locator("[name=servers-2-address]")).to_be_focused()
+    tab_to(page, "[name=check_kind]:checked")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("[name=check_path]")).to_be_visible()
+    tab_to(page, "[name=save]")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("night: saved to the draft")).to_be_visible()
+    tab_to(page, "#to-review")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/changes/")
+    tab_to(page, "[name=comment]")
+    page.keyboard.type("by hand")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("The changes run")).to_be_visible()
+
+
+def tab_to(page, selector: str, most: int = 40) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(most):
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    pytest.fail(f"{selector} is not reached within {most} steps of the Tab key")
+
+
+def test_enter_in_a_field_saves_and_adds_no_row(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/2/")
+    page.locator("[name=name]").fill("mail in")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("mail in: saved to the draft")).to_be_visible()
+
+
+def test_only_the_fields_of_the_chosen_check_are_shown(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/add/")
+    expect(page.locator("[name=check_path]")).to_be_hidden()
+    page.locator("[name=check_kind][value=http]").check()
+    expect(page.locator("[name=check_path]")).to_be_visible()
+    page.locator("[name=check_kind][value=off]").check()
+    expect(page.locator("summary", has_text="More")).to_be_hidden()
+
+
+def test_the_time_to_notice_follows_the_form(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/1/")
+    before = page.locator("#detection").inner_text()
+    page.locator("summary", has_text="More").click()
+    page.locator("[name=check_failures]").fill("9")
+    page.keyboard.press("Tab")
+    expect(page.locator("#detection")).not_to_have_text(before)
+
+
+def test_a_wrong_field_has_the_focus_and_its_reason_beside_it(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/1/")
+    page.locator("summary", has_text="More").click()
+    page.locator("[name=check_timeout]").fill("600")
+    page.get_by_role("button", name="Save to the draft").click()
+    field = page.locator("[name=check_timeout]")
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(page.locator(f"#{field.get_attribute('id')}_error")).to_contain_text("Must be 1 to 60")
+
+
+def test_the_overview_refreshes_itself_and_says_when_it_cannot(open_page, admin, box):
+    page = open_page(admin)
+    page.goto("/")
+    expect(page.get_by_text("1 of 2 up")).to_be_visible()
+    box.down.clear()
+    expect(page.get_by_text("1 of 2 up")).to_be_hidden()
+    box.fault("data-full", "The data partition is full.")
+    expect(page.get_by_text("The data partition is full.")).to_be_visible()
+    page.route("**/live/**", lambda route: route.fulfill(status=502))
+    expect(page.get_by_text("No answer from the box")).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_text("No answer from the box")).to_be_hidden()
+
+
+def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box):
+    box.instant = False
+    page = open_page(admin)
+    page.goto("/services/1/")
+    page.locator("[name=name]").fill("shop two")
+    page.get_by_role("button", name="Save to the draft").click()
+    page.goto("/changes/")
+    page.get_by_role("button", name="Apply").click()
+    expect(page.locator(".steps .running")).to_have_count(1)
+    expect(page.get_by_text("The changes run")).to_be_visible(timeout=15_000)
+    expect(page.locator(".steps .done")).to_have_count(page.locator(".steps li").count())
+
+
+def test_two_admins_at_once(open_page, admin, django_user_model):
+    alice = open_page(django_user_model.objects.create_user("alice"))
+    kim = open_page(admin)
+    for page in (alice, kim):
+        page.goto("/services/1/")
+    alice.locator("[name=scheduler][value=lc]").check()
+    alice.get_by_role("button", name="Save to the draft").click()
+    expect(alice.get_by_text("saved to the draft")).to_be_visible()
+    kim.locator("[name=name]").fill("shop of kim")
+    kim.get_by_role("button", name="Save to the draft").click()
+    expect(kim.get_by_text("alice changed this to least connections (lc)")).to_be_visible()
+    expect(kim.locator("[name=name]")).to_have_value("shop of kim")
+    kim.get_by_role("button", name="Save all the same").click()
+    expect(kim.get_by_text("shop of kim: saved")).to_be_visible()
+    service = draft.current().services[0]
+    assert (service.name, service.scheduler) == ("shop of kim", "lc")
+
+
+def test_without_javascript(open_page, admin, box):
+    page = open_page(admin, java_script_enabled=False)
+    page.goto("/services/add/")
+    expect(page.locator("[name=check_path]")).to_be_visible()
+    fill_service(page, address="192.168.10.99")
+    page.get_by_role("button", name="Add a real server").click()
+    expect(page.locator("[name=servers-2-address]")).to_be_visible()
+    page.locator("[name=servers-2-address]").fill("10.2.0.77")
+    page.locator("[name=servers-2-port]").fill("80")
+    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("link", name="Review changes").click()
+    box.instant = False
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("Applying…")).to_be_visible()
+    box.finish()
+    expect(page.get_by_text("The changes run")).to_be_visible()  # the page loads itself again
+    assert box.snapshot.services[-1].name == "web"
+
+
+def test_what_an_admin_types_is_text_and_nothing_else(open_page, admin):
+    page = open_page(admin)
+    actions.fill_if_empty()
+    page.goto("/services/1/")
+    hostile = '"><img src=x onerror=alert(1)>{{ 7|add:7 }}'
+    page.locator("[name=check_expect]").fill(hostile)
+    page.get_by_role("button", name="Save to the draft").click()
+    page.goto("/services/1/")
+    expect(page.locator("[name=check_expect]")).to_have_value(hostile)
+    page.goto("/changes/")
+    expect(page.locator("li.change")).to_contain_text(re.compile("onerror"))
+    assert page.locator("main img").count() == 0
