@@ -44,3 +44,10 @@ def test_the_draft_can_be_edited_while_the_applier_is_silent(client, box):
     values = form_values(client.get("/services/1/"))
     assert client.post("/services/1/", values | {"name": "night shop"}).status_code == 302
     assert "night shop" in words(client.get("/"))
+
+
+def test_nothing_is_claimed_of_a_box_that_is_silent(client, box):
+    box.reachable = False
+    text = words(client.get("/"))
+    assert "? not known" in text
+    assert "not applied" not in text

@@ -1,5 +1,7 @@
 """Review, apply, watch, and look back."""
 
+import logging
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db import transaction
@@ -13,6 +15,8 @@ from changes.links import link
 from changes.models import Revision
 from lbconfig.snapshot import SnapshotError
 from monitoring.frame import look
+
+log = logging.getLogger(__name__)
 
 
 def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
@@ -80,7 +84,7 @@ def progress(request, apply_id: str):
 
 
 def live_progress(request, apply_id: str):
-    return render(request, "changes/run.html", _run(request, apply_id))
+    return render(request, "changes/live.html", _run(request, apply_id) | {"refresh": True})
 
 
 def _run(request, apply_id: str) -> dict:
@@ -90,7 +94,10 @@ def _run(request, apply_id: str) -> dict:
         run = None
     ended = run is not None and run["state"] != "running"
     if ended:
-        actions.keep_history()
+        try:
+            actions.keep_history()
+        except (ApplierDown, ApplierRefused) as error:  # the history page tries again
+            log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
     return {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
 

@@ -3,7 +3,7 @@
 from django.shortcuts import render
 
 from lbconfig import names
-from lbconfig.snapshot import CheckKind
+from lbconfig.snapshot import CheckKind, RealServer, VirtualService
 from monitoring.frame import Frame, look
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.
@@ -14,6 +14,7 @@ HEALTH = {
     "disabled": ("■", "disabled", "off"),
     "unchecked": ("◇", "not checked", "wait"),
     "draft": ("+", "not applied", "off"),
+    "unknown": ("?", "not known", "off"),
 }
 
 
@@ -36,14 +37,18 @@ def services(frame: Frame) -> list[dict]:
     running = {entry["id"]: entry for entry in frame.status["running"]["services"]} if frame.status else {}
     wished = {service.id: service for service in frame.draft.services}
     applied = {service.id: service for service in frame.running.services} if frame.running else {}
+    if frame.running is None:  # nobody can say what runs: show the draft, and claim nothing
+        applied = wished
     shown = [_service(service, running.get(service.id), applied.get(key)) for key, service in wished.items()]
     gone = [_service(service, running.get(key), service) for key, service in applied.items() if key not in wished]
     return shown + [entry | {"removed": True} for entry in gone]
 
 
-def _service(service, running: dict | None, applied) -> dict:
+def _service(service: VirtualService, running: dict | None, applied: VirtualService | None) -> dict:
+    """`running`: what the kernel says of it; `applied`: the service as the box runs it."""
     live = {entry["id"]: entry for entry in running["real_servers"]} if running else {}
-    servers = [_server(server, live.get(server.id)) for server in service.real_servers]
+    silent = "unknown" if applied and running is None else "draft"
+    servers = [_server(server, live.get(server.id), silent) for server in service.real_servers]
     states = [server["state"] for server in servers]
     up = sum(state in ("up", "unchecked") for state in states)
     return {
@@ -68,8 +73,8 @@ def _service(service, running: dict | None, applied) -> dict:
     }
 
 
-def _server(server, live: dict | None) -> dict:
-    state = live["health"] if live else "draft"
+def _server(server: RealServer, live: dict | None, silent: str) -> dict:
+    state = live["health"] if live else silent
     sign, word, tone = HEALTH.get(state, ("?", state, "wait"))
     return {
         "address": server.address,
