@@ -224,6 +224,22 @@ class Machine:
         """Plug the cable of network card `number` in or out."""
         self.monitor.ask("set_link", name=f"nic{number}", up=up)
 
+    def save(self, moment: str) -> None:
+        """Keep the whole state, memory and disk, inside the disk's file (needs a qcow2 disk)."""
+        self.monitor.human(f"savevm {moment}")
+
+    def go_back(self, moment: str) -> None:
+        """The state as it was at `save`, and running; turns the machine on for it if need be."""
+        if self.process is None or self.process.poll() is not None:
+            self.kill()
+            self.start()
+        if self._agent:
+            self._agent.close()
+            self._agent = None
+        self.monitor.human(f"loadvm {moment}")
+        self.console_log.open("a").close()
+        self.log_offset = self.console_log.stat().st_size
+
     @property
     def monitor(self) -> Monitor:
         if self._monitor is None:

@@ -1,0 +1,139 @@
+"""The appliance as tests see it: a machine with an applier, a web page and a console."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import ssl
+import time
+import urllib.error
+import urllib.request
+
+from tests.lab.machine import Machine
+from tests.lab.wait import until
+from tests.lab.world import SERVERS
+
+from lbconfig.snapshot import (
+    FACTORY,
+    CheckKind,
+    HealthCheck,
+    Interface,
+    Network,
+    Protocol,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+    to_json,
+)
+
+VIP = "10.1.0.100"
+NETWORK = Network(
+    interfaces=(
+        Interface("eth0", dhcp=True),  # management: 10.0.2.15, where the host's browser comes in
+        Interface("eth1", addresses=("10.2.0.1/24",)),  # the real servers' side
+        Interface("eth2", addresses=("10.1.0.1/24",)),  # the clients' side
+    )
+)
+QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=1, failures=1)
+START = 120.0  # seconds that the box may take from power-on until all of it answers
+APPLY = 90.0  # seconds that an apply may take
+
+
+def service(
+    number: int,
+    name: str,
+    port: int = 80,
+    servers: tuple[str, ...] = tuple(SERVERS),
+    protocol: Protocol = Protocol.TCP,
+    scheduler: Scheduler = Scheduler.RR,
+    check: HealthCheck = QUICK,
+    address: str = VIP,
+    server_port: int = 0,
+) -> VirtualService:
+    """A virtual service over the world's servers; ids of real servers follow from the service's."""
+    real = tuple(RealServer(number * 100 + int(one[-1]), SERVERS[one], server_port or port) for one in servers)
+    return VirtualService(number, name, address, port, protocol, scheduler, check=check, real_servers=real)
+
+
+def wish(*services: VirtualService) -> Snapshot:
+    return dataclasses.replace(FACTORY, network=NETWORK, services=services)
+
+
+class Director(Machine):
+    url = ""  # of the web page, from the host
+
+    # --- the applier ---
+
+    def applier(self, *words: str, timeout: float = 60) -> str:
+        return self.succeed(["fairlead-applier", *words], timeout)
+
+    def status(self) -> dict:
+        return json.loads(self.applier("status"))
+
+    def faults(self) -> str:
+        """One sentence a line; empty where all is well."""
+        return self.applier("faults")
+
+    def apply(self, snapshot: Snapshot) -> dict:
+        """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back."""
+        self.write("/run/wish.json", to_json(snapshot))
+        return json.loads(self.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLY))
+
+    def refuses(self, snapshot: Snapshot) -> str:
+        """Try to apply it; what the applier said. Raises CommandFailed when it took it."""
+        self.write("/run/wish.json", to_json(snapshot))
+        return self.fail(["fairlead-applier", "apply", "/run/wish.json", "--user", "test"], APPLY)
+
+    def start_apply(self, snapshot: Snapshot) -> None:
+        """The same without waiting for anything but its first step."""
+        before = self.status()["apply"]
+        self.write("/run/wish.json", to_json(snapshot))
+        self.succeed("fairlead-applier apply /run/wish.json --user test >/run/apply.log 2>&1 &")
+        until("the start of the apply", lambda: self.status()["apply"] != before, 30, 0.05)
+
+    def healthy(self) -> set[str]:
+        """The addresses of real servers that are up, of all services."""
+        return {
+            server["address"]
+            for one in self.status()["running"]["services"]
+            for server in one["real_servers"]
+            if server["health"] == "up"
+        }
+
+    def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
+        """Until ldirectord has given weight to these servers, in every service that has them."""
+        wanted = {SERVERS[name] for name in names}
+        until(f"{names} up", lambda: wanted <= self.healthy(), timeout)
+
+    def wait_until_gone(self, name: str, timeout: float = 30) -> None:
+        """Until ldirectord has taken this server out of every service."""
+        until(f"{name} gone", lambda: SERVERS[name] not in self.healthy(), timeout)
+
+    # --- the web page and the console ---
+
+    def setup_code(self) -> str:
+        return self.read("/run/fairlead/setup-code").strip()
+
+    def page(self, path: str = "/") -> tuple[int, str]:
+        """HTTP status and text of a page, as a browser on the host gets it after redirects."""
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # the box signs its certificate itself
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=15, context=context) as answer:
+                return answer.status, answer.read().decode(errors="replace")
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+
+    def wait_until_up(self, timeout: float = START) -> float:
+        """Until the applier has started the configuration and the web page answers; seconds since power-on."""
+        self.wait_for_agent(timeout)
+        until(
+            "the applier", lambda: self.status()["start"]["state"] != "running", timeout, 0.3, (AssertionError, OSError)
+        )
+        until("the web page", lambda: self.page()[0] not in (502, 504), timeout, 0.3)
+        return time.monotonic() - self.started
+
+    def log(self) -> str:
+        return self.read("/var/log/messages")

@@ -1,0 +1,120 @@
+"""Fixtures of the stories that boot machines; a conftest.py imports them by name.
+
+Both machines boot once for all tests. Before each test they go back to the moment when the boxes had just
+booted for the first time: nobody has set the director up, it runs the factory configuration, its web page
+answers. Going back takes less than a second, a boot takes twenty.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from board.lab.build import Image, build
+from tests.lab.director import Director
+from tests.lab.link import Forward, Link, UserNetwork, free_port
+from tests.lab.machine import GuestPanic, make_data_disk
+from tests.lab.wait import until
+from tests.lab.world import World
+
+FRESH = "fresh"
+DATA_DISK = 128  # MiB
+WAITING = 120.0  # seconds for the first boot
+
+
+@dataclass
+class Lab:
+    director: Director
+    world: World
+    first_boot: float = 0.0  # seconds from power-on until the web page answered
+    first_console: str = ""  # what the director's console showed until then
+
+    def go_back(self, moment: str) -> None:
+        """Both machines as they were at `save`. A machine that is off is turned on for it."""
+        for machine in (self.world, self.director):
+            machine.go_back(moment)
+
+    def save(self, moment: str) -> None:
+        for machine in (self.director, self.world):
+            machine.save(moment)
+
+
+@pytest.fixture(scope="session")
+def image() -> Image:
+    return build()
+
+
+@pytest.fixture(scope="session")
+def lab(image: Image) -> Iterator[Lab]:
+    """Both machines, booted for the first time."""
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    try:
+        made = make_lab(folder, image)
+        with made.world, made.director:
+            try:
+                boot(made)
+            except GuestPanic as panic:
+                warnings.warn(f"booted once more after: {panic}", stacklevel=1)
+                made.director.kill()
+                made.world.kill()
+                made.world.start()
+                made.director.start()
+                boot(made)
+            made.save(FRESH)
+            yield made
+    finally:
+        shutil.rmtree(folder)
+
+
+def make_lab(folder: Path, image: Image) -> Lab:
+    servers, clients = Link(folder / "servers"), Link(folder / "clients")
+    forward = Forward(free_port(), "10.0.2.15", 443)
+    director = Director(
+        "director",
+        folder,
+        image,
+        nics=(UserNetwork((forward,)), servers.other_end(), clients.other_end()),
+        data=snapshot_disk(make_data_disk(folder / "data.img", DATA_DISK)),
+    )
+    director.url = f"https://127.0.0.1:{forward.host_port}"
+    world = World(folder, image, (servers.listening_end(), clients.listening_end()))
+    # The world writes to no disk; it has one because QEMU keeps a machine's saved memory in it.
+    world.data = snapshot_disk(make_data_disk(folder / "world.img", 8))
+    return Lab(director, world)
+
+
+def snapshot_disk(raw: Path) -> Path:
+    """A disk with the content of a raw one that can be saved and brought back."""
+    path = raw.with_suffix(".qcow2")
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path]
+    subprocess.run(command, check=True)
+    return path
+
+
+def boot(lab: Lab) -> None:
+    lab.first_boot = lab.director.wait_until_up(WAITING)
+    lab.world.wait_for_servers(WAITING)
+    until("the address on the console", lambda: "https://10.0.2.15" in lab.director.console, 30)
+    lab.first_console = lab.director.console
+
+
+@pytest.fixture
+def fresh(lab: Lab) -> Lab:
+    lab.go_back(FRESH)
+    return lab
+
+
+@pytest.fixture
+def director(fresh: Lab) -> Director:
+    return fresh.director
+
+
+@pytest.fixture
+def world(fresh: Lab) -> World:
+    return fresh.world

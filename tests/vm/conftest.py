@@ -1,0 +1,25 @@
+"""Stories on booted machines. Each starts from two boxes that have just come up for the first time."""
+
+import pytest
+from tests.lab.fixtures import director, fresh, image, lab, world  # noqa: F401
+
+LINES = 40  # of each log that a failed test shows
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Show what the machines said when a story fails."""
+    report = (yield).get_result()
+    machines = item.funcargs.get("fresh")
+    if not (report.failed and machines):
+        return
+    for machine in (machines.director, machines.world):
+        report.sections.append((f"console of the {machine.name}", tail(machine.console)))
+    try:
+        report.sections.append(("log of the director", tail(machines.director.log())))
+    except (OSError, AssertionError) as error:
+        report.sections.append(("log of the director", f"cannot be had: {error}"))
+
+
+def tail(text: str) -> str:
+    return "\n".join(text.splitlines()[-LINES:])
