@@ -126,6 +126,14 @@ def test_a_database_that_is_really_full(client):
     assert client.get("/services/1/").status_code == 200
 
 
+def test_an_input_error_of_a_full_partition_is_called_full(monkeypatch):
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+    assert faults.fault_of(error) is faults.READ_ONLY
+    monkeypatch.setattr("fairlead.faults.no_room", lambda: True)
+    assert faults.fault_of(error) is faults.FULL
+
+
 def test_an_error_outside_the_views_is_readable_too(client, monkeypatch):
     def fail(*_, **__):
         raise DatabaseError("database disk image is malformed")

@@ -116,6 +116,36 @@ def test_restore_puts_the_damaged_one_aside_and_takes_the_newest_good_backup(db,
     assert not settings.FAULT_FILE.exists()
 
 
+def test_a_full_partition_is_no_damage(db, database, settings, monkeypatch):
+    """Nothing is put aside, no fault is left behind: the pages say it for themselves until there is room."""
+
+    def fail(path):
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+        raise error
+
+    monkeypatch.setattr("system.backups._existing", fail)
+    assert "cannot be prepared: disk I/O error" in run("prepare")
+    assert not settings.FAULT_FILE.exists()
+    with pytest.raises(CommandError, match="disk I/O error"):
+        run("restore_database")
+    assert content(database) == [("kept",)]
+
+
+def test_restore_without_room_for_the_copy_changes_nothing(db, database, settings, monkeypatch):
+    backups.make()
+    damage(database)
+    before = database.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("shutil.copyfile", fail)
+    with pytest.raises(CommandError, match="No space left"):
+        run("restore_database")
+    assert database.read_bytes() == before
+
+
 def test_restore_without_any_backup(db, database, settings):
     damage(database)
     assert "There is no good backup" in run("restore_database")

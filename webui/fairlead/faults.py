@@ -1,15 +1,17 @@
 """The pages for when something is wrong: readable, and drawn without the database or a session."""
 
+import os
 import sqlite3
 import sys
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
+ENOUGH = 256 * 1024  # bytes
 STILL_BALANCING = "The box keeps balancing with its last confirmed configuration."
 
 
@@ -78,9 +80,19 @@ def fault_of(error: BaseException | None) -> Fault:
         return MISTAKE
     cause = error if isinstance(error, sqlite3.Error) else error.__cause__
     code = getattr(cause, "sqlite_errorcode", None)
-    if code is None:
-        return UNKNOWN_STORE
-    return BY_SQLITE_CODE.get(code & 0xFF, UNKNOWN_STORE)
+    fault = UNKNOWN_STORE if code is None else BY_SQLITE_CODE.get(code & 0xFF, UNKNOWN_STORE)
+    if fault in (READ_ONLY, UNKNOWN_STORE) and no_room():
+        return FULL  # SQLite calls it an I/O error when the file of its shared memory cannot grow
+    return fault
+
+
+def no_room() -> bool:
+    """Whether the data partition has less room than SQLite needs to open a database."""
+    try:
+        about = os.statvfs(settings.DATA)
+    except OSError:
+        return False
+    return about.f_bavail * about.f_frsize < ENOUGH
 
 
 def page(fault: Fault, detail: str = "") -> HttpResponse:
@@ -101,7 +113,10 @@ def fault_file_page(request) -> HttpResponse:
 
 def server_error(request) -> HttpResponse:
     """Django's handler500: also for errors outside the views, such as a session that cannot be saved."""
-    return page(fault_of(sys.exc_info()[1]))
+    error = sys.exc_info()[1]
+    if isinstance(error, DatabaseError):
+        connection.close()  # the next request opens the file anew, which may have been replaced meanwhile
+    return page(fault_of(error))
 
 
 @requires_csrf_token

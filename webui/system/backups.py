@@ -88,12 +88,17 @@ def _not_for_ever() -> Callable[[int, int, int], None]:
 
 
 def damage(path: Path) -> str:
-    """What SQLite finds wrong with the file; "" when it is whole."""
+    """What SQLite finds wrong with the file; "" when it is whole.
+
+    Raises sqlite3.Error where that cannot be said: a full partition is no damage.
+    """
     try:
         with closing(_existing(path)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.Error as error:
-        return str(error)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return str(error)
+        raise
     return "" if found == "ok" else found
 
 
@@ -116,13 +121,24 @@ def put_aside() -> Path | None:
     return folder
 
 
-def restore(backup: Backup) -> None:
+def restore(backup: Backup | None) -> Path | None:
+    """Put the database aside and the backup in its place; where the old one is now.
+
+    The copy is made first: when there is no room for it, everything stays as it was.
+    """
     part = settings.DATA / f".{settings.DATABASE.name}.part"
-    shutil.copyfile(backup.path, part)
-    part.chmod(0o600)
-    sync(part)
-    part.rename(settings.DATABASE)
-    sync(settings.DATA)
+    try:
+        if backup:
+            shutil.copyfile(backup.path, part)
+            part.chmod(0o600)
+            sync(part)
+        aside = put_aside()
+        if backup:
+            part.rename(settings.DATABASE)
+        sync(settings.DATA)
+    finally:
+        part.unlink(missing_ok=True)
+    return aside
 
 
 def sync(path: Path) -> None:

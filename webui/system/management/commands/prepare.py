@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, call_command
 from django.db import DatabaseError, connection
 
+from fairlead.faults import DAMAGED, fault_of
 from system import backups
 
 
@@ -17,17 +18,22 @@ class Command(BaseCommand):
     def handle(self, *args, **options):
         os.umask(0o077)
         settings.FAULT_FILE.parent.mkdir(parents=True, exist_ok=True)
+        settings.FAULT_FILE.unlink(missing_ok=True)
         try:
             settings.DATA.mkdir(parents=True, exist_ok=True)
             self.make_secret_key()
-            self.check_database()
+            if settings.DATABASE.exists() and (found := backups.damage(settings.DATABASE)):
+                self.fault(f"{settings.DATABASE.name}: {found}")
+                return
             call_command("migrate", interactive=False, verbosity=0)
         except (OSError, DatabaseError, sqlite3.Error) as error:
-            self.fault(f"{error}")
+            if fault_of(error) is DAMAGED:
+                self.fault(f"{settings.DATABASE.name}: {error}")
+            else:  # full, read-only: each page says so for itself, and works again when it is over
+                self.stderr.write(f"the database cannot be prepared: {error}")
             return
         finally:
             connection.close()
-        settings.FAULT_FILE.unlink(missing_ok=True)
         backups.make_if_due()
 
     def make_secret_key(self) -> None:
@@ -42,10 +48,6 @@ class Command(BaseCommand):
         backups.sync(part)
         part.rename(path)
         backups.sync(settings.DATA)
-
-    def check_database(self) -> None:
-        if settings.DATABASE.exists() and (found := backups.damage(settings.DATABASE)):
-            raise sqlite3.DatabaseError(f"{settings.DATABASE.name}: {found}")
 
     def fault(self, sentence: str) -> None:
         settings.FAULT_FILE.write_text(sentence + "\n")

@@ -1,5 +1,7 @@
 """Put a damaged database aside and take the newest good backup. Called from the console of the box."""
 
+import sqlite3
+
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DatabaseError, connection
@@ -16,20 +18,18 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         connection.close()
-        whole = settings.DATABASE.exists() and not backups.damage(settings.DATABASE)
-        if whole and not options["even_if_whole"]:
-            settings.FAULT_FILE.unlink(missing_ok=True)
-            self.stdout.write("The database is whole; nothing was changed.")
-            return
-        backup = backups.newest_good()
         try:
-            aside = backups.put_aside()
+            whole = settings.DATABASE.exists() and not backups.damage(settings.DATABASE)
+            if whole and not options["even_if_whole"]:
+                settings.FAULT_FILE.unlink(missing_ok=True)
+                self.stdout.write("The database is whole; nothing was changed.")
+                return
+            backup = backups.newest_good()
+            aside = backups.restore(backup)
             if aside:
-                self.stdout.write(f"The damaged database is kept in {aside}.")
-            if backup:
-                backups.restore(backup)
+                self.stdout.write(f"The old database is kept in {aside}.")
             call_command("migrate", interactive=False, verbosity=0)
-        except (OSError, DatabaseError) as error:
+        except (OSError, DatabaseError, sqlite3.Error) as error:
             raise CommandError(f"the database could not be restored: {error}") from error
         finally:
             connection.close()
