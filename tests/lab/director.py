@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 
-from tests.lab.machine import Machine
+from tests.lab.machine import CommandFailed, Machine
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -85,30 +85,43 @@ class Director(Machine):
         self.write("/run/wish.json", to_json(snapshot))
         return self.fail(["fairlead-applier", "apply", "/run/wish.json", "--user", "test"], APPLY)
 
-    def start_apply(self, snapshot: Snapshot) -> None:
-        """The same without waiting for anything but its first step."""
-        before = self.status()["apply"]
+    def start_apply(self, snapshot: Snapshot, step: str) -> None:
+        """Start to apply it and come back as soon as that step of it is done."""
         self.write("/run/wish.json", to_json(snapshot))
+        done = f"grep -c 'applier: INFO step {step}:' /var/log/messages"
+        before = int(self.execute(done).output)
         self.succeed("fairlead-applier apply /run/wish.json --user test >/run/apply.log 2>&1 &")
-        until("the start of the apply", lambda: self.status()["apply"] != before, 30, 0.05)
+        until(f"the step {step}", lambda: int(self.execute(done).output) > before, APPLY, 0.05)
+
+    def has_started(self) -> bool:
+        """Whether the configuration that the box starts with is in place."""
+        return self.status()["start"]["state"] != "running"
+
+    # --- the kernel's table ---
+
+    def weights(self) -> dict[tuple[str, str], int]:
+        """(virtual service, real server) -> weight, both as "10.1.0.100:80"."""
+        found, service = {}, ""
+        for line in self.succeed(["ipvsadm", "-Ln"]).splitlines():
+            words = line.split()
+            if words[0] in ("TCP", "UDP"):
+                service = words[1]
+            elif words[0] == "->" and service:
+                found[service, words[1]] = int(words[3])
+        return found
 
     def healthy(self) -> set[str]:
-        """The addresses of real servers that are up, of all services."""
-        return {
-            server["address"]
-            for one in self.status()["running"]["services"]
-            for server in one["real_servers"]
-            if server["health"] == "up"
-        }
+        """The names of the real servers that get connections from every service that has them."""
+        servers = [(server.partition(":")[0], weight) for (_, server), weight in self.weights().items()]
+        idle = {address for address, weight in servers if weight == 0}
+        return {name for name, address in SERVERS.items() if address not in idle and address in dict(servers)}
 
     def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
-        """Until ldirectord has given weight to these servers, in every service that has them."""
-        wanted = {SERVERS[name] for name in names}
-        until(f"{names} up", lambda: wanted <= self.healthy(), timeout)
+        until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
 
     def wait_until_gone(self, name: str, timeout: float = 30) -> None:
-        """Until ldirectord has taken this server out of every service."""
-        until(f"{name} gone", lambda: SERVERS[name] not in self.healthy(), timeout)
+        """Until no service gives this server new connections."""
+        until(f"{name} gone", lambda: name not in self.healthy(), timeout)
 
     # --- the web page and the console ---
 
@@ -129,9 +142,7 @@ class Director(Machine):
     def wait_until_up(self, timeout: float = START) -> float:
         """Until the applier has started the configuration and the web page answers; seconds since power-on."""
         self.wait_for_agent(timeout)
-        until(
-            "the applier", lambda: self.status()["start"]["state"] != "running", timeout, 0.3, (AssertionError, OSError)
-        )
+        until("the applier", self.has_started, timeout, 0.3, (CommandFailed, OSError))
         until("the web page", lambda: self.page()[0] not in (502, 504), timeout, 0.3)
         return time.monotonic() - self.started
 

@@ -12,18 +12,25 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from board.lab.build import Image, build
-from tests.lab.director import Director
+from tests.lab.director import Director, service, wish
 from tests.lab.link import Forward, Link, UserNetwork, free_port
 from tests.lab.machine import GuestPanic, make_data_disk
 from tests.lab.wait import until
-from tests.lab.world import World
+from tests.lab.world import SERVERS, World
+
+from lbconfig.snapshot import CheckKind, HealthCheck
 
 FRESH = "fresh"
+BALANCED_MOMENT = "balanced"
+BALANCED = wish(
+    service(1, "site", check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=1)),
+    service(2, "lines", port=7000, check=HealthCheck(CheckKind.CONNECT, interval=2, timeout=1)),
+)
 DATA_DISK = 128  # MiB
 WAITING = 120.0  # seconds for the first boot
 
@@ -34,6 +41,7 @@ class Lab:
     world: World
     first_boot: float = 0.0  # seconds from power-on until the web page answered
     first_console: str = ""  # what the director's console showed until then
+    moments: set[str] = field(default_factory=set)  # to which `go_back` can go
 
     def go_back(self, moment: str) -> None:
         """Both machines as they were at `save`. A machine that is off is turned on for it."""
@@ -43,6 +51,7 @@ class Lab:
     def save(self, moment: str) -> None:
         for machine in (self.director, self.world):
             machine.save(moment)
+        self.moments.add(moment)
 
 
 @pytest.fixture(scope="session")
@@ -111,10 +120,24 @@ def fresh(lab: Lab) -> Lab:
 
 
 @pytest.fixture
-def director(fresh: Lab) -> Director:
-    return fresh.director
+def balanced(lab: Lab) -> Lab:
+    """Both machines when the director balances BALANCED and knows that every server is up."""
+    if BALANCED_MOMENT not in lab.moments:
+        lab.go_back(FRESH)
+        lab.director.apply(BALANCED)
+        lab.director.wait_until_healthy(*SERVERS)
+        lab.save(BALANCED_MOMENT)
+    lab.go_back(BALANCED_MOMENT)
+    return lab
 
 
 @pytest.fixture
-def world(fresh: Lab) -> World:
-    return fresh.world
+def director(request: pytest.FixtureRequest, lab: Lab) -> Director:
+    """At the moment that the test asks for; without the fixture `balanced` that is the fresh one."""
+    request.getfixturevalue("balanced" if "balanced" in request.fixturenames else "fresh")
+    return lab.director
+
+
+@pytest.fixture
+def world(director: Director, lab: Lab) -> World:
+    return lab.world

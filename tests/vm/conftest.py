@@ -1,7 +1,7 @@
 """Stories on booted machines. Each starts from two boxes that have just come up for the first time."""
 
 import pytest
-from tests.lab.fixtures import director, fresh, image, lab, world  # noqa: F401
+from tests.lab.fixtures import balanced, director, fresh, image, lab, world  # noqa: F401
 
 LINES = 40  # of each log that a failed test shows
 
@@ -10,7 +10,7 @@ LINES = 40  # of each log that a failed test shows
 def pytest_runtest_makereport(item, call):
     """Show what the machines said when a story fails."""
     report = (yield).get_result()
-    machines = item.funcargs.get("fresh")
+    machines = item.funcargs.get("lab")
     if not (report.failed and machines):
         return
     for machine in (machines.director, machines.world):
