@@ -14,7 +14,17 @@ WEBUI = Path(__file__).resolve().parents[2] / "webui"
 OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()}
 SCREENS = sorted(OURS - {"lbconfig", "applier"})
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
-TOUCHES_THE_WORLD = RUNS_COMMANDS | {"os", "pathlib", "socket", "time", "random", "shutil", "tempfile", "io", "datetime"}
+TOUCHES_THE_WORLD = RUNS_COMMANDS | {
+    "os",
+    "pathlib",
+    "socket",
+    "time",
+    "random",
+    "shutil",
+    "tempfile",
+    "io",
+    "datetime",
+}
 RUNNING_CALLS = {"system", "popen", "execv", "execve", "execvp", "execvpe", "posix_spawn", "spawnv", "fork"}
 
 

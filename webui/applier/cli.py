@@ -74,6 +74,10 @@ def _setup_code(_: argparse.Namespace) -> int:
     return 0
 
 
+def _make_room(_: argparse.Namespace) -> int:
+    return _print(connect().make_room())
+
+
 def _new_setup_code(_: argparse.Namespace) -> int:
     print(connect().new_setup_code()["code"])
     return 0
@@ -103,5 +107,6 @@ _PLAIN = {
     "faults": (_faults, "what is wrong, one sentence a line"),
     "generations": (lambda _: _print(connect().generations()), "what was applied, the newest first, as JSON"),
     "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
+    "make-room": (_make_room, "on a full data partition: spend the reserve, forget old generations"),
     "new-setup-code": (_new_setup_code, "make a new set-up code (forgotten password)"),
 }

@@ -76,6 +76,10 @@ class Client:
         """{"code": text}; for root alone."""
         return self._ask("new_setup_code")
 
+    def make_room(self) -> dict:
+        """On a full data partition; {"freed": bytes, "free": bytes}. For root alone."""
+        return self._ask("make_room")
+
     def _ask(self, verb: str, **fields: object):
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
         try:

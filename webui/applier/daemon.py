@@ -39,6 +39,7 @@ from lbconfig.snapshot import FACTORY, Snapshot, SnapshotError, digest, to_data
 log = logging.getLogger("applier")
 
 WEB_USER = "fairlead-web"
+KEEP_IN_NEED = 10  # generations that are kept when room has to be made
 
 
 class Applier:
@@ -64,6 +65,8 @@ class Applier:
     # --- verbs -----------------------------------------------------------------------------------
 
     def status(self) -> Status:
+        # First: an apply that is told as done has set `running` by then, so the two always fit together.
+        apply = self._apply.to_data() if self._apply else None
         running = self.running
         self._look_at_storage()
         total, free = storage.usage(self.paths)
@@ -78,7 +81,7 @@ class Applier:
             "interfaces": self._interfaces(),
             "faults": self.faults.to_data(),
             "setup_code_active": self.setup_code.active(),
-            "apply": self._apply.to_data() if self._apply else None,
+            "apply": apply,
             "start": self._start.to_data() if self._start else None,
             "data": {"total": total, "free": free},
             "uptime": round(time.clock_gettime(time.CLOCK_BOOTTIME), 1),
@@ -126,6 +129,21 @@ class Applier:
 
     def new_setup_code(self) -> dict:
         return {"code": self.setup_code.renew()}
+
+    def make_room(self) -> dict:
+        """For a full data partition: spend the reserve, and forget all but the newest generations."""
+        self._take("the making of room on the data partition")
+        try:
+            before = storage.usage(self.paths)[1]
+            storage.spend_reserve(self.paths)
+            self.generations.prune(KEEP_IN_NEED)
+            free = storage.usage(self.paths)[1]
+        except OSError as error:
+            raise ApplierRefused(*storage.of_error(error, self.paths)) from None
+        finally:
+            self._lock.release()
+        log.info("room was made on the data partition: %d bytes", free - before)
+        return {"freed": free - before, "free": free}
 
     # --- apply -----------------------------------------------------------------------------------
 
@@ -268,6 +286,7 @@ class Applier:
                 self.setup_code.prepare()
                 self.generations.refresh_second_copy()
                 found = self.generations.mark_interrupted()
+                storage.keep_reserve(self.paths)
                 return [Target(one.number, one.snapshot) for one in found]
         except (OSError, Damaged) as error:
             log.error("the data partition: %s", error)

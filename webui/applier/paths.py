@@ -44,6 +44,11 @@ class Paths:
         return self.state / "set-up"
 
     @property
+    def reserve(self) -> Path:
+        """Room that is set aside on the data partition."""
+        return self.state / "reserve"
+
+    @property
     def ldirectord(self) -> Path:
         return self.run / "ldirectord.cf"
 

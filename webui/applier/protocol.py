@@ -84,8 +84,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "setup_check": {"code": _text(64)},
     "setup_done": {"code": _text(64)},
     "new_setup_code": {},
+    "make_room": {},
 }
-FOR_ROOT = frozenset({"new_setup_code"})
+FOR_ROOT = frozenset({"new_setup_code", "make_room"})
 
 
 def parse(line: bytes) -> Request:

@@ -10,6 +10,8 @@ from pathlib import Path
 from applier.paths import Paths
 
 LITTLE = 4 << 20  # bytes; a large configuration takes about this much
+RESERVE = 8 << 20  # bytes that are set aside, for the day on which the partition is full
+PLENTY = 4 * RESERVE  # bytes that must be free before anything is set aside
 
 Trouble = tuple[str, str]  # fault code, sentence
 
@@ -75,8 +77,21 @@ def _full(paths: Paths) -> Trouble:
     return (
         "data-full",
         f"The data partition is full ({free / 1e6:.1f} MB of {total / 1e6:.0f} MB are free): nothing can be applied. "
-        "Delete backups or logs that are no longer needed.",
+        "At the console of the box choose to make room.",
     )
+
+
+def keep_reserve(paths: Paths) -> None:
+    """Set the reserve aside, where there is room for it. Raises OSError."""
+    if paths.reserve.exists() or usage(paths)[1] < PLENTY:
+        return
+    with paths.reserve.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, RESERVE)
+
+
+def spend_reserve(paths: Paths) -> None:
+    """Raises OSError."""
+    paths.reserve.unlink(missing_ok=True)
 
 
 def _is_there(paths: Paths) -> bool:

@@ -31,7 +31,10 @@ def edit_network(request):
 def _network(request, page: editor.Page, status: int = 200):
     found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
     rows = [(row, found.get(row["name"].value())) for row in page.rows]
-    return render(request, "network/network.html", {"page": page, "form": page.form, "rows": rows}, status=status)
+    # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
+    used = {interface.name for interface in running.network.interfaces} if (running := look(request).running) else set()
+    context = {"page": page, "form": page.form, "rows": rows, "used": used}
+    return render(request, "network/network.html", context, status=status)
 
 
 def edit_access(request):

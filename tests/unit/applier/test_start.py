@@ -10,6 +10,7 @@ import pytest
 from box import ONE, TWO, Box, running_one
 
 from applier import storage
+from applier.daemon import KEEP_IN_NEED
 from applier.errors import ApplierRefused
 from applier.generations import Generations
 from lbconfig.snapshot import FACTORY
@@ -259,6 +260,24 @@ def test_a_disk_that_fills_up_during_the_apply_puts_everything_back(tmp_path, mo
     assert run["state"] == "rolled back" and "No space left" in run["message"]
     box.host.sleep(30)
     assert box.host.state() == before and box.applier.generations.confirmed_number() == 1
+
+
+def test_making_room_spends_the_reserve_and_keeps_what_matters(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "RESERVE", 1 << 20)
+    monkeypatch.setattr(storage, "PLENTY", 0)
+    box = running_one(tmp_path)
+    assert box.paths.reserve.stat().st_size == 1 << 20
+    numbers = [box.apply(snapshot)["generation"] for snapshot in (TWO, ONE) * (KEEP_IN_NEED // 2 + 1)]
+    assert set(box.applier.make_room()) == {"freed", "free"}
+    assert not box.paths.reserve.exists()
+    assert box.applier.generations.numbers() == numbers[-KEEP_IN_NEED:]
+    assert box.applier.generations.confirmed_number() == numbers[-1]
+    assert box.restart_daemon().paths.reserve.exists()  # set aside again, now that there is room
+
+
+def test_nothing_is_set_aside_where_there_is_little_room(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "PLENTY", 1 << 60)
+    assert not running_one(tmp_path).paths.reserve.exists()
 
 
 def test_a_data_partition_that_is_not_there_is_a_fault_and_the_box_runs(tmp_path):

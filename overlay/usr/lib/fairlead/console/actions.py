@@ -41,6 +41,14 @@ def new_setup_code() -> str:
     return f"The new set-up code is {code}. The web page asks for it and for a new password.\n"
 
 
+def make_room() -> str:
+    try:
+        room = connect().make_room()
+    except (ApplierDown, ApplierRefused) as error:
+        return f"{error}\n"
+    return f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
+
+
 def reboot() -> str:
     return command(["reboot"])
 
@@ -60,6 +68,11 @@ ACTIONS = [
         "New set-up code (forgotten password)",
         new_setup_code,
         "Whoever enters it on the web page becomes its administrator.",
+    ),
+    Action(
+        "Make room on a full data partition",
+        make_room,
+        "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
     Action("Reboot", reboot, "Connections through the box break until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
