@@ -24,7 +24,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -148,8 +147,9 @@ def build_base(to: Path) -> None:
         SUITE, tar,
         log=to / "mmdebstrap.log",
     )  # fmt: skip
-    with tarfile.open(tar) as archive:
-        archive.extractall(to / "tree", [member for member in archive if not member.isdev()], filter="tar")
+    (to / "tree").mkdir()
+    # Devices need root, and the kernel makes its own.
+    run("tar", "-xpf", tar, "--no-same-owner", "--exclude=./dev/*", "-C", to / "tree", log=to / "tar.log")
     tar.unlink()
     (kernel,) = (to / "tree/boot").iterdir()
     kernel.rename(to / "vmlinuz")
