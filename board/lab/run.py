@@ -28,7 +28,7 @@ from tests.lab.channel import ChannelError
 from tests.lab.link import Forward, Link, UserNetwork
 from tests.lab.machine import CommandFailed, GuestPanic, Machine, make_data_disk
 from tests.lab.wait import WaitedInVain, until
-from tests.lab.world import World
+from tests.lab.world import SERVERS, World
 
 TOP = Path(__file__).parents[2]
 RUN = TOP / "build/run"
@@ -77,8 +77,9 @@ def run() -> None:
         with machines(image, Path(folder), ui_port, site_port) as (director, world):
             come_up(director, world, ui_port)
             password = provision(director)
-            until("an answer of the site through IPVS", lambda: answered_by(site_port), BOOT, 0.3)
-            say("the site answers through IPVS")
+            names: set[str] = set()
+            until("answers of all three servers", lambda: all_answered(site_port, names), BOOT, 0.3)
+            say("the site answers through IPVS, from all three servers")
             print(f"log in as {ADMIN} with the password {password}")
             print(f"console log: {shown(RUN / 'console.log')}; end with Ctrl-C or make stop")
             print(f"ready: UI https://127.0.0.1:{ui_port}  site http://127.0.0.1:{site_port}", flush=True)
@@ -241,6 +242,12 @@ def page_status(ui_port: int) -> int:
         finally:
             connection.close()
     return answer.status
+
+
+def all_answered(site_port: int, names: set[str]) -> bool:
+    """Ask the site once more; whether every real server has answered by now. `names` collects them."""
+    names.add(answered_by(site_port) or "")
+    return set(SERVERS) <= names
 
 
 def answered_by(site_port: int) -> str | None:
