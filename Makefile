@@ -65,11 +65,11 @@ format: setup-test ## Let ruff lay out the Python code
 
 setup: ## Install what building and booting needs (apt-get, pip); a moment when it is all there
 	@board/lab/host-packages.sh run
-	@$(MAKE) $(VENV)/.run-stamp
+	@$(MAKE) -s $(VENV)/.run-stamp
 
 setup-test: ## The same for the tests
 	@board/lab/host-packages.sh test
-	@$(MAKE) $(VENV)/.test-stamp
+	@$(MAKE) -s $(VENV)/.test-stamp
 
 $(VENV)/bin/python:
 	@python3 -m venv $(VENV)
@@ -93,7 +93,11 @@ $(BUILD)/assets/.stamp: webui/package.json webui/package-lock.json | $(VENV)/.ru
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
 
+BOOTS ?= 3
+footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
+	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
+
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format image-lab setup setup-test assets clean
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab setup setup-test assets clean

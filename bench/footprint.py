@@ -1,0 +1,79 @@
+"""What a booted box costs: image size, memory, seconds to the first balanced answer; and what listens on it.
+
+    make footprint [BOOTS=3]
+
+Every boot is a power cut followed by a start from the same data disk. The clock starts when QEMU does, and stops
+when a client on the other side of the box has got an answer of a real server. Emulated processors (TCG) are many
+times slower than real ones, so only figures of one run on one machine compare.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from board.lab.build import TOP, Image, build
+from tests.lab.director import VIP
+from tests.lab.fixtures import BALANCED, WAITING, Lab, boot, make_lab
+from tests.lab.wait import until
+from tests.lab.world import SERVERS
+
+DIRECTOR_LAYERS = ("base", "python", "app")
+PROCESSES = "ps -o user,rss,args | grep -E 'python|gunicorn|nginx|ldirectord|agent' | grep -v -E 'grep|runsv|logger'"
+
+
+def main(boots: int) -> None:
+    image = build()
+    print_sizes(image)
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        lab = make_lab(Path(folder), image)
+        with lab.world, lab.director:
+            boot(lab)
+            print(f"first boot of all, from QEMU's start to the web page: {lab.first_boot:.1f} s")
+            lab.director.apply(BALANCED)
+            lab.director.wait_until_healthy(*SERVERS)
+            answers, pages = zip(*(measure_boot(lab) for _ in range(boots)), strict=True)
+            print_seconds("first balanced answer", answers)
+            print_seconds("web page", pages)
+            lab.director.wait_until_healthy(*SERVERS)
+            for title, command in (
+                ("memory (MiB)", "free -m"),
+                ("processes (KiB of resident memory)", PROCESSES),
+                ("what listens (ss -lntup)", "ss -lntup"),
+            ):
+                print(f"\n{title}\n{lab.director.succeed(command).rstrip()}")
+
+
+def print_sizes(image: Image) -> None:
+    parts = {
+        "kernel": image.kernel,
+        "initramfs": image.initramfs,
+        **{name: image.layers[name] for name in DIRECTOR_LAYERS},
+    }
+    total = 0
+    for name, path in parts.items():
+        size = path.stat().st_size
+        total += size
+        print(f"{name:10} {size / 2**20:6.1f} MiB  {path.relative_to(TOP)}")
+    print(f"{'together':10} {total / 2**20:6.1f} MiB")
+
+
+def measure_boot(lab: Lab) -> tuple[float, float]:
+    """Seconds from QEMU's start to the first balanced answer, and to the web page."""
+    lab.director.kill()
+    lab.director.start()
+    until("a balanced answer", lambda: lab.world.get(f"{VIP}:80/")[0] in SERVERS, WAITING, 0.1)
+    answer = time.monotonic() - lab.director.started
+    return answer, lab.director.wait_until_up(WAITING)
+
+
+def print_seconds(what: str, seconds: tuple[float, ...]) -> None:
+    low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
+    print(f"from QEMU's start to the {what}: median {middle:.1f} s ({low:.1f} to {high:.1f} s, {len(seconds)} boots)")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
