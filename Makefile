@@ -51,8 +51,8 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 test-vm: image-lab
 
 lint: setup-test ## ruff, shellcheck and Django's own checks
-	@$(PYTHON) -m ruff check .
-	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m ruff check --no-cache .
+	@$(PYTHON) -m ruff format --no-cache --check .
 	@shellcheck $(SHELL_SCRIPTS)
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py makemigrations --check --dry-run

@@ -20,9 +20,8 @@ os.environ |= {
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",
 }
 
-import pytest  # noqa: E402
-
 import django  # noqa: E402
+import pytest  # noqa: E402
 
 django.setup()
 

@@ -1,11 +1,10 @@
 """Log in, set up, change the password."""
 
+from django import forms
 from django.contrib.auth import get_user_model, password_validation
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.core.exceptions import ValidationError
-
-from django import forms
 
 FILL_IN = {"required": "Please fill this in."}
 MAX_PASSWORD = 128  # characters

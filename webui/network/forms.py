@@ -1,6 +1,7 @@
 """Host name, interfaces, gateway; and from where the web UI may be reached."""
 
 from django import forms
+
 from lbconfig.snapshot import Interface, Management, Network
 
 FILL_IN = "Please fill this in."
