@@ -17,9 +17,8 @@ wsgi_app = "fairlead.wsgi"
 
 
 def on_starting(server):
-    from django.core.management import call_command
-
     import django
+    from django.core.management import call_command
 
     django.setup()
     call_command("prepare")
