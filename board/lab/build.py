@@ -36,9 +36,21 @@ TOP = HERE.parents[1]
 BUILD = TOP / "build/lab"
 SUITE = "trixie"
 PYTHON_VERSION = "3.13"  # of that suite
-SOURCE_DATE_EPOCH = "1767225600"  # 2026-01-01: the time of every file in a layer
-RECIPE = "1"  # count up when a function below makes something else of the same inputs
-SQUASHFS = ["-comp", "lz4", "-Xhc", "-noappend", "-no-progress", "-quiet", "-all-root"]
+FILE_TIME = "1767225600"  # 2026-01-01: the time of every file in a layer, so that equal inputs give equal layers
+RECIPE = "2"  # count up when a function below makes something else of the same inputs
+SQUASHFS = [
+    "-comp",
+    "lz4",
+    "-Xhc",
+    "-noappend",
+    "-no-progress",
+    "-quiet",
+    "-all-root",
+    "-mkfs-time",
+    FILE_TIME,
+    "-all-time",
+    FILE_TIME,
+]
 KEEP = 4  # builds of each layer that stay in the cache
 IGNORED = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
 
@@ -126,7 +138,7 @@ def boot_inputs(base: Path) -> list:
 
 
 def app_inputs() -> list:
-    return [TOP / "overlay", TOP / "webui", HERE / "overlay", TOP / "build/assets", SOURCE_DATE_EPOCH]
+    return [TOP / "overlay", TOP / "webui", HERE / "overlay", TOP / "build/assets"]
 
 
 def build_base(to: Path) -> None:
@@ -166,6 +178,8 @@ def build_python(to: Path, base: Path) -> None:
         log=to / "pip.log",
     )  # fmt: skip
     shutil.rmtree(target / "bin", ignore_errors=True)
+    for record in target.glob("*.dist-info/RECORD"):
+        record.unlink()  # names the folder of the interpreter that installed
     for catalogue in target.glob("django/**/locale/*"):
         if catalogue.is_dir() and catalogue.name != "en":
             for translation in catalogue.glob("LC_MESSAGES/*"):
@@ -219,7 +233,8 @@ def python() -> str:
 def run(*command: object, log: Path, env: dict[str, str] | None = None, stdin=subprocess.DEVNULL) -> None:
     """Run a tool with its output in a log file. Raises BuildError with the end of that output."""
     words = [str(word) for part in command for word in (part if isinstance(part, list) else [part])]
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": SOURCE_DATE_EPOCH, **(env or {})}
+    environment = {**os.environ, **(env or {})}
+    environment.pop("SOURCE_DATE_EPOCH", None)  # mksquashfs refuses to be told the time twice
     try:
         with log.open("w") as output:
             subprocess.run(words, check=True, stdin=stdin, stdout=output, stderr=subprocess.STDOUT, env=environment)

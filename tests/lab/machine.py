@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -269,5 +270,7 @@ def make_data_disk(path: Path, megabytes: int = 256) -> Path:
     path.unlink(missing_ok=True)
     with path.open("wb") as file:
         file.truncate(megabytes << 20)
-    subprocess.run(["mke2fs", "-q", "-t", "ext4", "-L", DATA_LABEL, "-m", "0", path], check=True)
+    # Debian keeps it where an ordinary user does not look.
+    mke2fs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "mke2fs"
+    subprocess.run([mke2fs, "-q", "-t", "ext4", "-L", DATA_LABEL, "-m", "0", path], check=True)
     return path
