@@ -54,6 +54,7 @@ lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
 	@shellcheck $(SHELL_SCRIPTS)
+	@mkdir -p $(BUILD)/dev
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py makemigrations --check --dry-run
 
