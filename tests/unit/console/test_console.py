@@ -1,0 +1,62 @@
+"""The text of the console, from answers of the pretended appliance. Its programs lie in overlay/, not in webui/."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+CONSOLE = Path(__file__).parents[3] / "overlay/usr/lib/fairlead/console"
+ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "fe80::1/64"]}
+SERVICE = {"id": 1, "name": "site", "address": "10.1.0.100", "port": 80, "protocol": "tcp"}
+SERVER = {"id": 2, "address": "10.2.0.11", "port": 80, "weight": 1, "active": 3, "inactive": 1, "health": "up"}
+STATUS = {
+    "version": "1.2",
+    "generation": 7,
+    "snapshot": {"services": [SERVICE]},
+    "interfaces": [ADDRESSES, ADDRESSES | {"up": False, "addresses": ["10.9.0.1/24"]}],
+    "running": {"services": [{"id": 1, "name": "site", "table": True, "real_servers": [SERVER]}]},
+    "faults": [],
+}
+
+
+@pytest.fixture
+def console(monkeypatch):
+    monkeypatch.syspath_prepend(str(CONSOLE))
+    import screen
+    import state
+
+    yield state, screen
+    for name in ("state", "screen"):
+        sys.modules.pop(name)
+
+
+def test_the_web_page_is_told_where_it_answers(console):
+    state, _ = console
+    assert state.addresses(STATUS) == ("10.1.0.2",)  # no virtual service's, no interface's that is down
+
+
+def test_what_runs_in_a_few_words(console):
+    state, _ = console
+    assert state.configuration(STATUS) == "generation 7, 1 virtual service"
+    assert state.configuration(STATUS | {"generation": None}) == "as delivered"
+    assert state.services(STATUS) == ("site  10.1.0.100:80 tcp", "  10.2.0.11:80  up  3 active, 1 inactive")
+
+
+def test_without_an_applier_there_is_still_something_to_say(console, tmp_path):
+    state, screen = console
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults/data-partition").write_text("There is no data partition.\n")
+    (tmp_path / "setup-code").write_text("ABCD-EFGH-JKMN\n")
+
+    found = state.gather(tmp_path)
+    assert "There is no data partition." in found.faults
+    text = screen.screen(found, ["Reboot"])
+    assert f"{screen.RED}  FAULT  There is no data partition.{screen.NORMAL}" in text
+    assert "ABCD-EFGH-JKMN" in text
+    assert "no address yet" in text
+    assert "  1  Reboot" in text
+
+
+def test_the_same_sentence_is_said_once(console):
+    state, _ = console
+    assert state.distinct(["a", "", "b", "a"]) == ("a", "b")

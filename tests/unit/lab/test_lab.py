@@ -1,0 +1,108 @@
+"""The parts of the lab that need no virtual machine."""
+
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from board.lab import build, initramfs, run
+from tests.lab.link import free_port
+from tests.lab.machine import DATA_LABEL
+from tests.lab.wait import WaitedInVain, until
+
+OVERLAY = Path(__file__).parents[3] / "overlay"
+
+
+def test_who_waits_in_vain_tells_what_he_saw_last():
+    seen = iter([0, "", OSError("refused"), *["nearly"] * 1000])
+
+    def look():
+        one = next(seen)
+        if isinstance(one, Exception):
+            raise one
+        return one == "there" and one
+
+    with pytest.raises(WaitedInVain, match=r"waited 0\.05 s for a sign; seen last: False"):
+        until("a sign", look, 0.05, 0.01)
+
+
+def test_what_was_seen_comes_back():
+    answers = iter([None, "", "yes"])
+    assert until("yes", lambda: next(answers), 1, 0) == "yes"
+
+
+def test_a_digest_sees_names_contents_and_modes_but_no_byte_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "TOP", tmp_path)
+    folder = tmp_path / "folder"
+    (folder / "__pycache__").mkdir(parents=True)
+    file = folder / "a.py"
+    digests = set()
+    for change in (
+        lambda: file.write_text("1"),
+        lambda: file.write_text("2"),
+        lambda: file.chmod(0o755),
+        lambda: file.rename(folder / "b.py"),
+        lambda: (folder / "link").symlink_to("b.py"),
+    ):
+        change()
+        digests.add(build.digest([folder]))
+    assert len(digests) == 5
+    (folder / "__pycache__/a.pyc").write_text("x")
+    assert build.digest([folder]) in digests
+
+
+def test_modules_load_after_what_they_need():
+    text = (
+        "k/overlay.ko:\nk/squashfs.ko: k/zstd.ko k/xx.ko\nk/virtio_blk.ko: k/ring.ko\nk/ring.ko:\nk/zstd.ko: k/xx.ko\n"
+    )
+    order = initramfs.load_order(text)
+    assert order == ["k/ring.ko", "k/virtio_blk.ko", "k/xx.ko", "k/zstd.ko", "k/squashfs.ko", "k/overlay.ko"]
+
+
+def test_an_archive_entry_is_aligned():
+    whole = initramfs.entry("bin/sh", 0o120777, b"busybox")
+    assert whole.startswith(b"070701")
+    assert len(whole) % 4 == 0
+    assert whole.endswith(b"busybox\0")
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "abc", "-1", "80 80"])
+def test_a_port_that_is_none_is_named(monkeypatch, text):
+    monkeypatch.setenv("UI_PORT", text)
+    with pytest.raises(run.CannotRun, match="UI_PORT must be a port"):
+        run.port("UI_PORT", 8443)
+
+
+def test_a_port_in_use_is_named_with_a_way_out():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        number = taken.getsockname()[1]
+        with pytest.raises(run.CannotRun, match=f"port {number} .* make run SITE_PORT="):
+            run.check_free(UI_PORT=free_port(), SITE_PORT=number)
+
+
+def test_the_data_partition_has_one_name():
+    script = (OVERLAY / "etc/init.d/S10data").read_text()
+    assert re.search(r"^LABEL=(.*)$", script, re.M)[1] == DATA_LABEL
+
+
+def test_users_have_the_numbers_that_everything_counts_on():
+    users = [line.split(":") for line in (OVERLAY / "etc/passwd").read_text().splitlines()]
+    assert {"fairlead-web": "990", "fairlead-nginx": "991"}.items() <= {name: number for name, _, number, *_ in users}
+    assert all(shell == "/usr/sbin/nologin" for *_, shell in users)
+
+
+@pytest.mark.parametrize("script", sorted((OVERLAY / "etc/init.d").iterdir()), ids=lambda path: path.name)
+def test_init_scripts_can_be_parsed(script):
+    subprocess.run(["sh", "-n", script], check=True)
+
+
+def test_the_build_and_the_demo_can_be_asked_for_help_without_building():
+    done = subprocess.run(
+        [sys.executable, "-m", "board.lab.run", "--what"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "usage:" in done.stderr
