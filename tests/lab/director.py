@@ -35,7 +35,7 @@ NETWORK = Network(
         Interface("eth2", addresses=("10.1.0.1/24",)),  # the clients' side
     )
 )
-QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=1, failures=1)
+QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=3, failures=1)
 START = 120.0  # seconds that the box may take from power-on until all of it answers
 APPLY = 90.0  # seconds that an apply may take
 

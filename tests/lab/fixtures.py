@@ -27,9 +27,10 @@ from lbconfig.snapshot import CheckKind, HealthCheck
 
 FRESH = "fresh"
 BALANCED_MOMENT = "balanced"
+TIMEOUT = 3  # seconds; with less a busy host makes an emulated server look dead
 BALANCED = wish(
-    service(1, "site", check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=1)),
-    service(2, "lines", port=7000, check=HealthCheck(CheckKind.CONNECT, interval=2, timeout=1)),
+    service(1, "site", check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=TIMEOUT)),
+    service(2, "lines", port=7000, check=HealthCheck(CheckKind.CONNECT, interval=2, timeout=TIMEOUT)),
 )
 DATA_DISK = 128  # MiB
 WAITING = 120.0  # seconds for the first boot

@@ -16,7 +16,7 @@ CHECK = BALANCED.services[0].check
 AT_ONCE = CHECK.interval * CHECK.failures + CHECK.timeout
 IN_SILENCE = CHECK.failures * (CHECK.interval + len(BALANCED.services) * CHECK.timeout)
 BACK = CHECK.interval + CHECK.timeout
-SLOW_MACHINE = 4.0  # what an emulated processor may add
+SLOW_MACHINE = 10.0  # what emulated processors on a busy host may add; measured is what is printed
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def until_all_services_know(director, address, weight):
 
 
 def test_a_server_that_answers_the_wrong_text_gets_no_clients(director, world):
-    wrong = HealthCheck(CheckKind.HTTP, path="/name", expect="rs1", interval=1, timeout=1, failures=1)
+    wrong = HealthCheck(CheckKind.HTTP, path="/name", expect="rs1", interval=1, timeout=3, failures=1)
     director.apply(wish(service(3, "picky", port=81, server_port=80, check=wrong)))
     director.wait_until_healthy("rs1")
 
