@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import ssl
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 from tests.lab.machine import CommandFailed, Machine
@@ -58,6 +60,25 @@ def service(
 
 def wish(*services: VirtualService) -> Snapshot:
     return dataclasses.replace(FACTORY, network=NETWORK, services=services)
+
+
+def browser() -> urllib.request.OpenerDirector:
+    """Keeps cookies, and takes the certificate that the box has signed itself."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return urllib.request.build_opener(
+        urllib.request.HTTPSHandler(context=context), urllib.request.HTTPCookieProcessor()
+    )
+
+
+def read_page(opener: urllib.request.OpenerDirector, request: str | urllib.request.Request) -> tuple[int, str]:
+    """HTTP status and text, also of a page that refuses."""
+    try:
+        with opener.open(request, timeout=15) as answer:
+            return answer.status, answer.read().decode(errors="replace")
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(errors="replace")
 
 
 class Director(Machine):
@@ -142,14 +163,18 @@ class Director(Machine):
 
     def page(self, path: str = "/") -> tuple[int, str]:
         """HTTP status and text of a page, as a browser on the host gets it after redirects."""
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE  # the box signs its certificate itself
-        try:
-            with urllib.request.urlopen(self.url + path, timeout=15, context=context) as answer:
-                return answer.status, answer.read().decode(errors="replace")
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode(errors="replace")
+        return read_page(browser(), self.url + path)
+
+    def set_up(self, user: str, password: str) -> tuple[int, str]:
+        """Enter the set-up code and the first admin; HTTP status and text of the page that follows."""
+        one, address = browser(), f"{self.url}/set-up/"
+        _, form = read_page(one, address)
+        token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
+        assert token, form
+        values = {"csrfmiddlewaretoken": token[1], "code": self.setup_code(), "username": user}
+        values |= {"password": password, "again": password}
+        body = urllib.parse.urlencode(values).encode()
+        return read_page(one, urllib.request.Request(address, body, {"Referer": address}))
 
     def wait_until_started(self, timeout: float = START) -> None:
         """Until the configuration that the box starts with is in place."""
