@@ -94,6 +94,10 @@ $(BUILD)/assets/.stamp: webui/package.json webui/package-lock.json | $(VENV)/.ru
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
 
+KEYS ?= keys
+keys: ## Make the key that signs your updates, once (KEYS=folder); keep it secret and keep a copy
+	@python3 -m board.pc.keys $(KEYS)
+
 BOOTS ?= 3
 footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
 	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
@@ -101,4 +105,4 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab setup setup-test assets clean
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint keys image-lab setup setup-test assets clean

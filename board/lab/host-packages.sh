@@ -4,7 +4,7 @@
 set -eu
 
 run="python3 qemu-system-x86 mmdebstrap squashfs-tools e2fsprogs cpio zstd busybox-static uidmap ca-certificates"
-test="qemu-utils chromium fonts-dejavu-core shellcheck nftables iproute2 curl libatomic1" # the last for the browser's driver
+test="qemu-utils chromium fonts-dejavu-core shellcheck nftables iproute2 curl rauc libatomic1" # the last for the browser's driver
 
 case "${1:-}" in
 run) wanted="$run" ;;
