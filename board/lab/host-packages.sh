@@ -1,15 +1,19 @@
 #!/bin/sh
-# Install what a Debian host needs to build and boot the developer image ("run") and to test it ("test").
+# Install what a Debian host needs to build and boot the developer image ("run"), to test it ("test"), and
+# to build the real image with Buildroot ("image").
 # Says nothing and takes a moment when all is there.
 set -eu
 
 run="python3 qemu-system-x86 mmdebstrap squashfs-tools e2fsprogs cpio zstd busybox-static uidmap ca-certificates"
-test="qemu-utils chromium fonts-dejavu-core shellcheck nftables iproute2 curl rauc libatomic1" # the last for the browser's driver
+test="qemu-utils chromium fdisk fonts-dejavu-core shellcheck nftables iproute2 curl rauc libatomic1" # the last for the browser's driver
+# https://buildroot.org/downloads/manual/manual.html#requirement, and what menuconfig draws with
+image="bc build-essential bzip2 cpio file libncurses-dev patch perl rsync unzip wget xz-utils"
 
 case "${1:-}" in
 run) wanted="$run" ;;
 test) wanted="$run $test" ;;
-*) echo "usage: $0 run|test" >&2; exit 2 ;;
+image) wanted="$run $image" ;;
+*) echo "usage: $0 run|test|image" >&2; exit 2 ;;
 esac
 
 # Debian's python3 leaves venv and pip to packages of their own; another Python brings them along.
