@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from applier import bootstate
 from applier.disks import EDGE, SECTOR, Places
 from applier.host import Live, Output, run
 
@@ -170,6 +171,7 @@ def is_installed(disk: Path, source: Path, slot: str = "A") -> list[str]:
     ]
     if piece(disk, OFFSETS["slot-b"] * SECTOR, EDGE).strip(b"\0"):
         missing.append("slot-b is not empty")
-    if not piece(disk, OFFSETS["boot-state"] * SECTOR, 1024).startswith(b"# GRUB Environment Block\n"):
+    block = piece(disk, OFFSETS["boot-state"] * SECTOR + bootstate.PLACE, bootstate.BLOCK)
+    if not block.startswith(bootstate.SIGNATURE):
         missing.append("boot-state")
     return missing

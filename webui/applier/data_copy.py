@@ -1,0 +1,115 @@
+"""A copy of what the box keeps on its data partition, taken while it is in use."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from applier.host import Host, run
+
+TRIES = 3  # an apply in the middle of a copy makes another try
+PATIENCE = 10.0  # seconds for a database that is being written
+TIMEOUT = 300.0  # seconds for a slow disk
+DATABASES = "*/*.sqlite3"  # those in use; their backups lie one folder deeper, and nobody writes to these
+BESIDE = ("-wal", "-shm", "-journal")
+NOT_COPIED = "applier/reserve"  # room set aside; the copy's own box sets its own aside
+
+
+class CopyFailed(Exception):
+    """The text is a sentence for an admin."""
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files, as far as they stay while one counts."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total
+
+
+def copy(host: Host, source: Path, target: Path) -> None:
+    """Make the folder `target`, with owners and modes. Raises CopyFailed, HostError, OSError."""
+    for _ in range(TRIES):
+        before = _generation(source)
+        run(host, ["rm", "-rf", str(target)], timeout=TIMEOUT)
+        copied = host.command(["cp", "-a", str(source), str(target)], timeout=TIMEOUT)
+        if copied.exit == 0 and _generation(source) == before:
+            break
+    else:
+        reason = " ".join(copied.stderr.split()) or "it changed all the time"
+        raise CopyFailed(f"The configuration cannot be copied: {reason}.")
+    (target / NOT_COPIED).unlink(missing_ok=True)
+    for database in source.glob(DATABASES):
+        _copy_database(database, target / database.relative_to(source))
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """What each file holds and each link points to: to find out later whether it is still the same."""
+    return {str(path.relative_to(folder)): _digest(path) for path in sorted(folder.rglob("*")) if _has_content(path)}
+
+
+def _generation(data: Path) -> tuple[str, str]:
+    """What every apply changes first, and what it changes last."""
+    confirmed = last = ""
+    with contextlib.suppress(OSError):
+        last = (data / "applier/last-number").read_text()
+    with contextlib.suppress(OSError):
+        confirmed = os.readlink(data / "applier/confirmed")
+    return last, confirmed
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """In the place of a copy that was taken file by file, in the middle of who knows what."""
+    for path in (target, *(target.with_name(target.name + end) for end in BESIDE)):
+        path.unlink(missing_ok=True)
+    about = source.stat()
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with closing(_existing(source)) as old, closing(sqlite3.connect(target)) as new:
+            old.backup(new, progress=_not_for_ever())
+            new.execute("PRAGMA journal_mode=DELETE")  # one file, without others beside it
+    except sqlite3.Error as error:
+        raise CopyFailed(f"The database {source.name} cannot be copied: {error}. Restore it first.") from None
+    os.chown(target, about.st_uid, about.st_gid)
+    target.chmod(about.st_mode & 0o777)
+
+
+def _existing(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
+
+
+def _not_for_ever() -> Callable[[int, int, int], None]:
+    """backup() itself tries a locked database again and again, without end."""
+    end = time.monotonic() + PATIENCE
+
+    def progress(status: int, remaining: int, total: int) -> None:
+        if time.monotonic() > end:
+            raise sqlite3.OperationalError(f"it was locked for {PATIENCE:g} seconds")
+
+    return progress
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _digest(path: Path) -> str:
+    if path.is_symlink():
+        return f"-> {os.readlink(path)}"
+    total = hashlib.sha256()
+    for part in _parts(path):
+        total.update(part)
+    return total.hexdigest()
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            yield part
