@@ -46,7 +46,7 @@ def run(command: str, *arguments) -> str:
 
 def test_the_system_page(client):
     text = words(client.get("/system/"))
-    assert "Version development" in text
+    assert "Version 0.1.0" in text
     assert "generation 3" in text
     assert "None known" in text
 

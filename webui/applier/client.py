@@ -20,7 +20,7 @@ from lbconfig.snapshot import Snapshot, to_data
 
 if TYPE_CHECKING:
     from applier.fake import Fake
-    from applier.shapes import GenerationEntry, Review, Status
+    from applier.shapes import BundleReview, BundleSource, GenerationEntry, Review, Status, UpdateState
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
@@ -79,6 +79,34 @@ class Client:
     def make_room(self) -> dict:
         """On a full data partition; {"freed": bytes, "free": bytes}. For root alone."""
         return self._ask("make_room")
+
+    def slots(self) -> UpdateState:
+        """Both slots, an install under way, and what became of the last update."""
+        return self._ask("slots")
+
+    def update_sources(self) -> list[BundleSource]:
+        """Bundles on USB sticks."""
+        return self._ask("update_sources")
+
+    def update_check(self, source: str) -> BundleReview:
+        """What installing would do; writes nothing. `source`: as in update_sources(), or "upload:" and its number."""
+        return self._ask("update_check", source=source)
+
+    def update_install(self, source: str, user: str) -> dict:
+        """Start to write the bundle to the slot that does not run; {"job": id}. Follow slots()["job"]."""
+        return self._ask("update_install", source=source, user=user)
+
+    def update_seen(self) -> dict:
+        """The admin knows that the last update failed; {}."""
+        return self._ask("update_seen")
+
+    def boot_slot(self, slot: str, user: str) -> dict:
+        """Restart into the other slot; {}."""
+        return self._ask("boot_slot", slot=slot, user=user)
+
+    def reboot(self, user: str) -> dict:
+        """{}"""
+        return self._ask("reboot", user=user)
 
     def _ask(self, verb: str, **fields: object):
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"

@@ -33,6 +33,7 @@ from applier.setup_code import SetupCode
 from applier.shapes import GenerationEntry, Review, RunState, Status
 from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
+from applier.update import Updates
 from lbconfig import migrate
 from lbconfig.snapshot import FACTORY, Snapshot, SnapshotError, digest, to_data
 
@@ -54,9 +55,11 @@ class Applier:
         self._apply: RunRecord | None = None
         self._start: RunRecord | None = None
         self._lock = threading.Lock()  # held while the system is changed
-        self._owner = "the start of the box"  # who holds it
+        self._owner = "the box is being started"  # who holds it
+        self.updates = Updates(paths, host, self._take, self._lock.release, self.faults.codes)
+        names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
-            verb: getattr(self, "list_generations" if verb == "generations" else verb) for verb in VERBS
+            verb: getattr(self if hasattr(self, name) else self.updates, name) for verb, name in names.items()
         }
 
     def handle(self, request: Request, uid: int) -> object:
@@ -69,6 +72,8 @@ class Applier:
         apply = self._apply.to_data() if self._apply else None
         running = self.running
         self._look_at_storage()
+        update = self.updates.record
+        self.faults.set("update-failed", update.fault if update else None)
         total, free = storage.usage(self.paths)
         seen = self._seen(running)
         return {
@@ -84,7 +89,8 @@ class Applier:
             "apply": apply,
             "start": self._start.to_data() if self._start else None,
             "data": {"total": total, "free": free},
-            "uptime": round(time.clock_gettime(time.CLOCK_BOOTTIME), 1),
+            "uptime": uptime(),
+            "update": update.to_data() if update else None,
         }
 
     def check(self, snapshot: dict) -> Review:
@@ -92,7 +98,7 @@ class Applier:
 
     def apply(self, snapshot: dict, digest: str, base: int | None, user: str, comment: str, client: str) -> dict:
         new = parse(snapshot)
-        self._take(f"the changes of {user}")
+        self._take(f"the changes of {user} are being applied")
         begun = False
         try:
             admit(new, digest, base, self._confirmed, client, self._leases())
@@ -132,7 +138,7 @@ class Applier:
 
     def make_room(self) -> dict:
         """For a full data partition: spend the reserve, and forget all but the newest generations."""
-        self._take("the making of room on the data partition")
+        self._take("room is being made on the data partition")
         try:
             before = storage.usage(self.paths)[1]
             storage.spend_reserve(self.paths)
@@ -150,7 +156,7 @@ class Applier:
     def _take(self, owner: str) -> None:
         """Become the one who changes the system, or be refused."""
         if not self._lock.acquire(blocking=False):
-            raise ApplierRefused("busy", f"At this moment {self._owner} is being applied; wait until that has ended.")
+            raise ApplierRefused("busy", f"At this moment {self._owner}; wait until that has ended.")
         self._owner = owner
 
     def _store(self, new: Snapshot, user: str, comment: str, client: str) -> int:
@@ -244,6 +250,7 @@ class Applier:
         with self._lock:
             try:
                 self._bring_up()
+                self.updates.start()
             # The daemon must answer all the same: only through it an admin can see what is wrong.
             except Exception as error:
                 log.exception("start")
@@ -275,6 +282,8 @@ class Applier:
         said = " ".join(f"{error}." for error in job.troubles)
         self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
         self._set_running(target)
+        if ran is None:  # the box was started, and not the daemon alone
+            self.updates.restart_seconds = uptime()
         record.state = "failed" if failure else "done"
         log.info("start: %s", record.message)
 
@@ -344,7 +353,7 @@ class Applier:
             state = director.Service(None, 0, str(error))
         if state.pid is not None:
             checked_for = float(state.seconds)
-        calm = not self._lock.locked()
+        calm = not self._lock.locked() or self.updates.installing
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
@@ -367,6 +376,11 @@ class Applier:
         except HostError as error:
             log.error("DHCP's addresses cannot be read: %s", error)
             return {}
+
+
+def uptime() -> float:
+    """Seconds since the kernel started."""
+    return round(time.clock_gettime(time.CLOCK_BOOTTIME), 1)
 
 
 def web_identity() -> tuple[set[int], int | None]:

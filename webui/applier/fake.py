@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 
 from applier import health
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
 from applier.shapes import GenerationEntry, Review, Status
@@ -103,6 +104,7 @@ class Box:
     generations: list[GenerationEntry] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.monotonic)
+    update: FakeUpdate = field(default_factory=FakeUpdate)
     wrong_guesses: int = 0
     _next: Snapshot | None = None
 
@@ -205,7 +207,7 @@ def reset(**settings: object) -> Box:
     return box
 
 
-class Fake:
+class Fake(FakeUpdates):
     """The methods of applier.client.Client."""
 
     def __init__(self, instant: bool | None = None) -> None:
@@ -215,19 +217,20 @@ class Fake:
     def status(self) -> Status:
         with self._box() as b:
             return {
-                "version": "development",
+                "version": b.update.version,
                 "generation": b.confirmed,
                 "confirmed": b.confirmed,
                 "snapshot": to_data(b.snapshot),
                 "digest": digest(b.snapshot),
                 "running": health.running(b.snapshot, _entries(b), checked_for=3600.0),
                 "interfaces": _interfaces(b.snapshot),
-                "faults": copy.deepcopy(b.faults),
+                "faults": _faults(b),
                 "setup_code_active": not b.setup_done,
                 "apply": b.run.to_data() if b.run else None,
                 "start": None,
                 "data": {"total": 1_000_000_000, "free": 900_000_000},
                 "uptime": round(time.monotonic() - b.started, 1),
+                "update": b.update.record.to_data() if b.update.record else None,
             }
 
     def check(self, snapshot: Snapshot | dict) -> Review:
@@ -246,6 +249,8 @@ class Fake:
     ) -> dict:
         with self._box() as b:
             _refuse(b)
+            if b.update.installing:
+                raise ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
             if b.run is not None and b.run.state == "running":
                 raise ApplierRefused("busy", f"The changes of {b.run.user} are being applied at this moment.")
             new = _parse(snapshot)
@@ -291,6 +296,7 @@ class Fake:
     def _box(self) -> _Held:
         if not box.reachable:
             raise ApplierDown("The applier cannot be reached at /run/fairlead/applier.sock: Connection refused.")
+        check_up(box.update)
         return _Held(box)
 
 
@@ -308,6 +314,14 @@ class _Held:
 
     def __exit__(self, *_: object) -> None:
         self.held.lock.release()
+
+
+def _faults(b: Box) -> list[dict]:
+    record = b.update.record
+    failed = (
+        [{"code": "update-failed", "message": record.fault, "since": record.since}] if record and record.fault else []
+    )
+    return failed + copy.deepcopy(b.faults)
 
 
 def _refuse(b: Box) -> None:

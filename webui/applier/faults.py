@@ -30,6 +30,10 @@ class Faults:
         for code in codes:
             self.set(code, None)
 
+    def codes(self) -> list[str]:
+        with self._lock:
+            return list(self._faults)
+
     def to_data(self) -> list[Fault]:
         with self._lock:
             return [dict(fault) for fault in self._faults.values()]

@@ -16,6 +16,8 @@ class Paths:
     services: Path = Path("/run/service")  # runit's
     dhcp_template: Path = Path("/usr/share/fairlead/runit/dhcp")
     version_file: Path = Path("/usr/lib/fairlead/VERSION")
+    slots: Path = Path("/disk")  # a folder for each slot's configuration
+    shared: Path = Path("/disk/shared")  # what both slots read
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Paths:
@@ -24,6 +26,8 @@ class Paths:
             "run": "FAIRLEAD_RUN",
             "services": "FAIRLEAD_SERVICES",
             "version_file": "FAIRLEAD_VERSION_FILE",
+            "slots": "FAIRLEAD_SLOTS",
+            "shared": "FAIRLEAD_SHARED",
         }
         moved = {field: Path(environment[name]) for field, name in names.items() if environment.get(name)}
         if "state" in moved:
@@ -71,6 +75,39 @@ class Paths:
     def boot_faults(self) -> Path:
         """A folder where the boot scripts leave a sentence a file about what went wrong."""
         return self.run / "faults"
+
+    @property
+    def disk(self) -> Path:
+        """Links to the partitions of the disk that the box runs from; not there without such a disk."""
+        return self.run / "disk"
+
+    @property
+    def boot_state(self) -> Path:
+        return self.disk / "boot-state"
+
+    @property
+    def slot_file(self) -> Path:
+        """Which slot runs: A or B."""
+        return self.run / "slot"
+
+    @property
+    def upload(self) -> Path:
+        """Where the web process leaves bundles."""
+        return self.shared / "upload"
+
+    @property
+    def taken(self) -> Path:
+        """Where they go before anybody looks at them; root's alone."""
+        return self.shared / "taken"
+
+    @property
+    def update_record(self) -> Path:
+        return self.shared / "update.json"
+
+    @property
+    def slot_notes(self) -> Path:
+        """When each slot was installed, and by whom."""
+        return self.shared / "slots.json"
 
     @property
     def version(self) -> str:

@@ -10,12 +10,16 @@ Codes of refusal, and who gives them:
     busy, unknown-generation, damaged-generation                                  daemon.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code, too-many-guesses                                                  setup_code.py
+    no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
+    not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
+    unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
 """
 
 from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -68,6 +72,16 @@ def _address(value: object) -> str | None:
     return None
 
 
+def _pattern(pattern: str, words: str) -> Check:
+    known = re.compile(pattern)
+    return lambda value: None if isinstance(value, str) and known.fullmatch(value) else f"must be {words}"
+
+
+_user = _text(150, 1)
+_slot = _pattern("[AB]", "A or B")
+# Never a path: the applier knows where these lie.
+_source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
+
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {},
     "check": {"snapshot": _object},
@@ -75,7 +89,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
         "snapshot": _object,
         "digest": _text(64, 64),
         "base": _number_or_none,
-        "user": _text(150, 1),
+        "user": _user,
         "comment": _text(1000),
         "client": _address,
     },
@@ -85,6 +99,13 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "setup_done": {"code": _text(64)},
     "new_setup_code": {},
     "make_room": {},
+    "slots": {},
+    "update_sources": {},
+    "update_check": {"source": _source},
+    "update_install": {"source": _source, "user": _user},
+    "update_seen": {},
+    "boot_slot": {"slot": _slot, "user": _user},
+    "reboot": {"user": _user},
 }
 FOR_ROOT = frozenset({"new_setup_code", "make_room"})
 

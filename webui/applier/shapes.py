@@ -97,6 +97,76 @@ class Status(TypedDict):
     start: RunStatus | None  # the daemon's own way to the confirmed generation, at boot
     data: DataStatus
     uptime: float
+    update: UpdateOutcome | None  # what became of the last update
+
+
+class SlotConfiguration(TypedDict):
+    number: int  # of the generation that it loads when it starts
+    created: str
+    comment: str
+
+
+class SlotStatus(TypedDict):
+    name: Literal["A", "B"]
+    booted: bool
+    next: bool  # starts at the next restart
+    version: str  # empty: nothing that can be started
+    good: bool  # it came up at least once since it was installed
+    can_start: bool
+    installed: str  # a time; empty: not by an update
+    user: str
+    configuration: SlotConfiguration | None  # None: it takes along what the running slot has
+
+
+class UpdateJob(TypedDict):
+    id: str
+    user: str
+    version: str
+    slot: str
+    state: Literal["running", "done", "failed"]
+    percent: int
+    message: str  # what it does, or how it ended
+
+
+class UpdateOutcome(TypedDict):
+    slot: str
+    version: str
+    from_version: str
+    user: str
+    kind: Literal["update", "return"]  # return: to what the slot held already
+    state: Literal["installed", "trying", "good", "failed"]
+    since: str
+    seen: bool
+    sentence: str
+
+
+class UpdateState(TypedDict):
+    present: bool  # False: this box has no slots, so it cannot be updated
+    slots: list[SlotStatus]  # empty where there are none
+    limit: int  # bytes of the largest bundle that fits; 0 where there are no slots
+    job: UpdateJob | None  # the install under way, or the last one since the daemon started
+    outcome: UpdateOutcome | None
+    restart_seconds: float | None  # from the kernel's start until the box forwarded, the last time; None: not known
+
+
+class BundleSource(TypedDict):
+    source: str  # give it to update_check and update_install
+    name: str
+    stick: str
+    size: int
+    version: str
+    build: str
+    problem: str  # why it cannot be installed; empty: it can
+
+
+class BundleReview(TypedDict):
+    source: str
+    version: str
+    build: str
+    size: int  # bytes of the image
+    slot: str  # where it would go
+    replaces: str  # the version that is there now; empty: none
+    notes: list[str]  # what an admin should know first
 
 
 class Change(TypedDict):

@@ -61,7 +61,7 @@ APPLY = {"snapshot": {}, "digest": "0" * 64, "base": 1, "user": "ann", "comment"
         (b"[]\n", "bad-request", "must be a JSON object"),
         (b"null\n", "bad-request", "must be a JSON object"),
         (b"{}\n", "unknown-verb", "no verb"),
-        (request("reboot"), "unknown-verb", "no verb 'reboot'"),
+        (request("explode"), "unknown-verb", "no verb 'explode'"),
         (request(["status"]), "unknown-verb", "no verb"),
         (request("status", x=1), "bad-field", "x is not a field"),
         (request("generation"), "bad-field", "number is missing"),

@@ -1,0 +1,240 @@
+"""From a bundle to the other slot, and to the restart into it."""
+
+import threading
+
+import pytest
+from update_box import IMAGE, SLOT, UpdateBox, bundle_bytes, manifest
+
+from applier import bootstate, update_record
+from applier.errors import ApplierRefused
+from applier.generations import Generations
+from applier.host import Output
+from lbconfig.snapshot import FACTORY
+
+OLD = b"old!" * (SLOT // 4)
+
+
+@pytest.fixture
+def box(tmp_path):
+    return UpdateBox(tmp_path)
+
+
+def refused(ask, *words) -> ApplierRefused:
+    with pytest.raises(ApplierRefused) as caught:
+        ask(*words)
+    return caught.value
+
+
+def slot(box, name):
+    return next(one for one in box.updates.slots()["slots"] if one["name"] == name)
+
+
+def test_a_good_bundle_is_installed_and_waits_for_the_restart(box):
+    source = box.upload()
+    review = box.updates.update_check(source)
+    assert (review["version"], review["slot"], review["replaces"], review["notes"]) == ("0.2.0", "B", "", [])
+    assert box.device("slot-b").read_bytes() == OLD
+    (box.paths.slots / "B").mkdir()
+    (box.paths.slots / "B" / "old").write_text("the configuration of what was there")
+    box.host.versions["slot-b"] = "0.2.0"
+
+    job = box.install(source)
+    assert (job["state"], job["percent"]) == ("done", 100), job
+    assert box.device("slot-b").read_bytes()[: len(IMAGE)] == IMAGE
+    assert not (box.paths.slots / "B").exists()  # it takes the running one along when it starts
+    assert box.device("slot-a").read_bytes() == OLD
+    state = box.boot_state()
+    assert bootstate.choose(state) == "A" and state.can_boot("B") and state.on_trial("B")
+    b = slot(box, "B")
+    assert (b["version"], b["user"], b["can_start"], b["good"], b["next"]) == ("0.2.0", "ann", True, False, False)
+    assert box.updates.slots()["outcome"]["state"] == "installed"
+    assert not box.busy and not list(box.paths.taken.iterdir())
+
+    box.updates.boot_slot("B", "ann")
+    box.wait("restart")
+    assert box.host.ran("reboot")
+    assert bootstate.choose(box.boot_state()) == "B"
+    record = box.updates.record
+    assert (record.state, record.kind, record.known_faults) == ("trying", "update", ("health-checks",))
+    assert box.busy  # nothing may be changed any more
+
+
+@pytest.mark.parametrize(
+    ("info", "data", "code"),
+    [
+        (
+            Output(1, "", "signature verification failed: Verify error: self-signed certificate"),
+            None,
+            "bundle-signature",
+        ),
+        (Output(0, manifest(RAUC_MF_COMPATIBLE="toaster"), ""), None, "wrong-product"),
+        (Output(0, manifest(RAUC_IMAGE_SIZE_0=str(SLOT + 1)), ""), None, "bundle-too-large"),
+        (None, bundle_bytes()[:-100], "bundle-incomplete"),
+        (None, b"x" * 5000, "not-a-bundle"),
+    ],
+)
+def test_what_is_refused_touches_nothing(box, info, data, code):
+    before = box.paths.boot_state.read_bytes()
+    box.host.info = info or box.host.info
+    for ask in (box.updates.update_check, lambda source: box.updates.update_install(source, "ann")):
+        assert refused(ask, box.upload(data or b"")).code == code
+        assert not list(box.paths.taken.iterdir())
+    assert box.device("slot-b").read_bytes() == OLD
+    assert box.paths.boot_state.read_bytes() == before
+    assert not box.busy and not box.host.ran("rauc", "--conf=/etc/rauc/system.conf", "mount")
+
+
+def test_damage_that_only_the_whole_bundle_shows_is_found_before_anything_is_written(box):
+    before = box.paths.boot_state.read_bytes()
+    box.host.image = IMAGE[:-1] + b"X"
+    job = box.install()
+    assert job["state"] == "failed" and "damaged" in job["message"] and "Nothing was written" in job["message"]
+    assert box.device("slot-b").read_bytes() == OLD
+    assert box.paths.boot_state.read_bytes() == before
+    assert not box.busy
+
+
+def test_a_failure_in_the_middle_leaves_a_slot_that_is_never_started(box, monkeypatch):
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("applier.update_write.write", fail)
+    job = box.install()
+    assert job["state"] == "failed" and "Input/output error" in job["message"] and "runs as before" in job["message"]
+    assert not box.boot_state().can_boot("B") and bootstate.choose(box.boot_state()) == "A"
+    assert box.device("slot-b").read_bytes()[:4096] == bytes(4096)
+    assert not box.busy
+
+
+def test_a_disk_that_lies(box, monkeypatch):
+    monkeypatch.setattr("applier.update_write.reads_back", lambda *_: False)
+    job = box.install()
+    assert job["state"] == "failed" and "replace it soon" in job["message"]
+    assert box.device("slot-b").read_bytes()[:4096] == bytes(4096)
+    assert not box.boot_state().can_boot("B")
+
+
+def test_rauc_that_does_not_mount(box):
+    box.host.fail = ("rauc", "--conf=/etc/rauc/system.conf", "mount")
+    job = box.install()
+    assert job["state"] == "failed" and "runs as before" in job["message"]
+    assert box.device("slot-b").read_bytes() == OLD
+
+
+def test_a_mistake_of_ours_ends_the_job_too(box, monkeypatch):
+    monkeypatch.setattr("applier.update_write.verify", lambda *_: 1 / 0)
+    job = box.install()
+    assert job["state"] == "failed" and "made a mistake" in job["message"]
+    assert not box.busy
+
+
+def test_one_at_a_time(box):
+    box.host.hold = threading.Event()
+    job = box.updates.update_install(box.upload(), "ann")["job"]
+    assert box.updates.installing
+    for ask in (
+        lambda: box.updates.update_install(box.upload(number=2), "bob"),
+        lambda: box.updates.update_check(box.upload(number=2)),
+        box.updates.update_sources,
+        lambda: box.updates.reboot("bob"),
+    ):
+        assert refused(ask).code == "busy"
+    box.host.hold.set()
+    box.wait(job)
+    assert box.updates.slots()["job"]["state"] == "done"
+
+
+def test_not_while_changes_are_applied(box):
+    box.busy = True
+    box.host.versions["slot-b"] = "0.2.0"
+    for ask in (
+        lambda: box.updates.update_install(box.upload(), "ann"),
+        lambda: box.updates.boot_slot("B", "ann"),
+        lambda: box.updates.reboot("ann"),
+    ):
+        assert refused(ask).code == "busy"
+    assert not box.host.ran("reboot") and box.device("slot-b").read_bytes() == OLD
+    assert bootstate.choose(box.boot_state()) == "A"
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [("0.1.0", "runs already"), ("0.0.9", "older version"), ("0.1.0-rc1", "older version"), ("0.1.1", "")],
+)
+def test_the_same_and_older_versions_come_with_a_note(box, version, words):
+    box.host.info = Output(0, manifest(RAUC_MF_VERSION=version), "")
+    notes = box.updates.update_check(box.upload())["notes"]
+    assert (words in notes[0]) if words else notes == []
+
+
+def test_back_to_the_other_version(box):
+    box.host.versions["slot-b"] = "0.0.9"
+    box.updates.boot_slot("B", "ann")
+    box.wait("restart")
+    record = box.updates.record
+    assert (record.kind, record.state, record.version, record.from_version) == ("return", "trying", "0.0.9", "0.1.0")
+    assert bootstate.choose(box.boot_state()) == "B"
+
+
+def test_slots_that_cannot_be_started(box):
+    assert refused(box.updates.boot_slot, "A", "ann").code == "slot-runs"
+    assert refused(box.updates.boot_slot, "B", "ann").code == "slot-empty"
+    assert not box.busy and not box.host.ran("reboot")
+
+
+def test_a_box_that_does_not_restart_can_be_used_again(box):
+    box.host.fail = ("reboot",)
+    box.updates.reboot("ann")
+    box.wait("restart")
+    assert not box.busy
+
+
+def test_a_developer_s_image_has_no_slots(box):
+    box.paths.boot_state.unlink()
+    state = box.updates.slots()
+    assert (state["present"], state["slots"], state["limit"]) == (False, [], 0)
+    for ask in (
+        lambda: box.updates.update_check(box.upload()),
+        lambda: box.updates.update_install(box.upload(), "ann"),
+        lambda: box.updates.boot_slot("B", "ann"),
+    ):
+        assert refused(ask).code == "no-slots"
+
+
+def test_a_damaged_boot_state_is_said(box):
+    box.paths.boot_state.write_bytes(bytes(4096))
+    assert "damaged" in refused(box.updates.slots).message
+
+
+def test_the_admin_has_read_of_the_failure(box):
+    failed = update_record.Record("B", "0.2.0", "A", "0.1.0", "ann", "update", "trying", "").now("failed", "it is odd")
+    update_record.save(box.paths.update_record, failed)
+    assert box.updates.record.fault
+    box.updates.update_seen()
+    assert box.updates.record.fault is None
+    assert box.updates.slots()["outcome"]["seen"]
+
+
+def test_what_a_killed_applier_left_is_tidied_up(box):
+    box.updates._spool.take(box.upload().partition(":")[2])
+    (box.paths.slots / ".B.gone/web").mkdir(parents=True)
+    box.updates.start()
+    assert not list(box.paths.taken.iterdir())
+    assert not (box.paths.slots / ".B.gone").exists()
+
+
+@pytest.mark.parametrize("text", ["", "not json", "[]", '{"B": 7}'])
+def test_notes_on_slots_that_cannot_be_read_are_left_out(box, text):
+    box.host.versions["slot-b"] = "0.2.0"
+    box.paths.slot_notes.write_text(text)
+    assert slot(box, "B")["installed"] == ""
+
+
+def test_a_slot_tells_which_configuration_it_returns_with(box):
+    box.host.versions["slot-b"] = "0.2.0"
+    assert slot(box, "B")["configuration"] is None
+    kept = Generations(box.paths.slots / "B/applier")
+    kept.make_folder()
+    kept.confirm(kept.create(FACTORY, "ann", "before the sale"))
+    found = slot(box, "B")["configuration"]
+    assert (found["number"], found["comment"]) == (1, "before the sale") and found["created"].endswith("Z")

@@ -1,0 +1,115 @@
+"""A slot is whole or holds nothing, whenever the power goes."""
+
+import hashlib
+import os
+
+import pytest
+from update_box import IMAGE, SLOT
+
+from applier import update_write
+from applier.errors import ApplierRefused
+from applier.update_write import erase, reads_back, room, verify, write
+
+DIGEST = hashlib.sha256(IMAGE).hexdigest()
+
+
+@pytest.fixture
+def image(tmp_path):
+    path = tmp_path / "rootfs.squashfs"
+    path.write_bytes(IMAGE)
+    return path
+
+
+@pytest.fixture
+def slot(tmp_path):
+    path = tmp_path / "slot"
+    path.write_bytes(b"hsqs" + b"o" * (SLOT - 4))
+    return path
+
+
+def nothing(done):
+    pass
+
+
+def test_an_image_is_written_and_read_back(image, slot):
+    done = []
+    verify(image, len(IMAGE), DIGEST, done.append)
+    erase(slot)
+    write(image, slot, done.append)
+    assert reads_back(slot, len(IMAGE), DIGEST, done.append)
+    assert slot.read_bytes()[: len(IMAGE)] == IMAGE
+    assert slot.stat().st_size == SLOT == room(slot)
+    assert done[-1] == len(IMAGE) and max(done) == len(IMAGE)
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b"X" + data[1:]])
+def test_an_image_that_is_not_the_signed_one(image, change):
+    image.write_bytes(change(IMAGE))
+    with pytest.raises(ApplierRefused, match="Nothing was written") as caught:
+        verify(image, len(IMAGE), DIGEST, nothing)
+    assert caught.value.code == "bundle-damaged"
+
+
+def test_an_image_that_the_kernel_does_not_verify(image, monkeypatch):
+    """What dm-verity finds damaged is an I/O error."""
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(ApplierRefused, match="Input/output error"):
+        verify(image, len(IMAGE), DIGEST, nothing)
+
+
+def test_a_disk_that_gives_back_something_else(image, slot):
+    erase(slot)
+    write(image, slot, nothing)
+    with slot.open("r+b") as file:
+        file.seek(100_000)
+        file.write(b"rot")
+    assert not reads_back(slot, len(IMAGE), DIGEST, nothing)
+
+
+class PowerCut(Exception):
+    pass
+
+
+def test_power_cuts_at_every_write(image, slot, monkeypatch):
+    """After each single write the slot begins with zeros, or it is whole."""
+    real, left = os.pwrite, [0]
+
+    def cut(handle, data, place):
+        if not left[0]:
+            raise PowerCut
+        left[0] -= 1
+        return real(handle, data, place)
+
+    monkeypatch.setattr(update_write, "BLOCK", 300_000)
+    seen = set()
+    for writes in range(1, 100):
+        slot.write_bytes(b"hsqs" + b"o" * (SLOT - 4))
+        left[0] = writes
+        monkeypatch.setattr(os, "pwrite", cut)
+        try:
+            erase(slot)
+            write(image, slot, nothing)
+            ended = True
+        except PowerCut:
+            ended = False
+        monkeypatch.setattr(os, "pwrite", real)
+        head = slot.read_bytes()[:4096]
+        whole = slot.read_bytes()[: len(IMAGE)] == IMAGE
+        assert head == bytes(4096) or whole
+        seen.add((head == bytes(4096), whole))
+        if ended:
+            break
+    assert ended and seen == {(True, False), (False, True)}
+
+
+def test_the_head_is_written_when_all_else_is_on_the_disk(image, slot, monkeypatch):
+    log = []
+    real_write, real_sync = os.pwrite, os.fsync
+    monkeypatch.setattr(os, "pwrite", lambda handle, data, place: log.append(place) or real_write(handle, data, place))
+    monkeypatch.setattr(os, "fsync", lambda handle: log.append("sync") or real_sync(handle))
+    write(image, slot, nothing)
+    assert log[-3:] == ["sync", 0, "sync"] and 0 not in log[:-3]

@@ -1,0 +1,241 @@
+"""The updates of the applier in memory: two slots, and what becomes of them. Part of fake.py.
+
+fake.box.update.incoming = "0.3.0"                    # what every bundle that comes in holds
+fake.box.update.refuse = ApplierRefused("bundle-signature", "…")
+fake.box.update.sticks = [fake_updates.stick_bundle()]
+fake.box.update.present = False                       # a box without slots
+fake.box.update.fails = "the web page answers with 502"   # what is installed does not come up
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from applier import update_bundle
+from applier.errors import ApplierDown, ApplierRefused
+from applier.faults import now
+from applier.shapes import BundleReview, BundleSource, UpdateState
+from applier.update_record import Record
+
+INSTALL_SECONDS = 12.0  # where the box is not instant
+RESTART_SECONDS = 6.0
+IMAGE = 58_000_000  # bytes
+
+
+def stick_bundle(version: str = "0.2.0", problem: str = "", number: int = 1) -> BundleSource:
+    return {
+        "source": f"usb:{number:016x}",
+        "name": f"fairlead-{version}.raucb",
+        "stick": "sdb1",
+        "size": IMAGE + 500_000,
+        "version": "" if problem else version,
+        "build": "" if problem else "2026-02-01T00:00:00Z",
+        "problem": problem,
+    }
+
+
+@dataclass
+class FakeUpdate:
+    """Everything that can be arranged."""
+
+    present: bool = True
+    version: str = "0.1.0"  # runs
+    booted: str = "A"
+    other: str = ""  # the version in the other slot
+    other_configuration: dict | None = None
+    installed: dict[str, tuple[str, str]] = field(default_factory=dict)  # slot: when, by whom
+    incoming: str = "0.2.0"
+    refuse: ApplierRefused | None = None
+    sticks: list[BundleSource] = field(default_factory=lambda: [stick_bundle()])
+    fails: str = ""
+    job: dict | None = None
+    record: Record | None = None
+    restarts: list[str] = field(default_factory=list)
+    _job_began: float = 0.0
+    _down_until: float = 0.0
+
+    @property
+    def other_slot(self) -> str:
+        return "B" if self.booted == "A" else "A"
+
+    @property
+    def installing(self) -> bool:
+        return self.job is not None and self.job["state"] == "running"
+
+    def restarting(self) -> bool:
+        return time.monotonic() < self._down_until
+
+    def begin(self, user: str, instant: bool) -> str:
+        text = "Checking the whole bundle; nothing is written yet"
+        self.job = {"id": f"job-{self.incoming}", "user": user, "version": self.incoming, "slot": self.other_slot}
+        self.job |= {"state": "running", "percent": 0, "message": text}
+        self._job_began = time.monotonic()
+        self.advance(INSTALL_SECONDS if instant else 0.0)
+        return self.job["id"]
+
+    def advance(self, elapsed: float | None = None) -> None:
+        """Bring the install to where it is after so many seconds."""
+        if not self.installing:
+            return
+        elapsed = time.monotonic() - self._job_began if elapsed is None else elapsed
+        self.job["percent"] = min(100, int(100 * elapsed / INSTALL_SECONDS))
+        if self.job["percent"] >= 25:
+            self.job["message"] = f"Writing to slot {self.other_slot}"
+        if self.job["percent"] == 100:
+            self.job |= {"state": "done", "message": f"Version {self.incoming} is in slot {self.other_slot}."}
+            self.other, self.other_configuration = self.incoming, None
+            self.installed[self.other_slot] = (now(), self.job["user"])
+            self.record = self._record("update", "installed", self.other_slot, self.incoming, self.job["user"])
+
+    def go(self, slot: str, user: str, instant: bool, configuration: dict) -> None:
+        """Restart into that slot, and see what becomes of it."""
+        self.restarts.append(slot)
+        self._down_until = 0.0 if instant else time.monotonic() + RESTART_SECONDS
+        self.job = None
+        if slot == self.booted:
+            return
+        if not (self.record and self.record.state == "installed"):
+            self.record = self._record("return", "trying", slot, self.other, user)
+        if self.fails:
+            self.record = self.record.now("failed", self.fails)
+            return
+        self.record = self.record.now("good")
+        self.version, self.other = self.other, self.version
+        self.other_configuration, self.booted = configuration, slot
+
+    def _record(self, kind: str, state: str, slot: str, version: str, user: str) -> Record:
+        return Record(slot, version, self.booted, self.version, user, kind, state, now())
+
+
+class FakeUpdates:
+    """The methods of applier.client.Client that are about updates."""
+
+    def slots(self) -> UpdateState:
+        with self._updates() as u:
+            return {
+                "present": u.present,
+                "slots": [_slot(u, name, self._configuration()) for name in "AB"] if u.present else [],
+                "limit": 300 << 20 if u.present else 0,
+                "job": copy.copy(u.job),
+                "outcome": u.record.to_data() if u.record else None,
+                "restart_seconds": 21.4,
+            }
+
+    def update_sources(self) -> list[BundleSource]:
+        with self._updates() as u:
+            _need_calm(u)
+            return copy.deepcopy(u.sticks)
+
+    def update_check(self, source: str) -> BundleReview:
+        with self._updates() as u:
+            _need_calm(u)
+            _admit(u)
+            notes = []
+            if update_bundle.order(u.incoming) < update_bundle.order(u.version):
+                notes = [f"This is an older version than the one that runs ({u.version})."]
+            return {
+                "source": source,
+                "version": u.incoming,
+                "build": "2026-02-01T00:00:00Z",
+                "size": IMAGE,
+                "slot": u.other_slot,
+                "replaces": u.other,
+                "notes": notes,
+            }
+
+    def update_install(self, source: str, user: str) -> dict:
+        with self._updates() as u:
+            _need_calm(u)
+            if self._applying():
+                raise ApplierRefused("busy", "At this moment changes are being applied; wait until that has ended.")
+            _admit(u)
+            return {"job": u.begin(user, self._instant())}
+
+    def update_seen(self) -> dict:
+        with self._updates() as u:
+            if u.record:
+                u.record = replace(u.record, seen=True)
+            return {}
+
+    def boot_slot(self, slot: str, user: str) -> dict:
+        with self._updates() as u:
+            _need_calm(u)
+            _need_slots(u)
+            if slot == u.booted:
+                raise ApplierRefused("slot-runs", f"The box runs from slot {slot} already.")
+            if not u.other:
+                raise ApplierRefused("slot-empty", f"Slot {slot} holds nothing that can be started.")
+            u.go(slot, user, self._instant(), self._configuration())
+            return {}
+
+    def reboot(self, user: str) -> dict:
+        with self._updates() as u:
+            _need_calm(u)
+            u.go(u.booted, user, self._instant(), self._configuration())
+            return {}
+
+    # --- what fake.py knows ---
+
+    @contextmanager
+    def _updates(self) -> Iterator[FakeUpdate]:
+        with self._box() as box:
+            box.update.advance()
+            yield box.update
+
+    def _configuration(self) -> dict:
+        with self._box() as box:
+            entry = box.generations[0] if box.generations else None
+        kept = ("number", "created", "comment")
+        return {name: entry[name] for name in kept} if entry else {"number": 1, "created": now(), "comment": ""}
+
+    def _applying(self) -> bool:
+        with self._box() as box:
+            return box.run is not None and box.run.state == "running"
+
+    def _instant(self) -> bool:
+        with self._box() as box:
+            return box.instant
+
+
+def check_up(update: FakeUpdate) -> None:
+    if update.restarting():
+        raise ApplierDown("The applier cannot be reached: the box restarts.")
+
+
+def _slot(u: FakeUpdate, name: str, configuration: dict) -> dict:
+    booted = name == u.booted
+    version = u.version if booted else u.other
+    installed, user = u.installed.get(name, ("", ""))
+    failed = u.record is not None and u.record.state == "failed" and u.record.slot == name
+    return {
+        "name": name,
+        "booted": booted,
+        "next": booted,
+        "version": version,
+        "good": bool(version) and not failed and (booted or u.record is None or u.record.state != "installed"),
+        "can_start": bool(version) and not failed,
+        "installed": installed,
+        "user": user,
+        "configuration": configuration if booted else u.other_configuration,
+    }
+
+
+def _need_slots(u: FakeUpdate) -> None:
+    if not u.present:
+        text = "This box does not run from a disk with two slots, so it cannot be updated here."
+        raise ApplierRefused("no-slots", text)
+
+
+def _need_calm(u: FakeUpdate) -> None:
+    if u.installing:
+        raise ApplierRefused("busy", f"At this moment version {u.job['version']} is being installed.")
+
+
+def _admit(u: FakeUpdate) -> None:
+    _need_slots(u)
+    if u.refuse is not None:
+        raise u.refuse
