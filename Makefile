@@ -98,6 +98,42 @@ KEYS ?= keys
 keys: ## Make the key that signs your updates, once (KEYS=folder); keep it secret and keep a copy
 	@python3 -m board.pc.keys $(KEYS)
 
+# --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
+
+KEYS ?= keys
+export KEYS
+BUILDROOT ?=
+OUT ?= $(BUILD)/buildroot
+EXTRA ?=
+export BUILDROOT OUT EXTRA
+
+image: setup-image $(KEYS)/cert.pem ## Build the disk image and the update bundle with Buildroot (an hour or two the first time)
+	@$(PYTHON) -m board.common.stage $(BUILD)/image
+	@$(PYTHON) -m board.common.buildroot image
+	@$(PYTHON) -m board.common.sizes $(OUT)
+
+menuconfig: setup-image ## Change Buildroot's settings by hand; says what to carry over
+	@$(PYTHON) -m board.common.buildroot menuconfig
+
+sbom: setup-image ## What the image is made of: CycloneDX, in OUT/images/
+	@$(PYTHON) -m board.common.buildroot sbom
+
+legal-info: setup-image ## Licences and sources of everything in the image, in OUT/legal-info/
+	@$(PYTHON) -m board.common.stage $(BUILD)/image
+	@$(PYTHON) -m board.common.buildroot legal-info
+
+compare: setup ## Name what differs between two builds: make compare A=first.img B=second.img
+	@$(PYTHON) -m board.common.compare $(A) $(B)
+
+keys: setup ## Make the key that signs updates, once, in KEYS (default: keys/); keep a copy of it
+	@$(PYTHON) -m board.pc.keys $(KEYS)
+
+$(KEYS)/cert.pem: | $(VENV)/.run-stamp
+	@$(PYTHON) -m board.pc.keys $(KEYS)
+
+setup-image: setup assets
+	@board/lab/host-packages.sh image
+
 BOOTS ?= 3
 footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
 	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
@@ -105,4 +141,5 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint keys image-lab setup setup-test assets clean
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint keys image-lab setup setup-test assets clean \
+	image menuconfig sbom legal-info compare keys setup-image

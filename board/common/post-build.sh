@@ -1,0 +1,28 @@
+#!/bin/sh
+# Buildroot calls this with the root file system's folder before it packs it: takes out what packages bring and
+# the box never uses, puts the kernel in, and holds the kernel against what was asked for.
+# From Buildroot: BINARIES_DIR, BUILD_DIR.
+set -eu
+here=$(dirname "$0")
+target=${1:?}
+
+# Only what overlay/ names is started.
+for script in "$target"/etc/init.d/*; do
+	[ -e "$here/../../overlay/etc/init.d/${script##*/}" ] || rm -f "$script"
+done
+sed '/^#/d' "$here/removed" | while read -r name; do
+	# shellcheck disable=SC2086 # patterns are meant
+	rm -rf "${target:?}"/$name
+done
+# Folders that the init scripts mount on or link into.
+for folder in tmp run var/log var/lib data disk boot; do
+	rm -rf "${target:?}/$folder"
+	mkdir -p "$target/$folder"
+done
+
+cp "$BINARIES_DIR/bzImage" "$target/boot/vmlinuz"
+cp "$here/../pc/grub/slot.cfg" "$target/boot/slot.cfg"
+install -D -m 644 "${KEYS:-$here/../../keys}/cert.pem" "$target/etc/rauc/keyring.pem"
+
+kernel=$(echo "$BUILD_DIR"/linux-[0-9]*)
+"$here/kernel_options.py" "$kernel/.config" "$here"/linux/base.config "$here"/linux/[!b]*.config

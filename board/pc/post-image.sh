@@ -1,0 +1,10 @@
+#!/bin/sh
+# Buildroot calls this when the slot's squashfs is there: makes the disk image, its other formats and the update
+# bundle. From Buildroot: BINARIES_DIR, HOST_DIR.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+keys=$(cd "$top" && realpath "${KEYS:-keys}")
+cd "$top"
+export PATH="$HOST_DIR/bin:$HOST_DIR/sbin:$PATH" PYTHONDONTWRITEBYTECODE=1
+python3 -m board.pc.disk "$BINARIES_DIR/rootfs.squashfs" --out "$BINARIES_DIR"
+python3 -m board.pc.bundle "$BINARIES_DIR/rootfs.squashfs" --keys "$keys"

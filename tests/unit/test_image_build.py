@@ -1,0 +1,138 @@
+"""The tools around the Buildroot build: what they refuse, and what they tell."""
+
+import os
+
+import pytest
+from board.common import buildroot, kernel_options, root_rules, sizes
+from board.common.buildroot import BuildrootError
+
+
+def test_a_dropped_kernel_option_is_named_with_its_fragment():
+    config = 'CONFIG_A=y\n# CONFIG_B is not set\nCONFIG_M=m\nCONFIG_BUILTIN=y\nCONFIG_TEXT="x"\n'
+    fragments = [
+        ("cards.config", "# a comment\nCONFIG_A=y\nCONFIG_B=m\nCONFIG_GONE=y\nCONFIG_BUILTIN=m\n"),
+        ("more.config", '# CONFIG_M is not set\nCONFIG_TEXT="x"\n'),
+    ]
+    assert [str(one) for one in kernel_options.dropped(config, fragments)] == [
+        "cards.config: CONFIG_B=m was asked for, the kernel has n",
+        "cards.config: CONFIG_GONE=y was asked for, the kernel has n",
+        "more.config: CONFIG_M=n was asked for, the kernel has m",
+    ]
+
+
+def test_a_later_fragment_overrides_an_earlier_one():
+    assert kernel_options.dropped("CONFIG_A=m\n", [("one", "CONFIG_A=y"), ("two", "CONFIG_A=m")]) == []
+
+
+def test_a_line_that_is_no_option_is_refused():
+    with pytest.raises(ValueError, match="CONFG_A=y"):
+        list(kernel_options.options("CONFG_A=y\n"))
+
+
+def test_the_check_of_kernel_options_fails_the_build(tmp_path, capsys):
+    (tmp_path / "config").write_text("CONFIG_A=y\n")
+    (tmp_path / "ipvs.config").write_text("CONFIG_IP_VS=m\n")
+    words = [str(tmp_path / "config"), str(tmp_path / "ipvs.config")]
+    assert kernel_options.main(words) == 1
+    assert "ipvs.config: CONFIG_IP_VS=m" in capsys.readouterr().err
+    (tmp_path / "config").write_text("CONFIG_IP_VS=m\n")
+    assert kernel_options.main(words) == 0
+
+
+@pytest.fixture
+def root(tmp_path):
+    for folder in ("etc", "usr/bin", "usr/sbin", "usr/lib"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "bin").symlink_to("usr/bin")
+    (tmp_path / "etc/shadow").write_text("root:!:::::::\nnobody:*:::::::\n")
+    (tmp_path / "usr/bin/busybox").write_text("")
+    return tmp_path
+
+
+def test_a_good_root_file_system_breaks_no_rule(root):
+    assert list(root_rules.broken_rules(root)) == []
+    assert root_rules.main([str(root)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda root: (root / "usr/bin/gcc").write_text(""), "/usr/bin/gcc has no business on the box"),
+        (lambda root: (root / "usr/sbin/telnetd").symlink_to("busybox"), "/usr/sbin/telnetd has no business"),
+        (lambda root: os.chmod(root / "usr/bin/busybox", 0o4755), "/usr/bin/busybox runs with the rights of its owner"),
+        (lambda root: os.chmod(root / "usr/bin/busybox", 0o2755), "/usr/bin/busybox runs with the rights of its owner"),
+        (lambda root: os.chmod(root / "usr/bin/busybox", 0o757), "/usr/bin/busybox can be written by everybody"),
+        (lambda root: (root / "etc/shadow").write_text("root::::::::\n"), "root can log in with a password"),
+        (lambda root: (root / "etc/shadow").write_text("kim:$6$x$y:1::::::\n"), "kim can log in with a password"),
+    ],
+)
+def test_a_broken_rule_fails_the_build_and_is_named(root, spoil, sentence, capsys):
+    spoil(root)
+    assert root_rules.main([str(root)]) == 1
+    assert sentence in capsys.readouterr().err
+
+
+def test_sizes_go_to_the_package_that_installed_the_file(tmp_path):
+    (tmp_path / "usr/lib").mkdir(parents=True)
+    (tmp_path / "usr/lib/a.pyc").write_bytes(b"a" * 1000)
+    (tmp_path / "usr/lib/own").write_bytes(b"b" * 10)
+    owner = sizes.owners("python3,./usr/lib/a.py\nperl,./usr/lib/gone.pl\n")
+    found = sizes.by_package(tmp_path, owner)
+    assert found["python3"][0] == 1000
+    assert 0 < found["python3"][1] < 100
+    assert found[sizes.OWN][0] == 10
+    assert "perl" not in found
+
+
+def test_a_dropped_setting_of_buildroot_is_named():
+    wished = 'BR2_A=y\nBR2_TEXT="x"\n# BR2_B is not set\nBR2_C=y\n# a comment\nBR2_TEXT="y"\n'
+    assert buildroot.dropped(wished, 'BR2_A=y\nBR2_TEXT="y"\nBR2_B=y\n') == ["BR2_B=", "BR2_C=y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "package", "step"),
+    [
+        ("\x1b[7m>>> openssl 3.6.2 Building\x1b[27m", "openssl", "Building"),
+        (">>> host-perl 5.42.2 Installing to host directory", "host-perl", "Installing to host directory"),
+        (">>>   Finalizing target directory", "", "Finalizing target directory"),
+    ],
+)
+def test_progress_is_read_off_buildroot_s_output(line, package, step):
+    found = buildroot.STEP.match(line)
+    assert (found["package"], found["step"].strip()) == (package, step)
+
+
+def test_what_is_no_step_is_no_progress():
+    assert buildroot.STEP.match("checking for >>> x") is None
+
+
+def test_an_archive_that_is_not_the_pinned_release_is_refused(tmp_path):
+    (tmp_path / f"buildroot-{buildroot.VERSION}.tar.xz").write_bytes(b"something else")
+    with pytest.raises(BuildrootError, match=r"is not Buildroot .* Delete it and try again"):
+        buildroot.release(tmp_path)
+    assert not (tmp_path / f"buildroot-{buildroot.VERSION}").exists()
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [({"BUILDROOT": "/nowhere"}, "no Buildroot tree in /nowhere"), ({"EXTRA": "/nowhere"}, "EXTRA names no file")],
+)
+def test_wrong_settings_of_the_build_are_named(environment, sentence):
+    with pytest.raises(BuildrootError, match=sentence):
+        buildroot.settings(environment)
+
+
+def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
+    tree = tmp_path / "tree"
+    (tree / "package").mkdir(parents=True)
+    (tree / "package/Makefile.in").write_text("")
+    (tree / "Makefile").write_text(
+        ".DEFAULT_GOAL := all\nshow-build-order:\n\t@echo perl\nall:\n"
+        "\t@echo '>>> perl 5 Building'; echo broken; exit 3\n"
+    )
+    out = tmp_path / "out"
+    out.mkdir()
+    said = []
+    with pytest.raises(BuildrootError, match="broken"):
+        buildroot.build(buildroot.Settings(tree, out, tmp_path, None), said.append)
+    assert any("1/1  perl 5: Building" in line for line in said)
