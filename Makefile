@@ -87,16 +87,12 @@ $(VENV)/.test-stamp: tests/requirements.txt $(VENV)/.run-stamp
 
 assets: setup $(BUILD)/assets/.stamp ## Take the front-end files that webui/package-lock.json names
 
-$(BUILD)/assets/.stamp: webui/package.json webui/package-lock.json | $(VENV)/.run-stamp
+$(BUILD)/assets/.stamp: webui/assets.py webui/package.json webui/package-lock.json | $(VENV)/.run-stamp
 	@$(PYTHON) webui/assets.py $(@D)
 	@touch $@
 
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
-
-KEYS ?= keys
-keys: ## Make the key that signs your updates, once (KEYS=folder); keep it secret and keep a copy
-	@python3 -m board.pc.keys $(KEYS)
 
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
@@ -141,5 +137,5 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint keys image-lab setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -92,12 +92,15 @@ def release(folder: Path) -> Path:
 def configure(wish: Settings) -> None:
     """Write the output folder's .config from the defconfig and EXTRA. Raises BuildrootError for a dropped setting."""
     wish.out.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(path.read_text() for path in (wish.defconfig, wish.extra) if path)
+    own, extra = (path.read_text() if path else "" for path in (wish.defconfig, wish.extra))
     wished = wish.out / "wished_defconfig"
-    wished.write_text(text)
+    wished.write_text(f"{own}\n{extra}")
     run(wish.command("-s", f"BR2_DEFCONFIG={wished}", "defconfig"), wish.out / "configure.log")
-    lost = dropped(text, (wish.out / ".config").read_text())
-    if lost:
+    config = (wish.out / ".config").read_text()
+    lost = dropped(f"{own}\n{extra}", config)
+    if extra and not dropped(extra, config):
+        print("EXTRA takes the place of: " + (" ".join(lost) or "nothing"))
+    elif lost:
         raise BuildrootError(
             "Buildroot dropped these settings (misspelt, renamed or not possible):\n" + "\n".join(lost)
         )
