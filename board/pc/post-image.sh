@@ -1,10 +1,11 @@
 #!/bin/sh
 # Buildroot calls this when the slot's squashfs is there: makes the disk image, its other formats and the update
-# bundle. From Buildroot: BINARIES_DIR, HOST_DIR.
+# bundle. From Buildroot: BINARIES_DIR, BUILD_DIR, HOST_DIR.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 keys=$(cd "$top" && realpath "${KEYS:-keys}")
 cd "$top"
 export PATH="$HOST_DIR/bin:$HOST_DIR/sbin:$PATH" PYTHONDONTWRITEBYTECODE=1
-python3 -m board.pc.disk "$BINARIES_DIR/rootfs.squashfs" --out "$BINARIES_DIR"
+python3 -m board.pc.disk "$BINARIES_DIR/rootfs.squashfs" --out "$BINARIES_DIR" \
+	--grub "$BUILD_DIR"/grub2-*/build-i386-pc/grub-core "$BUILD_DIR"/grub2-*/build-x86_64-efi/grub-core
 python3 -m board.pc.bundle "$BINARIES_DIR/rootfs.squashfs" --keys "$keys"
