@@ -30,6 +30,7 @@ TOP = Path(__file__).parents[2]
 VERSION = "2026.02.3"  # the long-term series 2026.02
 SHA256 = "5a59e7501b0b4ec52c41f4bfa79412320e0b37eae5f719605a258e8d0c6fc7fb"  # from buildroot-2026.02.3.tar.xz.sign
 RELEASE = f"https://buildroot.org/downloads/buildroot-{VERSION}.tar.xz"
+OWN_VERSION = TOP / "overlay/usr/lib/fairlead/VERSION"
 STEP = re.compile(r"^(?:\x1b\[\d*m)*>>> (?P<package>\S*) (?P<version>\S*) (?P<step>[A-Z][\w ,/.-]*)")
 TAIL = 30  # lines of the log that a failed build shows
 
@@ -177,8 +178,9 @@ def sbom(wish: Settings) -> None:
     to = wish.out / "images/fairlead.cdx.json"
     to.parent.mkdir(exist_ok=True)
     with to.open("w") as output:
-        tool = wish.tree / "utils/generate-cyclonedx"
-        subprocess.run([sys.executable, tool], input=info, text=True, stdout=output, check=True)
+        tool = [sys.executable, wish.tree / "utils/generate-cyclonedx"]
+        about = ["--project-name=fairlead", f"--project-version={OWN_VERSION.read_text().strip()}"]
+        subprocess.run([*tool, *about], input=info, text=True, stdout=output, check=True)
     print(to)
 
 

@@ -7,7 +7,7 @@
 FAIRLEAD_VERSION = $(shell cat $(BR2_EXTERNAL_FAIRLEAD_PATH)/../overlay/usr/lib/fairlead/VERSION)
 FAIRLEAD_SITE = $(FAIRLEAD_STAGE)/fairlead
 FAIRLEAD_SITE_METHOD = local
-FAIRLEAD_LICENSE = GPL-2.0+, MIT (Pico), 0BSD (htmx)
+FAIRLEAD_LICENSE = GPL-2.0+, MIT, 0BSD
 FAIRLEAD_LICENSE_FILES = LICENSE licenses/pico.txt licenses/htmx.txt
 FAIRLEAD_DEPENDENCIES = host-python3
 
