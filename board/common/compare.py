@@ -69,7 +69,8 @@ def entries(root: Path) -> Iterator[tuple[str, str]]:
 
 def places_that_differ(first: Path, second: Path) -> Iterator[str]:
     """The partitions, by the layout of board.pc, that hold the differing mebibytes."""
-    places = layout.places()
+    starts = {one.name: layout.offset(one.name) for one in layout.PARTITIONS}
+    places = {name: (start, start + layout.size(name)) for name, start in starts.items()}
     found: Counter[str] = Counter()
     with first.open("rb") as one, second.open("rb") as other:
         for position in range(0, max(first.stat().st_size, second.stat().st_size), BLOCK):

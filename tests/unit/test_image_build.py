@@ -1,10 +1,12 @@
 """The tools around the Buildroot build: what they refuse, and what they tell."""
 
 import os
+import subprocess
 
 import pytest
-from board.common import buildroot, kernel_options, root_rules, sizes
+from board.common import buildroot, compare, kernel_options, root_rules, sizes
 from board.common.buildroot import BuildrootError
+from board.pc import layout
 
 
 def test_a_dropped_kernel_option_is_named_with_its_fragment():
@@ -136,3 +138,47 @@ def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
     with pytest.raises(BuildrootError, match="broken"):
         buildroot.build(buildroot.Settings(tree, out, tmp_path, None), said.append)
     assert any("1/1  perl 5: Building" in line for line in said)
+
+
+def squashfs(folder, files):
+    tree = folder / "tree"
+    tree.mkdir(parents=True)
+    for name, text in files.items():
+        (tree / name).write_text(text)
+        os.utime(tree / name, (0, 0))
+    image = folder / "root.squashfs"
+    subprocess.run(["mksquashfs", tree, image, "-quiet", "-no-progress", "-mkfs-time", "0"], check=True)
+    return image
+
+
+def test_of_two_squashfs_files_the_differing_files_are_named(tmp_path, capfd):
+    one = squashfs(tmp_path / "1", {"same": "x", "changed": "one", "gone": ""})
+    other = squashfs(tmp_path / "2", {"same": "x", "changed": "two", "come": ""})
+    assert compare.main([str(one), str(other)]) == 1
+    said = capfd.readouterr().out
+    assert "/changed: " in said
+    assert "/gone: " in said
+    assert "/come: is not there / " in said
+    assert "/same" not in said
+
+
+def disk(path, *marks):
+    with path.open("wb") as file:
+        file.truncate(layout.offset("data") + layout.size("data"))
+        for place in marks:
+            file.seek(place)
+            file.write(b"x")
+    return path
+
+
+def test_of_two_disk_images_the_differing_partitions_are_named(tmp_path, capfd):
+    one = disk(tmp_path / "one.img")
+    other = disk(tmp_path / "other.img", 100, layout.offset("slot-a") + 5, layout.offset("data") - 1)
+    assert compare.main([str(one), str(other)]) == 1
+    said = capfd.readouterr().out.splitlines()
+    assert said == ["table: 1 MiB with differences", "slot-a: 1 MiB with differences", "slot-b: 1 MiB with differences"]
+
+
+def test_equal_images_are_equal(tmp_path, capfd):
+    assert compare.main([str(disk(tmp_path / "one.img", 7)), str(disk(tmp_path / "other.img", 7))]) == 0
+    assert "equal" in capfd.readouterr().out
