@@ -5,9 +5,11 @@
 set -eu
 
 run="python3 qemu-system-x86 mmdebstrap squashfs-tools e2fsprogs cpio zstd busybox-static uidmap ca-certificates"
-test="qemu-utils chromium fdisk fonts-dejavu-core shellcheck nftables iproute2 curl rauc libatomic1" # the last for the browser's driver
+disk="dosfstools genimage grub-common grub-efi-amd64-bin grub-pc-bin mtools openssl ovmf qemu-utils"
+# libatomic1 is for the browser's driver
+test="$disk chromium curl fdisk fonts-dejavu-core iproute2 libatomic1 nftables rauc shellcheck"
 # https://buildroot.org/downloads/manual/manual.html#requirement, and what menuconfig draws with
-image="bc build-essential bzip2 cpio file libncurses-dev patch perl rsync unzip wget xz-utils"
+image="bc build-essential bzip2 cpio file libncurses-dev patch perl qemu-utils rsync unzip wget xz-utils"
 
 case "${1:-}" in
 run) wanted="$run" ;;
