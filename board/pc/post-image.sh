@@ -10,5 +10,4 @@ grub=$(echo "$BUILD_DIR"/grub2-[0-9]*)
 python3 -m board.pc.disk "$BINARIES_DIR/rootfs.squashfs" --out "$BINARIES_DIR" \
 	--grub "$grub/build-i386-pc/grub-core" "$grub/build-x86_64-efi/grub-core"
 xz --keep --force --threads=0 "$BINARIES_DIR/fairlead.img"
-	--grub "$BUILD_DIR"/grub2-*/build-i386-pc/grub-core "$BUILD_DIR"/grub2-*/build-x86_64-efi/grub-core
 python3 -m board.pc.bundle "$BINARIES_DIR/rootfs.squashfs" --keys "$keys"
