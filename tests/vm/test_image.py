@@ -1,0 +1,49 @@
+"""What is in the image, seen from inside the booted box."""
+
+import base64
+import gzip
+from pathlib import Path
+
+import pytest
+from board.common import kernel_options
+
+pytestmark = pytest.mark.timeout(300)
+
+FRAGMENTS = sorted(Path(kernel_options.__file__).parent.glob("linux/*.config"))
+
+
+def test_no_file_runs_with_the_rights_of_its_owner(director):
+    assert director.succeed(r"find / -xdev -type f \( -perm -4000 -o -perm -2000 \)") == ""
+
+
+def test_nothing_on_the_box_makes_programs_or_lets_somebody_in(director):
+    for program in [
+        "gcc",
+        "cc",
+        "c++",
+        "ld",
+        "as",
+        "make",
+        "tcc",
+        "pip",
+        "cpan",
+        "gdb",
+        "strace",
+        "login",
+        "su",
+        "sudo",
+        "sshd",
+        "telnetd",
+        "inetd",
+        "httpd",
+    ]:
+        director.fail(["sh", "-c", f"command -v {program}"])
+
+
+def test_every_kernel_option_that_was_asked_for_is_there(director):
+    if director.execute(["test", "-e", "/proc/config.gz"]).exit:
+        pytest.skip("this kernel is Debian's; ours shows its configuration in /proc/config.gz")
+    config = gzip.decompress(base64.b64decode(director.succeed("base64 /proc/config.gz"))).decode()
+    fragments = [(path.name, path.read_text()) for path in FRAGMENTS]
+    assert [str(one) for one in kernel_options.dropped(config, fragments)] == []
+    assert len(dict(kernel_options.options(config))) > 1000
