@@ -9,7 +9,8 @@ from board.common import kernel_options
 
 pytestmark = pytest.mark.timeout(300)
 
-UNWANTED = "gcc cc c++ ld as make tcc pip cpan gdb strace login su sudo sshd telnetd inetd httpd".split()
+MAKERS = ("gcc", "cc", "c++", "ld", "as", "make", "tcc", "pip", "cpan", "gdb", "strace")
+DOORS = ("login", "su", "sudo", "sshd", "telnetd", "inetd", "httpd")
 FRAGMENTS = sorted(Path(kernel_options.__file__).parent.glob("linux/*.config"))
 
 
@@ -18,7 +19,7 @@ def test_no_file_runs_with_the_rights_of_its_owner(director):
 
 
 def test_nothing_on_the_box_makes_programs_or_lets_somebody_in(director):
-    for program in UNWANTED:
+    for program in (*MAKERS, *DOORS):
         director.fail(["sh", "-c", f"command -v {program}"])
 
 
