@@ -1,88 +1,81 @@
-"""The partition table of the disk that the box runs from, and the one that another disk gets after its example."""
+"""The partition table of the disk that the box runs from, given to another disk.
+
+A firmware, GRUB and the kernel all begin with sector 0: it holds the boot code and the mark without which a GPT
+counts for nothing. So it is written last, in one piece, and until then the disk is one that nothing starts from.
+"""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
-from pathlib import Path
+import array
+import fcntl
+import os
+import struct
+import uuid
+from dataclasses import replace
 
-from applier.disks import PARTITIONS, SECTOR
-from applier.host import Host, HostError, run
+from applier import gpt
+from applier.disks import PARTITIONS
+from applier.gpt import ALIGNMENT, ARRAY, SECTOR, Partition, Table
 
-TIMEOUT = 60.0  # seconds; a table is written in a moment, but a slow disk may have other things to write first
-ALIGNMENT = 2048  # sectors: 1 MiB
-# "never": what lies in the partitions already is meant to be there.
-SFDISK = ["sfdisk", "--quiet", "--wipe", "never", "--wipe-partitions", "never"]
-
-
-@dataclass(frozen=True, slots=True)
-class Area:
-    """A partition. Start and length in sectors."""
-
-    number: int
-    name: str
-    start: int
-    length: int
-    kind: str  # GUID of its type
-    attributes: str = ""
-
-    @property
-    def offset(self) -> int:
-        return self.start * SECTOR
-
-    @property
-    def size(self) -> int:
-        return self.length * SECTOR
-
-    def line(self) -> str:
-        """For sfdisk. Without a GUID of its own: sfdisk makes a new random one."""
-        attributes = f', attrs="{self.attributes}"' if self.attributes else ""
-        return (
-            f'{self.number} : start={self.start}, size={self.length}, type={self.kind}, name="{self.name}"{attributes}'
-        )
+BLKRRPART = 0x125F  # linux/fs.h
+BLKPG, BLKPG_ADD_PARTITION = 0x1269, 1  # linux/blkpg.h
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    first: int  # sector that may be used
-    areas: dict[str, Area]
-
-    def on(self, size: int) -> Layout:
-        """The same on a disk of that many bytes: the data partition, the last one, ends with the disk."""
-        data = self.areas["data"]
-        end = (size // SECTOR - ALIGNMENT) // ALIGNMENT * ALIGNMENT  # the second copy of the table lies behind it
-        return replace(self, areas=self.areas | {"data": replace(data, length=end - data.start)})
-
-    def smallest(self, room: int) -> int:
-        """Bytes of the smallest disk on which the data partition has so many bytes."""
-        return self.areas["data"].offset + room + 2 * ALIGNMENT * SECTOR
+def read(handle: int) -> Table:
+    """The table of a Fairlead disk. Raises TableError where it is another's, OSError."""
+    table = gpt.current(lambda sector, count: os.pread(handle, count * SECTOR, sector * SECTOR), sectors(handle))
+    for name in PARTITIONS:
+        table.named(name)
+    return table
 
 
-def read(host: Host, disk: Path) -> Layout:
-    """Raises HostError, also where it is not the table of a Fairlead disk."""
-    try:
-        table = json.loads(run(host, ["sfdisk", "--json", str(disk)]).stdout)["partitiontable"]
-        areas = {one["name"]: _area(one) for one in table["partitions"] if one.get("name")}
-        layout = Layout(table["firstlba"], areas)
-    except (ValueError, KeyError, TypeError):
-        raise HostError(f"read the partition table of {disk}", None, "it cannot be understood") from None
-    missing = [name for name in PARTITIONS if name not in areas]
-    if missing or table.get("label") != "gpt" or table.get("sectorsize", SECTOR) != SECTOR:
-        reason = f"no partition {', '.join(missing)}" if missing else "not a GPT with sectors of 512 bytes"
-        raise HostError(f"read the partition table of {disk}", None, reason)
-    if max(areas.values(), key=lambda area: area.start).name != "data":
-        raise HostError(f"read the partition table of {disk}", None, "the data partition is not the last one")
-    return layout
+def sectors(handle: int) -> int:
+    return os.lseek(handle, 0, os.SEEK_END) // SECTOR
 
 
-def write(host: Host, disk: Path, layout: Layout, *names: str) -> None:
-    """A new table, with new random GUIDs, with the partitions of these names; of all without any. HostError."""
-    areas = [area for area in layout.areas.values() if area.name in (names or PARTITIONS)]
-    lines = ["label: gpt", "unit: sectors", f"first-lba: {layout.first}", *(area.line() for area in areas)]
-    run(host, [*SFDISK, str(disk)], stdin="\n".join([*lines, ""]), timeout=TIMEOUT)
+def like(table: Table, disk: int) -> Table:
+    """The same table for a disk of so many sectors: with new GUIDs, and the data partition to the disk's end."""
+    data = table.named("data")
+    small = tuple(replace(one, last=one.first) if one is data else one for one in table.partitions)
+    return gpt.renamed(gpt.grown(replace(table, partitions=small), disk), uuid.uuid4)
 
 
-def _area(partition: dict) -> Area:
-    number = int(partition["node"][-1])  # there are fewer than ten
-    start, length = int(partition["start"]), int(partition["size"])
-    return Area(number, partition["name"], start, length, partition["type"], partition.get("attrs", ""))
+def smallest(table: Table, room: int) -> int:
+    """Bytes of the smallest disk on which the data partition has so many bytes."""
+    return offset(table.named("data")) + room + 2 * ALIGNMENT * SECTOR
+
+
+def offset(partition: Partition) -> int:
+    """Bytes from the start of the disk."""
+    return partition.first * SECTOR
+
+
+def size(partition: Partition) -> int:
+    """Bytes."""
+    return (partition.last - partition.first + 1) * SECTOR
+
+
+def pieces(table: Table, disk: int) -> list[tuple[int, bytes]]:
+    """(offset in bytes, data) of all that the table is made of, but for sector 0. `disk`: its sectors."""
+    written = gpt.render(table, disk)
+    ends = (range(disk - 1 - ARRAY, disk), range(1, 2 + ARRAY))
+    return [(end[0] * SECTOR, b"".join(written[sector] for sector in end)) for end in ends]
+
+
+def first_sector(example: bytes, disk: int) -> bytes:
+    """Sector 0 for a disk of so many sectors, with the boot code of another one."""
+    return gpt.protective(example, disk)
+
+
+def read_again(handle: int) -> None:
+    """The kernel forgets the partitions that it knew and looks for a table. OSError where one of them is in use."""
+    fcntl.ioctl(handle, BLKRRPART)
+
+
+def show(handle: int, partition: Partition) -> None:
+    """The kernel makes a device for a partition, although no table on the disk names it."""
+    # struct blkpg_partition, and struct blkpg_ioctl_arg that points to it
+    place = struct.pack("@qqi64s64s4x", offset(partition), size(partition), partition.number, b"", b"")
+    buffer = array.array("b", place)
+    address, length = buffer.buffer_info()
+    fcntl.ioctl(handle, BLKPG, struct.pack("@iiiP", BLKPG_ADD_PARTITION, 0, length, address))

@@ -1,8 +1,8 @@
 """Put the running system onto another disk of the box: what the console's "Install on a disk" does.
 
 The order is what makes a power cut harmless. First the target's old partition table and boot code go: from then on
-it is a disk that no firmware starts from. Then everything is written, synced and read back. Only then come the
-table and, last of all, the boot code. The disk that the box runs from is only read.
+it is a disk that no firmware starts from. Then everything is written, synced and read back, the table as well. Last
+of all comes sector 0, in one piece. The disk that the box runs from is only read.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from applier import bootstate, data_copy, disk_layout, disks
-from applier.disk_layout import Area, Layout
 from applier.disks import EDGE, SLOTS, Disk, Places, partitions, running_from
+from applier.gpt import SECTOR, Partition, Table, TableError
 from applier.host import Host, HostError, run, wait_until
 
 CHUNK = 4 << 20  # bytes between two looks at the console
-BOOT_CODE = 440  # bytes at the start of the disk; the table of old follows
 ROOM = 64 << 20  # bytes: the least that a data partition has, without what is copied onto it
 LABEL = "FAIRLEAD-DATA"
 NEW_SLOT = "A"  # where the running system goes, whichever slot it runs in here
@@ -46,7 +45,7 @@ class Source:
     disk: Path
     removable: bool  # a stick
     slot: str  # A or B
-    layout: Layout
+    table: Table
     system: int  # bytes of the running system in its slot
     is_set_up: bool
     data: int  # bytes of the configuration
@@ -54,7 +53,7 @@ class Source:
     @property
     def needed(self) -> int:
         """Bytes of the smallest disk that takes all of it."""
-        return self.layout.smallest(ROOM + self.data)
+        return disk_layout.smallest(self.table, ROOM + self.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,13 @@ def look(host: Host, places: Places) -> Source:
     disk = places.dev / name
     try:
         slot = (host.read(places.run / "slot") or "").strip()
-        layout = disk_layout.read(host, disk)
-        system = _system_size(disk, layout.areas[SLOTS[slot]])
+        with _opened(disk, os.O_RDONLY) as handle:
+            table = disk_layout.read(handle)
+            system = _system_size(handle, table.named(SLOTS[slot]))
         removable, is_set_up = disks.is_removable(host, places, name), (places.data / "applier/set-up").exists()
-        return Source(disk, removable, slot, layout, system, is_set_up, data_copy.size(places.data))
-    except HostError as error:
-        raise InstallFailed(str(error)) from None
+        return Source(disk, removable, slot, table, system, is_set_up, data_copy.size(places.data))
+    except (HostError, TableError) as error:
+        raise InstallFailed(f"The disk {name} cannot be copied: {error}.") from None
     except OSError as error:
         raise InstallFailed(f"The running system cannot be read: {error.strerror}.") from None
     except KeyError:
@@ -108,16 +108,15 @@ def install(host: Host, places: Places, source: Source, name: str, with_configur
     target = places.dev / name
     try:
         with _claimed(target) as handle, _opened(source.disk, os.O_RDONLY) as origin:
-            layout = source.layout.on(os.lseek(handle, 0, os.SEEK_END))
+            disk = disk_layout.sectors(handle)
+            table = disk_layout.like(source.table, disk)
             yield Progress("Erasing the old partition table", 0)
             _erase(handle)
-            yield from _make_data(host, places, layout, target, with_configuration)
-            yield from _write_pieces(handle, origin, _pieces(source, layout, origin))
+            yield from _make_data(host, places, table, target, handle, with_configuration)
+            yield from _write_pieces(handle, origin, _pieces(source, table, origin))
             yield Progress("Writing the partition table", 100)
-            disk_layout.write(host, target, layout)
-            _put(handle, 0, _read(origin, 0, BOOT_CODE))
-            _check_table(host, handle, origin, target, layout)
-    except (HostError, data_copy.CopyFailed) as error:
+            _write_table(handle, origin, table)
+    except (HostError, TableError, data_copy.CopyFailed) as error:
         raise InstallFailed(str(error)) from None
     except OSError as error:
         raise InstallFailed(f"{error.filename or target}: {error.strerror or error}.") from None
@@ -140,45 +139,61 @@ def _claimed(target: Path) -> Iterator[int]:
 
 def _erase(handle: int) -> None:
     """Boot code, both copies of the table, and what else a firmware or a later start may take for a system."""
-    size = os.lseek(handle, 0, os.SEEK_END)
-    for offset in (0, size - EDGE):
+    for offset in (0, disk_layout.sectors(handle) * SECTOR - EDGE):
         _put(handle, offset, bytes(EDGE))
+    disk_layout.read_again(handle)
 
 
-def _check_table(host: Host, handle: int, origin: int, target: Path, layout: Layout) -> None:
+def _write_table(handle: int, origin: int, table: Table) -> None:
+    disk = disk_layout.sectors(handle)
+    for offset, data in disk_layout.pieces(table, disk):
+        _put(handle, offset, data)
     _forget_what_was_read(handle)
-    if disk_layout.read(host, target) != layout:
-        raise InstallFailed(f"The partition table of {target.name} is not as it was written.")
-    if _read(handle, 0, BOOT_CODE) != _read(origin, 0, BOOT_CODE):
-        raise InstallFailed(f"The boot code of {target.name} is not as it was written.")
+    if disk_layout.read(handle) != table:
+        raise InstallFailed("The disk does not give back the partition table that was written to it.")
+    first = disk_layout.first_sector(_read(origin, 0, SECTOR), disk)
+    _put(handle, 0, first)
+    _forget_what_was_read(handle)
+    if _read(handle, 0, SECTOR) != first:
+        raise InstallFailed("The disk does not give back the boot code that was written to it.")
+    with contextlib.suppress(OSError):
+        disk_layout.read_again(handle)  # for the list of disks; the next start looks for itself
 
 
 # --- the partitions without a file system of their own -----------------------------------------------
 
 
-def _pieces(source: Source, layout: Layout, origin: int) -> list[Piece]:
-    """All but the data partition, in the order in which they are written."""
-    old, new = source.layout.areas, layout.areas
-    running, state = old[SLOTS[source.slot]], new["boot-state"]
+def _pieces(source: Source, table: Table, origin: int) -> list[Piece]:
+    """All but the data partition, in the order in which they are written. The table has the source's partitions."""
+    running = source.table.named(SLOTS[source.slot])
     return [
-        _whole("Writing the boot code", old["bios"], new["bios"]),
-        _whole("Writing the EFI partition", old["efi"], new["efi"]),
-        Piece("Writing the system", new[SLOTS[NEW_SLOT]].offset, source.system, origin=running.offset),
+        _whole("Writing the boot code", table.named("bios")),
+        _whole("Writing the EFI partition", table.named("efi")),
+        Piece(
+            "Writing the system",
+            disk_layout.offset(table.named(SLOTS[NEW_SLOT])),
+            source.system,
+            origin=disk_layout.offset(running),
+        ),
         # A system of an earlier installation may lie here, and must not be taken for one.
-        Piece("Emptying slot B", new["slot-b"].offset, EDGE, content=bytes(EDGE)),
-        Piece("Writing the boot state", state.offset, state.size, content=_new_boot_state(origin, old["boot-state"])),
+        Piece("Emptying slot B", disk_layout.offset(table.named("slot-b")), EDGE, content=bytes(EDGE)),
+        _boot_state(origin, table.named("boot-state")),
     ]
 
 
-def _new_boot_state(origin: int, old: Area) -> bytes:
-    """The partition as the box has it, but with a block in which nothing has been tried yet, and slot B is empty."""
-    data = _read(origin, old.offset, old.size)
+def _whole(doing: str, partition: Partition) -> Piece:
+    """At the same place on both disks."""
+    place = disk_layout.offset(partition)
+    return Piece(doing, place, disk_layout.size(partition), origin=place)
+
+
+def _boot_state(origin: int, partition: Partition) -> Piece:
+    """As the box has it, but with a block in which nothing has been tried yet, and slot B is empty."""
+    place, size = disk_layout.offset(partition), disk_layout.size(partition)
+    old = _read(origin, place, size)
     block = bootstate.render(bootstate.with_bad(bootstate.BootState(), "B"))
-    return data[: bootstate.PLACE] + block + data[bootstate.PLACE + len(block) :]
-
-
-def _whole(doing: str, old: Area, new: Area) -> Piece:
-    return Piece(doing, new.offset, new.size, origin=old.offset)
+    content = old[: bootstate.PLACE] + block + old[bootstate.PLACE + len(block) :]
+    return Piece("Writing the boot state", place, size, content=content)
 
 
 def _write_pieces(handle: int, origin: int, pieces: list[Piece]) -> Iterator[Progress]:
@@ -210,19 +225,10 @@ def _write_pieces(handle: int, origin: int, pieces: list[Piece]) -> Iterator[Pro
 
 
 def _make_data(
-    host: Host, places: Places, layout: Layout, target: Path, with_configuration: bool
+    host: Host, places: Places, table: Table, target: Path, handle: int, with_configuration: bool
 ) -> Iterator[Progress]:
-    """Under a table that names this partition alone, for the kernel to know it."""
     yield Progress("Making the data partition", 0)
-    disk_layout.write(host, target, layout, "data")
-    number = layout.areas["data"].number
-
-    def missing() -> str | None:
-        part = partitions(places, target.name).get(number)
-        return None if part and (places.dev / part).exists() else "the kernel does not show it"
-
-    wait_until(host, "the new data partition", 10, missing)
-    part = places.dev / partitions(places, target.name)[number]
+    part = _data_device(host, places, table.named("data"), target, handle)
     # nodiscard: a disk that takes minutes to forget everything gains nothing by it
     mke2fs = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, "-m", "0", "-E", "nodiscard"]
     run(host, [*mke2fs, str(part)], timeout=MAKING)
@@ -236,6 +242,17 @@ def _make_data(
             if data_copy.digests(folder / NEW_SLOT) != expected:
                 raise InstallFailed("The disk does not give back the configuration that was written to it.")
     run(host, ["e2fsck", "-f", "-n", str(part)], timeout=CHECKING)
+
+
+def _data_device(host: Host, places: Places, data: Partition, target: Path, handle: int) -> Path:
+    disk_layout.show(handle, data)
+
+    def missing() -> str | None:
+        part = partitions(places, target.name).get(data.number)
+        return None if part and (places.dev / part).exists() else "the kernel does not show it"
+
+    wait_until(host, "the new data partition", 10, missing)
+    return places.dev / partitions(places, target.name)[data.number]
 
 
 @contextlib.contextmanager
@@ -252,14 +269,13 @@ def _mounted(host: Host, places: Places, part: Path, options: str) -> Iterator[P
 # --- bytes -------------------------------------------------------------------------------------------
 
 
-def _system_size(disk: Path, area: Area) -> int:
+def _system_size(handle: int, slot: Partition) -> int:
     """Bytes of the squashfs at the start of a slot, to the end of its last block. OSError, InstallFailed."""
-    with _opened(disk, os.O_RDONLY) as handle:
-        head = _read(handle, area.offset, 96)
+    head = _read(handle, disk_layout.offset(slot), 96)
     used = int.from_bytes(head[40:48], "little")  # squashfs_fs.h in the kernel: bytes_used
     size = -(-used // 4096) * 4096
-    if head[:4] != disks.SQUASHFS or not 0 < size <= area.size:
-        raise InstallFailed(f"There is no system in {area.name}, although the box should run from it.")
+    if head[:4] != disks.SQUASHFS or not 0 < size <= disk_layout.size(slot):
+        raise InstallFailed(f"There is no system in {slot.name}, although the box should run from it.")
     return size
 
 

@@ -14,8 +14,8 @@ NEEDED = 100 * MIB
 
 
 @pytest.fixture
-def box(tmp_path):
-    box = DiskBox(tmp_path)
+def box(tmp_path, monkeypatch):
+    box = DiskBox(tmp_path, monkeypatch)
     box.start_from("sda")
     return box
 
@@ -30,8 +30,8 @@ def test_the_disk_that_the_box_runs_from_is_never_offered(box):
     assert disks.others(box, box.places, NEEDED) == []
 
 
-def test_a_box_without_such_a_disk(tmp_path):
-    assert disks.running_from(DiskBox(tmp_path).places) == ""
+def test_a_box_without_such_a_disk(tmp_path, monkeypatch):
+    assert disks.running_from(DiskBox(tmp_path, monkeypatch).places) == ""
 
 
 def test_an_empty_disk(box):
