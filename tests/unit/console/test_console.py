@@ -30,6 +30,20 @@ def console(monkeypatch):
         sys.modules.pop(name)
 
 
+def test_where_the_box_runs_from_is_told(console, tmp_path):
+    state, screen = console
+    assert state.gather(tmp_path).place == ""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "disk/disk").symlink_to("/dev/no-such-disk")
+    (tmp_path / "slot").write_text("B\n")
+    found = state.gather(tmp_path)
+    assert found.place == "slot B of no-such-disk"
+    assert not found.on_a_stick
+    shown = screen.screen(found, [])
+    assert "Runs from      slot B of no-such-disk" in shown and "USB stick" not in shown
+    assert "This box runs from a USB stick; 'Install on a disk'" in screen.screen(state.State(on_a_stick=True), [])
+
+
 def test_the_web_page_is_told_where_it_answers(console):
     state, _ = console
     assert state.addresses(STATUS) == ("10.1.0.2",)  # no virtual service's, no interface's that is down

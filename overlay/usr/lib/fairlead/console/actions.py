@@ -1,4 +1,4 @@
-"""What the menu of the console does. Each action gives back the text to show."""
+"""What the menu of the console does. Each action is a dialogue; most of them only tell."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dialogue import Ask, Cancelled, Dialogue
+from installation import install_on_a_disk
 from screen import details
 from state import gather
 
@@ -15,50 +17,61 @@ from applier.client import ApplierDown, ApplierRefused, connect
 @dataclass(frozen=True)
 class Action:
     title: str
-    run: Callable[[], str]
+    run: Callable[[], Dialogue]
     warning: str = ""  # asked for a "yes" first
+    menu_after: bool = True
+
+    def dialogue(self) -> Dialogue:
+        if self.warning:
+            if (yield Ask(f"{self.title}: {self.warning}\nType yes to go on: ")) != "yes":
+                raise Cancelled
+            yield f"{self.title} …\n"
+        yield from self.run()
 
 
-def show_state() -> str:
-    return details(gather())
+def show_state() -> Dialogue:
+    yield details(gather())
 
 
-def restore_database() -> str:
+def restore_database() -> Dialogue:
     """The web UI is down meanwhile; the box keeps balancing."""
     steps = (
         ["sv", "-w", "20", "down", "/run/service/web"],
         ["fairlead-web-user", "python3", "manage.py", "restore_database"],
         ["sv", "up", "/run/service/web"],
     )
-    return "".join(command(step) for step in steps)
+    for step in steps:
+        yield command(step)
 
 
-def new_setup_code() -> str:
+def new_setup_code() -> Dialogue:
     try:
         code = connect().new_setup_code()["code"]
     except (ApplierDown, ApplierRefused) as error:
-        return f"{error}\n"
-    return f"The new set-up code is {code}. The web page asks for it and for a new password.\n"
+        yield f"{error}\n"
+        return
+    yield f"The new set-up code is {code}. The web page asks for it and for a new password.\n"
 
 
-def make_room() -> str:
+def make_room() -> Dialogue:
     try:
         room = connect().make_room()
     except (ApplierDown, ApplierRefused) as error:
-        return f"{error}\n"
-    return f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
+        yield f"{error}\n"
+        return
+    yield f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
 
 
-def reboot() -> str:
-    return command(["reboot"])
+def reboot() -> Dialogue:
+    yield command(["reboot"])
 
 
-def power_off() -> str:
-    return command(["poweroff"])
+def power_off() -> Dialogue:
+    yield command(["poweroff"])
 
 
 ACTIONS = [
-    Action("Show the state", show_state),
+    Action("Show the state", show_state, menu_after=False),
     Action(
         "Restore the web page's database from its last backup",
         restore_database,
@@ -74,6 +87,7 @@ ACTIONS = [
         make_room,
         "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
+    Action("Install on a disk", install_on_a_disk),  # it asks by itself
     Action("Reboot", reboot, "Connections through the box break until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
 ]

@@ -7,6 +7,7 @@ from state import State
 RED = "\033[1;31m"
 NORMAL = "\033[0m"
 RULE = "-" * 60
+STICK = "  This box runs from a USB stick; 'Install on a disk' puts it on the internal disk."
 
 
 def screen(state: State, menu: list[str]) -> str:
@@ -16,7 +17,9 @@ def screen(state: State, menu: list[str]) -> str:
     if state.setup_code:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
     lines += labelled("Configuration", [state.configuration])
+    lines += labelled("Runs from", [state.place]) if state.place else []
     lines += [f"{RED}  FAULT  {fault}{NORMAL}" for fault in state.faults]
+    lines += ["", STICK] if state.on_a_stick else []
     lines += ["", *(f"  {number}  {title}" for number, title in enumerate(menu, 1)), RULE, ""]
     return "\n".join(lines)
 

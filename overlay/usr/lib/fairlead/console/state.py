@@ -6,7 +6,9 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from applier import disks
 from applier.client import ApplierDown, ApplierRefused, Client
+from applier.host import Live
 
 TIMEOUT = 5  # seconds for an answer of the applier
 STARTING = 60.0  # seconds after power-on in which an applier that does not answer yet is no fault
@@ -15,6 +17,8 @@ STARTING = 60.0  # seconds after power-on in which an applier that does not answ
 @dataclass(frozen=True)
 class State:
     version: str = ""
+    place: str = ""  # the slot and disk that the box runs from; empty where it has none
+    on_a_stick: bool = False
     addresses: tuple[str, ...] = ()  # where the web page may be reached
     setup_code: str = ""  # empty: none is active
     configuration: str = ""  # a few words on what runs
@@ -26,6 +30,7 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
     """The state now. What cannot be had is told as a fault: the console must always have something to say."""
     faults = [text(run / "web/fault")]
     version = text(Path("/usr/lib/fairlead/VERSION"))
+    place, on_a_stick = origin(disks.Places(run=run))
     code = text(run / "setup-code")
     try:
         status = Client(run / "applier.sock", TIMEOUT).status()
@@ -33,12 +38,21 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         # What the init scripts found; a running applier tells it better.
         faults += [text(path) for path in sorted((run / "faults").glob("*"))]
         if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
-            return State(version, (), code, "starting", distinct(faults))
-        return State(version, (), code, "unknown", distinct([str(error), *faults]))
+            return State(version, place, on_a_stick, (), code, "starting", distinct(faults))
+        return State(version, place, on_a_stick, (), code, "unknown", distinct([str(error), *faults]))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
-        status["version"], addresses(status), code, configuration(status), distinct(faults), services(status)
+        status["version"], place, on_a_stick, addresses(status), code, configuration(status), distinct(faults),
+        services(status),
     )  # fmt: skip
+
+
+def origin(places: disks.Places) -> tuple[str, bool]:
+    """Where the box runs from, and whether somebody may pull that out."""
+    disk = disks.running_from(places)
+    if not disk:
+        return "", False
+    return f"slot {text(places.run / 'slot') or '?'} of {disk}", disks.is_removable(Live(), places, disk)
 
 
 def addresses(status: dict) -> tuple[str, ...]:

@@ -1,0 +1,115 @@
+"""What an action of the menu is: a generator that tells, asks and pauses, and the terminal that runs it.
+
+    def dialogue():
+        yield "Something to show.\\n"
+        answer = yield Ask("Which one? ")      # a line that was typed, in small letters and without blanks around it
+        yield Pause(1)                         # goes on after that many seconds
+
+An empty line ends the dialogue wherever the question has no default answer; so does raising Cancelled. While
+one terminal waits for an answer or works, the other one can do the same.
+"""
+
+from __future__ import annotations
+
+import os
+import termios
+import time
+from collections.abc import Generator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ask:
+    question: str
+    default: str = ""  # what an empty line means; without one it ends the dialogue
+
+
+@dataclass(frozen=True)
+class Pause:
+    seconds: float
+
+
+class Cancelled(Exception):
+    """The person at the terminal does not want to go on. Nothing was changed."""
+
+
+Dialogue = Generator[str | Ask | Pause, str | None, None]
+NOTHING_DONE = "Nothing was done.\n"
+
+
+class Terminal:
+    """One screen or serial line, and the dialogue that its user is in the middle of."""
+
+    def __init__(self, path: str) -> None:
+        self.descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY)
+        self.dialogue: Dialogue | None = None
+        self.menu_after = True  # whether the menu is shown when the dialogue has ended
+        self.asked: Ask | None = None
+        self.resume = 0.0  # when the dialogue goes on, on the monotonic clock
+        self.worked = False  # it has gone on by itself since the last question
+
+    @property
+    def working(self) -> bool:
+        """Whether the dialogue goes on by itself."""
+        return self.dialogue is not None and self.asked is None
+
+    def show(self, text: str) -> None:
+        os.write(self.descriptor, text.replace("\n", "\r\n").encode(errors="replace"))
+
+    def read(self) -> str:
+        return os.read(self.descriptor, 1000).decode(errors="replace").strip().lower()
+
+    def begin(self, dialogue: Dialogue, menu_after: bool) -> None:
+        self.dialogue, self.menu_after = dialogue, menu_after
+        self._go(None)
+
+    def answer(self, line: str) -> None:
+        """A line was typed to the question."""
+        asked, self.asked = self.asked, None
+        if line or asked.default:
+            self._go(line or asked.default)
+        else:
+            self.dialogue.close()
+            self._end(NOTHING_DONE)
+
+    def go_on(self) -> None:
+        """The next step of a dialogue that works."""
+        self.worked = True
+        self._go(None)
+
+    def show_screen(self, text: str) -> None:
+        """The state of the box, and then the question again that it pushed away."""
+        self.show(text)
+        if self.asked:
+            self.show(self.asked.question)
+
+    def _go(self, answer: str | None) -> None:
+        try:
+            step = self.dialogue.send(answer)
+        except StopIteration:
+            self._end("")
+        except Cancelled:
+            self._end(NOTHING_DONE)
+        else:
+            self._take(step)
+
+    def _take(self, step: str | Ask | Pause) -> None:
+        if isinstance(step, Ask):
+            self.asked = step
+            self._forget_what_was_typed()
+            self.show(step.question)
+        elif isinstance(step, Pause):
+            self.resume = time.monotonic() + step.seconds
+        else:
+            self.show(step)
+
+    def _end(self, text: str) -> None:
+        self.dialogue = None
+        self._forget_what_was_typed()
+        self.show(text)
+
+    def _forget_what_was_typed(self) -> None:
+        """Somebody grew impatient while a dialogue worked: that is neither an answer nor a choice."""
+        if self.worked:
+            termios.tcflush(self.descriptor, termios.TCIFLUSH)
+        self.worked = False
