@@ -10,6 +10,7 @@ from dialogue import Ask, Cancelled, Dialogue
 from installation import install_on_a_disk
 from screen import details
 from state import gather
+from updates import go_back, install_from_stick
 
 from applier.client import ApplierDown, ApplierRefused, connect
 
@@ -87,7 +88,10 @@ ACTIONS = [
         make_room,
         "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
-    Action("Install on a disk", install_on_a_disk),  # it asks by itself
+    # These three ask by themselves.
+    Action("Install on a disk", install_on_a_disk),
+    Action("Install an update from a USB stick", install_from_stick),
+    Action("Go back to the other version", go_back),
     Action("Reboot", reboot, "Connections through the box break until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
 ]

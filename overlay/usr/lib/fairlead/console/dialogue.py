@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import termios
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 
@@ -35,6 +35,22 @@ class Cancelled(Exception):
 
 Dialogue = Generator[str | Ask | Pause, str | None, None]
 NOTHING_DONE = "Nothing was done.\n"
+WIDTH = 70  # of a line that replaces itself
+
+
+def numbered(question: str, usable: Sequence[bool]) -> Generator[str | Ask, str, int]:
+    """Ask for one of a numbered list, whose entries begin with 1; which one, from 0."""
+    while True:
+        line = yield Ask(f"{question}; an empty line ends this: ")
+        number = int(line) if line.isascii() and line.isdigit() else 0
+        if 1 <= number <= len(usable) and usable[number - 1]:
+            return number - 1
+        yield "There is no such number in the list.\n"
+
+
+def one_line(text: str) -> str:
+    """In the place of the line before it, if that was one of these too."""
+    return f"\r{text:{WIDTH}}"
 
 
 class Terminal:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from dialogue import Ask, Cancelled, Dialogue
+from dialogue import Ask, Cancelled, Dialogue, numbered, one_line
 
 from applier import installer
 from applier.disks import Disk, Places, amount
 from applier.host import Host, Live
 from applier.installer import InstallFailed, Source
-
-WIDTH = 60  # of the line in which the progress is counted
 
 
 def install_on_a_disk(host: Host | None = None, places: Places | None = None) -> Dialogue:
@@ -22,7 +20,8 @@ def install_on_a_disk(host: Host | None = None, places: Places | None = None) ->
         yield listing(source, disks)
         if all(disk.reason for disk in disks):
             return
-        disk = yield from which(disks)
+        usable = [not disk.reason for disk in disks]
+        disk = disks[(yield from numbered("Number of the disk to install on", usable))]
         with_configuration = yield from configuration(source)
         yield f"Everything on {disk.name} will be lost: {disk.title}, {disk.content}.\n"
         if (yield Ask(f"Type {disk.name} to begin; an empty line ends this: ")) != disk.name:
@@ -46,15 +45,6 @@ def listing(source: Source, disks: list[Disk]) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def which(disks: list[Disk]) -> Generator[str | Ask, str, Disk]:
-    while True:
-        line = yield Ask("Number of the disk to install on; an empty line ends this: ")
-        number = int(line) if line.isascii() and line.isdigit() else 0
-        if 1 <= number <= len(disks) and not disks[number - 1].reason:
-            return disks[number - 1]
-        yield "There is no such number in front of a disk.\n"
-
-
 def configuration(source: Source) -> Generator[str | Ask, str, bool]:
     """Whether it shall be copied."""
     if not source.data:
@@ -72,7 +62,7 @@ def shown(steps: Iterator[installer.Progress]) -> Iterator[str]:
     for step in steps:
         text = f"{step.doing} … {step.percent} %"
         if text != last:
-            yield f"\r{text:{WIDTH}}"
+            yield one_line(text)
             last = text
     yield "\n"
 
