@@ -139,7 +139,8 @@ def came_back(paths: Paths, slot: str) -> Record | None:
     reason = record.reason or (update_record.NEVER_SAID if tries else "the other version was chosen at the console")
     failed = record.now("failed", reason)
     update_record.save(paths.update_record, failed)
-    bootstate.set_state(record.slot, "bad", paths.boot_state)
+    if record.kind == "update":  # one that was good before may be so again, and keeps its configuration
+        bootstate.set_state(record.slot, "bad", paths.boot_state)
     bootstate.set_primary(slot, paths.boot_state)
     log.error("%s", failed.sentence)
     return failed

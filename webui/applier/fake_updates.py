@@ -55,8 +55,8 @@ class FakeUpdate:
     job: dict | None = None
     record: Record | None = None
     restarts: list[str] = field(default_factory=list)
+    up_again: float = 0.0
     _job_began: float = 0.0
-    _down_until: float = 0.0
 
     @property
     def other_slot(self) -> str:
@@ -67,7 +67,7 @@ class FakeUpdate:
         return self.job is not None and self.job["state"] == "running"
 
     def restarting(self) -> bool:
-        return time.monotonic() < self._down_until
+        return time.monotonic() < self.up_again
 
     def begin(self, user: str, instant: bool) -> str:
         text = "Checking the whole bundle; nothing is written yet"
@@ -94,7 +94,7 @@ class FakeUpdate:
     def go(self, slot: str, user: str, instant: bool, configuration: dict) -> None:
         """Restart into that slot, and see what becomes of it."""
         self.restarts.append(slot)
-        self._down_until = 0.0 if instant else time.monotonic() + RESTART_SECONDS
+        self.up_again = 0.0 if instant else time.monotonic() + RESTART_SECONDS
         self.job = None
         if slot == self.booted:
             return
@@ -169,13 +169,13 @@ class FakeUpdates:
                 raise ApplierRefused("slot-runs", f"The box runs from slot {slot} already.")
             if not u.other:
                 raise ApplierRefused("slot-empty", f"Slot {slot} holds nothing that can be started.")
-            u.go(slot, user, self._instant(), self._configuration())
+            self._restart(u, slot, user)
             return {}
 
     def reboot(self, user: str) -> dict:
         with self._updates() as u:
             _need_calm(u)
-            u.go(u.booted, user, self._instant(), self._configuration())
+            self._restart(u, u.booted, user)
             return {}
 
     # --- what fake.py knows ---
@@ -185,6 +185,11 @@ class FakeUpdates:
         with self._box() as box:
             box.update.advance()
             yield box.update
+
+    def _restart(self, u: FakeUpdate, slot: str, user: str) -> None:
+        box = self._box().held
+        u.go(slot, user, self._instant(), self._configuration())
+        box.started = max(time.monotonic(), u.up_again)
 
     def _configuration(self) -> dict:
         with self._box() as box:

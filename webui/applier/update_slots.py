@@ -71,6 +71,9 @@ class Slots:
         self._versions.pop(slot, None)
         bootstate.set_primary(self.booted, self._paths.boot_state)
         bootstate.set_state(slot, "bad", self._paths.boot_state)
+        self._drop_data(slot)
+
+    def _drop_data(self, slot: str) -> None:
         folder, gone = self.data(slot), self._paths.slots / f".{slot}.gone"
         shutil.rmtree(gone, ignore_errors=True)
         with contextlib.suppress(FileNotFoundError):
@@ -88,7 +91,12 @@ class Slots:
             bootstate.set_primary(name, self._paths.boot_state)
 
     def start_next(self, slot: str) -> None:
-        """Raises BootStateError."""
+        """One that never came up takes along what the box has now, not what it had at an earlier try.
+
+        Raises OSError, BootStateError.
+        """
+        if bootstate.read(self._paths.boot_state).on_trial(slot):
+            self._drop_data(slot)
         bootstate.set_primary(slot, self._paths.boot_state)
 
     # --- details -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 FAIRLEAD_DATA        folder of the database, the secret key and the backups (default: build/dev)
 FAIRLEAD_RUN         folder of the applier's socket and of the fault file (default: build/dev/run)
+FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default: build/dev/uploads)
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
 FAIRLEAD_APPLIER     "fake": pretend to be an appliance; read by applier.client
@@ -56,6 +57,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "axes",
     "accounts",
+    "api",
     "balancing",
     "network",
     "changes",
@@ -170,7 +172,9 @@ SILENCED_SYSTEM_CHECKS = [
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # bytes
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000  # a service with 1000 real servers
-DATA_UPLOAD_MAX_NUMBER_FILES = 1  # no page takes a file
+DATA_UPLOAD_MAX_NUMBER_FILES = 1
+FILE_UPLOAD_HANDLERS = []  # no form takes a file: one that is sent all the same is dropped, and fills no disk
+UPLOADS = Path(os.environ.get("FAIRLEAD_UPLOADS", REPO / "build" / "dev" / "uploads"))  # bundles, on their way
 
 LANGUAGE_CODE = "en"
 USE_I18N = False

@@ -1,13 +1,23 @@
 """Every page of the web UI."""
 
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import StringConverter
 
 from accounts import views as accounts
+from api import updates as api_updates
 from balancing import views as balancing
 from changes import views as changes
 from monitoring import views as monitoring
 from network import views as network
+from system import updates
 from system import views as system
+
+
+class Slot(StringConverter):
+    regex = "[AB]"
+
+
+register_converter(Slot, "slot")
 
 handler404 = "fairlead.faults.not_found"
 handler500 = "fairlead.faults.server_error"
@@ -33,4 +43,18 @@ urlpatterns = [
     path("history/", changes.history, name="history"),
     path("history/<int:number>/", changes.revision, name="revision"),
     path("system/", system.overview, name="system"),
+    path("system/updates/", updates.overview, name="updates"),
+    path("system/updates/upload/", updates.upload, name="update-upload"),
+    path("system/updates/review/", updates.review, name="update-review"),
+    path("system/updates/install/", updates.install, name="update-install"),
+    path("system/updates/seen/", updates.seen, name="update-seen"),
+    path("system/updates/restart/<slot:slot>/", updates.restart, name="update-restart"),
+    path("system/updates/restarting/<slot:slot>/", updates.restarting, name="update-restarting"),
+    path("system/updates/tokens/", updates.make_token, name="token-make"),
+    path("system/updates/tokens/<int:pk>/revoke/", updates.revoke_token, name="token-revoke"),
+    path("live/updates/", updates.live, name="live-updates"),
+    path("live/updates/sticks/", updates.sticks, name="live-sticks"),
+    path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
+    path("api/v1/update", api_updates.update, name="api-update"),
+    path("api/v1/update/restart", api_updates.restart, name="api-update-restart"),
 ]

@@ -166,6 +166,15 @@ def test_the_box_comes_back_and_says_so(tmp_path):
     assert back.judge() == "good" and back.record.fault == said  # at the next start as well
 
 
+def test_one_that_was_good_before_is_not_condemned(tmp_path):
+    back = Looked(tmp_path, booted="A")
+    bootstate.mark_good("B", back.disk.paths.boot_state)
+    back.trying("B", kind="return")
+    back.judge()
+    assert back.state().slot("B").good and bootstate.choose(back.state()) == "A"
+    assert "did not come up" in back.record.fault
+
+
 @pytest.mark.parametrize(("tries", "words"), [(3, "before it could say why"), (0, "chosen at the console")])
 def test_one_that_never_said_a_word(tmp_path, tries, words):
     back = Looked(tmp_path, booted="A")

@@ -176,6 +176,17 @@ def test_back_to_the_other_version(box):
     assert bootstate.choose(box.boot_state()) == "B"
 
 
+@pytest.mark.parametrize("good", [True, False])
+def test_only_a_slot_that_was_good_keeps_its_own_configuration(box, good):
+    box.host.versions["slot-b"] = "0.2.0"
+    (box.paths.slots / "B/applier").mkdir(parents=True)
+    if good:
+        bootstate.mark_good("B", box.paths.boot_state)
+    box.updates.boot_slot("B", "ann")
+    box.wait("restart")
+    assert (box.paths.slots / "B").exists() == good
+
+
 def test_slots_that_cannot_be_started(box):
     assert refused(box.updates.boot_slot, "A", "ann").code == "slot-runs"
     assert refused(box.updates.boot_slot, "B", "ann").code == "slot-empty"
