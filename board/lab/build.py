@@ -26,6 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,9 +74,7 @@ class Image:
 
 def build(say: Callable[[str], None] = print) -> Image:
     """Build what is not in the cache yet. Raises BuildError."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    with (BUILD / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked():
         base = cached("base", base_inputs(), build_base, say)
         boot = cached("boot", boot_inputs(base), lambda to: initramfs.make(base / "tree", to / "initramfs"), say)
         python = cached("python", [TOP / "webui/requirements.txt", base.name], lambda to: build_python(to, base), say)
@@ -84,6 +83,15 @@ def build(say: Callable[[str], None] = print) -> Image:
     folders = {"base": base, "python": python, "app": app, "world": world}
     layers = {name: folder / "root.sqfs" for name, folder in folders.items()}
     return Image(base / "vmlinuz", boot / "initramfs", layers)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """One builder at a time."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def cached(layer: str, inputs: list, make: Callable[[Path], None], say: Callable[[str], None]) -> Path:

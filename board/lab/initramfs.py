@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 MODULES = ("virtio_blk", "squashfs", "overlay")
-APPLETS = ("cat", "insmod", "mkdir", "mount", "sh", "switch_root", "tr")
+APPLETS = ("cat", "dd", "insmod", "mkdir", "mount", "od", "sed", "sh", "switch_root", "tr")
 FOLDERS = ("bin", "dev", "layers", "modules", "proc", "root", "sys")
 
 
