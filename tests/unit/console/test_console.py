@@ -56,6 +56,15 @@ def test_what_runs_in_a_few_words(console):
     assert state.services(STATUS) == ("site  10.1.0.100:80 tcp", "  10.2.0.11:80  up  3 active, 1 inactive")
 
 
+def test_what_became_of_the_last_update(console):
+    state, screen = console
+    good = {"state": "good", "sentence": "Version 1.2 came up, was looked at, and runs."}
+    assert state.update(STATUS | {"update": good}) == good["sentence"]
+    assert "  Last update    Version 1.2 came up" in screen.screen(state.State(update=good["sentence"]), [])
+    assert state.update(STATUS | {"update": good | {"state": "failed"}}) == ""  # that is a fault
+    assert state.update(STATUS | {"update": None}) == "" and "Last update" not in screen.screen(state.State(), [])
+
+
 def test_without_an_applier_there_is_still_something_to_say(console, tmp_path):
     state, screen = console
     (tmp_path / "faults").mkdir()

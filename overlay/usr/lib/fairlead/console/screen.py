@@ -18,6 +18,7 @@ def screen(state: State, menu: list[str]) -> str:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
     lines += labelled("Configuration", [state.configuration])
     lines += labelled("Runs from", [state.place]) if state.place else []
+    lines += labelled("Last update", [state.update]) if state.update else []
     lines += [f"{RED}  FAULT  {fault}{NORMAL}" for fault in state.faults]
     lines += ["", STICK] if state.on_a_stick else []
     lines += ["", *(f"  {number}  {title}" for number, title in enumerate(menu, 1)), RULE, ""]

@@ -23,6 +23,7 @@ class State:
     setup_code: str = ""  # empty: none is active
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
+    update: str = ""  # what became of the last update, where that is no fault
     services: tuple[str, ...] = field(default=(), compare=False)  # a line each; changes all the time
 
 
@@ -43,7 +44,7 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
     faults += [fault["message"] for fault in status["faults"]]
     return State(
         status["version"], place, on_a_stick, addresses(status), code, configuration(status), distinct(faults),
-        services(status),
+        update(status), services(status),
     )  # fmt: skip
 
 
@@ -67,6 +68,11 @@ def configuration(status: dict) -> str:
     if status["generation"] is None:
         return "as delivered"
     return f"generation {status['generation']}, {count} virtual service{'s' * (count != 1)}"
+
+
+def update(status: dict) -> str:
+    outcome = status.get("update")
+    return outcome["sentence"] if outcome and outcome["state"] != "failed" else ""
 
 
 def services(status: dict) -> tuple[str, ...]:
