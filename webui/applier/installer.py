@@ -229,8 +229,8 @@ def _make_data(
 ) -> Iterator[Progress]:
     yield Progress("Making the data partition", 0)
     part = _data_device(host, places, table.named("data"), target, handle)
-    # nodiscard: a disk that takes minutes to forget everything gains nothing by it
-    mke2fs = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, "-m", "0", "-E", "nodiscard"]
+    # As in the image that is flashed. nodiscard: a disk that takes minutes to forget everything gains nothing by it
+    mke2fs = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, *"-b 4096 -I 256 -i 16384 -m 0 -E nodiscard".split()]
     run(host, [*mke2fs, str(part)], timeout=MAKING)
     if with_configuration:
         yield Progress("Copying the configuration", 0)
