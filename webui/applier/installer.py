@@ -22,9 +22,11 @@ from applier.host import Host, HostError, run, wait_until
 
 CHUNK = 4 << 20  # bytes between two looks at the console
 ROOM = 64 << 20  # bytes: the least that a data partition has, without what is copied onto it
-LABEL = "FAIRLEAD-DATA"
 NEW_SLOT = "A"  # where the running system goes, whichever slot it runs in here
 MAKING, CHECKING, MOUNTING = 600.0, 600.0, 60.0  # seconds; a file system for a large and slow disk takes long
+# As in the image that is flashed. nodiscard: a disk that takes minutes to forget everything gains nothing by it.
+MKE2FS = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", "FAIRLEAD-DATA", "-m", "0", "-b", "4096", "-I", "256"]
+MKE2FS += ["-i", "16384", "-E", "nodiscard"]
 OPTIONS = "nosuid,nodev,noexec,noatime"
 
 
@@ -229,9 +231,7 @@ def _make_data(
 ) -> Iterator[Progress]:
     yield Progress("Making the data partition", 0)
     part = _data_device(host, places, table.named("data"), target, handle)
-    # As in the image that is flashed. nodiscard: a disk that takes minutes to forget everything gains nothing by it
-    mke2fs = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", LABEL, *"-b 4096 -I 256 -i 16384 -m 0 -E nodiscard".split()]
-    run(host, [*mke2fs, str(part)], timeout=MAKING)
+    run(host, [*MKE2FS, str(part)], timeout=MAKING)
     if with_configuration:
         yield Progress("Copying the configuration", 0)
         with _mounted(host, places, part, OPTIONS) as folder:
