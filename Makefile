@@ -22,6 +22,9 @@ web_FOLDERS := tests/web
 vm_FOLDERS := tests/vm
 # One test by name: make test-vm ARGS="-k nat"
 ARGS ?=
+# The stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
+IMAGE ?=
+FIRMWARE ?= bios
 
 SHELL_SCRIPTS = $(shell git ls-files -co --exclude-standard | xargs -r grep -lE '^\#! ?/(usr/)?bin/(env )?(ba|da)?sh' 2>/dev/null)
 
@@ -49,6 +52,8 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(ARGS)
 test-vm: image-lab
+test-vm: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
+test-vm: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 
 lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
@@ -94,6 +99,9 @@ $(BUILD)/assets/.stamp: webui/assets.py webui/package.json webui/package-lock.js
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
 
+image-lab-disk: setup-test assets ## Build the developer's disk image: the same, started by GRUB from a slot
+	@$(PYTHON) -m board.lab.disk
+
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
 KEYS ?= keys
@@ -137,5 +145,5 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab image-lab-disk setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -3,12 +3,15 @@
 Both machines boot once for all tests. Before each test they go back to the moment when the boxes had just
 booted for the first time: nobody has set the director up, it runs the factory configuration, its web page
 answers. Going back takes less than a second, a boot takes twenty.
+
+The director runs the layers of the developer image. With FAIRLEAD_IMAGE=fairlead.img (make test-vm IMAGE=…) the same
+stories run on that disk image, by FAIRLEAD_FIRMWARE=bios (default) or uefi.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ import pytest
 from board.lab.build import Image, build
 from tests.lab.director import Director, service, wish
 from tests.lab.link import Forward, Link, UserNetwork, free_port
-from tests.lab.machine import GuestPanic, make_data_disk
+from tests.lab.machine import GuestPanic, flash, make_data_disk, make_overlay
 from tests.lab.wait import until
 from tests.lab.world import SERVERS, World
 
@@ -34,6 +37,8 @@ BALANCED = wish(
 )
 DATA_DISK = 128  # MiB
 WAITING = 120.0  # seconds for the first boot
+GIVEN_IMAGE = os.environ.get("FAIRLEAD_IMAGE", "")
+FIRMWARE = os.environ.get("FAIRLEAD_FIRMWARE", "bios")
 
 
 @dataclass
@@ -90,21 +95,20 @@ def make_lab(folder: Path, image: Image) -> Lab:
         folder,
         image,
         nics=(UserNetwork((forward,)), servers.other_end(), clients.other_end()),
-        data=snapshot_disk(make_data_disk(folder / "data.img", DATA_DISK)),
+        data=director_disk(folder),
+        firmware=FIRMWARE if GIVEN_IMAGE else "",
     )
     director.url = f"https://127.0.0.1:{forward.host_port}"
     world = World(folder, image, (servers.listening_end(), clients.listening_end()))
     # The world writes to no disk; it has one because QEMU keeps a machine's saved memory in it.
-    world.data = snapshot_disk(make_data_disk(folder / "world.img", 8))
+    world.data = make_overlay(make_data_disk(folder / "world.img", 8), folder / "world.qcow2")
     return Lab(director, world)
 
 
-def snapshot_disk(raw: Path) -> Path:
-    """A disk with the content of a raw one that can be saved and brought back."""
-    path = raw.with_suffix(".qcow2")
-    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path]
-    subprocess.run(command, check=True)
-    return path
+def director_disk(folder: Path) -> Path:
+    if GIVEN_IMAGE:
+        return flash(Path(GIVEN_IMAGE), folder / "disk.qcow2")
+    return make_overlay(make_data_disk(folder / "data.img", DATA_DISK), folder / "data.qcow2")
 
 
 def boot(lab: Lab) -> None:

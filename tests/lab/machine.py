@@ -1,7 +1,9 @@
-"""A virtual machine of the developer image, driven from the host without root.
+"""A virtual machine, driven from the host without root.
 
     with Machine("director", folder, image, nics=[UserNetwork()]) as director:
         director.succeed("ipvsadm -Ln")
+
+It starts the layers of the developer image, or, given a firmware, whatever is on its disk.
 
 Commands run through QEMU's guest agent, as root, and every wait has a deadline in seconds.
 """
@@ -27,6 +29,8 @@ BOOT = 120.0  # seconds that a boot may take
 COMMAND = 60.0  # seconds that a command in the guest may take
 PANIC = "Kernel panic - not syncing"
 DATA_LABEL = "FAIRLEAD-DATA"
+DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
+OVMF = Path("/usr/share/OVMF")
 
 
 class GuestPanic(Exception):
@@ -48,8 +52,15 @@ class Machine:
         data: Path | None = None,
         memory: int = 512,
         cpus: int = 1,
+        firmware: str = "",
+        devices: tuple[str, ...] = (),
+        may_panic: bool = False,
     ) -> None:
-        """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB."""
+        """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB.
+
+        `firmware`: "bios" or "uefi" to start from the disk `data` instead of from the layers. `devices` are more
+        words for QEMU. `may_panic`: the kernel giving up is part of the story.
+        """
         self.name = name
         self.folder = folder
         self.image = image
@@ -58,6 +69,9 @@ class Machine:
         self.data = data
         self.memory = memory
         self.cpus = cpus
+        self.firmware = firmware
+        self.devices = devices
+        self.may_panic = may_panic
         self.console_log = folder / f"{name}.console"
         self.process: subprocess.Popen | None = None
         self.started = 0.0
@@ -107,12 +121,11 @@ class Machine:
         accelerator = os.environ.get("FAIRLEAD_ACCEL", "tcg")
         # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes.
         processor = "host" if accelerator == "kvm" else "qemu64,cx16=off" if self.cpus > 1 else "qemu64"
-        kernel = f"console=ttyS0 quiet mitigations=off fairlead.layers={','.join(self.layers)}"
         words = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
             "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
             "-smp", str(self.cpus), "-m", str(self.memory), "-nodefaults", "-no-user-config", "-display", "none",
-            "-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel,
+            *self.started_from(),
             "-chardev", f"socket,id=console,path={self.path('tty')},server=on,wait=off,"
             f"logfile={self.console_log},logappend=on",
             "-serial", "chardev:console",
@@ -122,15 +135,28 @@ class Machine:
             "-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0",
             "-device", "virtio-rng-pci",
         ]  # fmt: skip
-        for layer in self.layers:
-            words += self.disk(layer, self.image.layers[layer], "raw", ",readonly=on")
         if self.data:
             words += self.disk("data", self.data, "qcow2" if self.data.suffix == ".qcow2" else "raw", "")
         for number, nic in enumerate(self.nics):
             mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
             words += ["-netdev", nic.netdev(f"net{number}")]
             words += ["-device", f"virtio-net-pci,netdev=net{number},id=nic{number},mac={mac},romfile="]
-        return [str(word) for word in words]
+        return [str(word) for word in (*words, *self.devices)]
+
+    def started_from(self) -> list[str | Path]:
+        if self.firmware == "uefi":
+            variables = self.path("vars.qcow2")  # a format that can keep a saved moment
+            if not variables.exists():
+                make_overlay(OVMF / "OVMF_VARS_4M.fd", variables)
+            code = f"if=pflash,format=raw,readonly=on,file={OVMF / 'OVMF_CODE_4M.fd'}"
+            return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
+        if self.firmware == "bios":
+            return []
+        kernel = f"console=ttyS0 quiet mitigations=off fairlead.layers={','.join(self.layers)}"
+        words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
+        for layer in self.layers:
+            words += self.disk(layer, self.image.layers[layer], "raw", ",readonly=on")
+        return words
 
     @staticmethod
     def disk(name: str, file: Path, kind: str, options: str) -> list[str]:
@@ -249,7 +275,7 @@ class Machine:
 
     def check_alive(self) -> None:
         """Raises GuestPanic, or ChannelError when QEMU has ended."""
-        if self.console_log.exists() and PANIC in self.console:
+        if not self.may_panic and self.console_log.exists() and PANIC in self.console:
             raise GuestPanic(f"{self.name}: {self.console[self.console.index(PANIC) :][:300]}")
         if self.process is None or self.process.poll() is not None:
             output = self.path("qemu")
@@ -274,3 +300,15 @@ def make_data_disk(path: Path, megabytes: int = 256) -> Path:
     mke2fs = shutil.which("mke2fs", path=f"{os.environ['PATH']}:/usr/sbin:/sbin") or "mke2fs"
     subprocess.run([mke2fs, "-q", "-t", "ext4", "-L", DATA_LABEL, "-m", "0", path], check=True)
     return path
+
+
+def make_overlay(raw: Path, path: Path, size: int = 0) -> Path:
+    """A qcow2 disk with the content of a raw one, that can be saved and brought back. `size` in bytes, 0: the same."""
+    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path, *([str(size)] if size else [])]
+    subprocess.run(command, check=True)
+    return path
+
+
+def flash(image: Path, path: Path, growth: int = DISK_GROWTH) -> Path:
+    """A disk that the image was written to, larger than the image by `growth` MiB."""
+    return make_overlay(image, path, image.stat().st_size + (growth << 20))

@@ -125,7 +125,7 @@ def test_with_a_missing_generation(director, world):
 
 
 def test_without_a_data_partition(director):
-    disk = director.succeed("for d in /sys/block/vd*; do grep -qx data $d/serial && echo /dev/${d##*/}; done").strip()
+    disk = director.succeed("grep ' /disk ' /proc/mounts | cut -d ' ' -f 1").strip()
     director.succeed(f"dd if=/dev/zero of={disk} bs=1M count=8 conv=fsync")
     power_cut(director)
     director.wait_until_up()
