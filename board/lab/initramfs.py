@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 HERE = Path(__file__).parent
-MODULES = ("virtio_blk", "squashfs", "overlay")
+MODULES = ("virtio_blk", "ahci", "sd_mod", "squashfs", "overlay")  # NVMe is built in
 APPLETS = ("cat", "dd", "insmod", "mkdir", "mount", "od", "sed", "sh", "switch_root", "tr")
 FOLDERS = ("bin", "dev", "layers", "modules", "proc", "root", "sys")
 

@@ -83,6 +83,7 @@ def read_page(opener: urllib.request.OpenerDirector, request: str | urllib.reque
 
 class Director(Machine):
     url = ""  # of the web page, from the host
+    answered = 0  # characters that the console had shown when something was typed last
 
     # --- the applier ---
 
@@ -153,13 +154,28 @@ class Director(Machine):
 
     def choose(self, title: str) -> None:
         """Pick that line of the console's menu, and say yes to its warning."""
+        self.pick(title)
+        self.answer("Type yes to go on", "yes")
+
+    def pick(self, title: str) -> None:
+        """Type the number of that line of the console's menu."""
         self.type("\n")
         screen = self.wait_for_console(f"  {title}", 20)
         number = next(line.split()[0] for line in screen.splitlines() if line.strip().endswith(f"  {title}"))
-        asked = screen.count("Type yes to go on")
+        self.answered = len(self.console)
         self.type(f"{number}\n")
-        until("the question on the console", lambda: self.console.count("Type yes to go on") > asked, 20)
-        self.type("yes\n")
+
+    def answer(self, question: str, line: str) -> str:
+        """Wait for a question that came after what was typed last, and answer; what the console showed until then."""
+        shown = until(f"{question!r} on the console", lambda: self.shown_since(question), 20)
+        self.answered = len(self.console)
+        self.type(f"{line}\n")
+        return shown
+
+    def shown_since(self, text: str) -> str:
+        """What the console showed after the last answer, when it has the text in it."""
+        shown = self.console[self.answered :]
+        return shown if text in shown else ""
 
     def page(self, path: str = "/") -> tuple[int, str]:
         """HTTP status and text of a page, as a browser on the host gets it after redirects."""
