@@ -47,7 +47,7 @@ class Job:
     slot: str
     state: str = "running"
     percent: int = 0
-    message: str = ""
+    message: str = "Opening the bundle"
 
     def to_data(self) -> UpdateJob:
         return {name: getattr(self, name) for name in UpdateJob.__annotations__}
@@ -99,13 +99,14 @@ class Updates:
     # --- verbs -------------------------------------------------------------------------------------
 
     def slots(self) -> UpdateState:
+        job = self._job.to_data() if self._job else None  # first: one that is done has left its record
         present, record = self._slots.present, self.record
         try:
             return {
                 "present": present,
                 "slots": self._slots.status() if present else [],
                 "limit": self._limit() if present else 0,
-                "job": self._job.to_data() if self._job else None,
+                "job": job,
                 "outcome": record.to_data() if record else None,
                 "restart_seconds": self.restart_seconds,
             }

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
 from applier import bootstate, durable
@@ -26,6 +27,7 @@ class Slots:
         self._paths = paths
         self._host = host
         self._versions: dict[str, str] = {}  # reading one means to mount it
+        self._reading = threading.Lock()  # what is mounted cannot be written
 
     @property
     def present(self) -> bool:
@@ -55,9 +57,10 @@ class Slots:
         """Empty: the slot holds nothing that can be started."""
         if slot == self.booted:
             return self._paths.version
-        if slot not in self._versions:
-            self._versions[slot] = self._read_version(slot)
-        return self._versions[slot]
+        with self._reading:
+            if slot not in self._versions:
+                self._versions[slot] = self._read_version(slot)
+            return self._versions[slot]
 
     def status(self) -> list[SlotStatus]:
         """Raises BootStateError."""
@@ -68,7 +71,8 @@ class Slots:
 
     def forget(self, slot: str) -> None:
         """Before it is written: it never starts, and its configuration is gone. Raises OSError, BootStateError."""
-        self._versions.pop(slot, None)
+        with self._reading:
+            self._versions[slot] = ""  # until it is whole nobody looks into it
         bootstate.set_primary(self.booted, self._paths.boot_state)
         bootstate.set_state(slot, "bad", self._paths.boot_state)
         self._drop_data(slot)

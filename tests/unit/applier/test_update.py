@@ -94,6 +94,17 @@ def test_damage_that_only_the_whole_bundle_shows_is_found_before_anything_is_wri
     assert not box.busy
 
 
+def test_a_slot_that_is_being_written_is_not_looked_into(box, monkeypatch):
+    """Mounted it could not be written, and half written it has no version."""
+    box.host.versions["slot-b"] = "9.9.9"
+    seen = []
+    monkeypatch.setattr("applier.update_write.write", lambda *_: seen.append(slot(box, "B")["version"]))
+    monkeypatch.setattr("applier.update_write.reads_back", lambda *_: True)
+    assert slot(box, "B")["version"] == "9.9.9"
+    box.install()
+    assert seen == [""] and slot(box, "B")["version"] == "9.9.9"
+
+
 def test_a_failure_in_the_middle_leaves_a_slot_that_is_never_started(box, monkeypatch):
     def fail(*_):
         raise OSError(5, "Input/output error")
