@@ -6,7 +6,7 @@
 Three layers make the appliance, each kept under a hash of what it is made from:
   base    Debian packages, trimmed; beside it the kernel
   python  the dependencies of webui/requirements.txt
-  app     overlay/, board/lab/overlay/, webui/ and the collected static files
+  app     overlay/, webui/ and the collected static files
 A small initramfs ("boot") lays them over each other.
 One more layer makes the guest that plays clients and real servers in tests:
   world   board/lab/world/
@@ -52,6 +52,8 @@ SQUASHFS = [
     "-all-time",
     FILE_TIME,
 ]
+# What the world has from the appliance: the guest agent, through which tests act, and where its log goes.
+AGENT = (TOP / "overlay/etc/sv/guest-agent", TOP / "overlay/etc/syslog.conf")
 KEEP = 4  # builds of each layer that stay in the cache
 IGNORED = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
 
@@ -79,7 +81,7 @@ def build(say: Callable[[str], None] = print) -> Image:
         boot = cached("boot", boot_inputs(base), lambda to: initramfs.make(base / "tree", to / "initramfs"), say)
         python = cached("python", [TOP / "webui/requirements.txt", base.name], lambda to: build_python(to, base), say)
         app = cached("app", app_inputs(), lambda to: build_app(to, base), say)
-        world = cached("world", [HERE / "world", HERE / "overlay", base.name], lambda to: build_world(to, base), say)
+        world = cached("world", [HERE / "world", *AGENT, base.name], lambda to: build_world(to, base), say)
     folders = {"base": base, "python": python, "app": app, "world": world}
     layers = {name: folder / "root.sqfs" for name, folder in folders.items()}
     return Image(base / "vmlinuz", boot / "initramfs", layers)
@@ -146,7 +148,7 @@ def boot_inputs(base: Path) -> list:
 
 
 def app_inputs() -> list:
-    return [TOP / "overlay", TOP / "webui", HERE / "overlay", TOP / "build/assets"]
+    return [TOP / "overlay", TOP / "webui", TOP / "build/assets"]
 
 
 def build_base(to: Path) -> None:
@@ -198,7 +200,7 @@ def build_python(to: Path, base: Path) -> None:
 def build_app(to: Path, base: Path) -> None:
     """The project's own files and the static files collected for nginx."""
     root = to / "root"
-    for source, place in ((TOP / "overlay", ""), (HERE / "overlay", ""), (TOP / "webui", "usr/lib/fairlead/webui")):
+    for source, place in ((TOP / "overlay", ""), (TOP / "webui", "usr/lib/fairlead/webui")):
         shutil.copytree(source, root / place, symlinks=True, ignore=IGNORED, dirs_exist_ok=True)
     environment = {"FAIRLEAD_STATIC": str(root / "usr/lib/fairlead/static"), "FAIRLEAD_APPLIER": "fake"}
     run(
@@ -209,8 +211,10 @@ def build_app(to: Path, base: Path) -> None:
 
 
 def build_world(to: Path, base: Path) -> None:
-    for source in (HERE / "overlay", HERE / "world"):
-        shutil.copytree(source, to / "root", symlinks=True, ignore=IGNORED, dirs_exist_ok=True)
+    shutil.copytree(HERE / "world", to / "root", symlinks=True, ignore=IGNORED)
+    for source in AGENT:
+        place = to / "root" / source.relative_to(TOP / "overlay")
+        shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
     finish(to, base)
 
 
