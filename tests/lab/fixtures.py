@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from board.lab import disk as lab_disk
 from board.lab.build import Image, build
 from tests.lab.director import Director, service, wish
 from tests.lab.link import Forward, Link, UserNetwork, free_port
@@ -63,6 +64,28 @@ class Lab:
 @pytest.fixture(scope="session")
 def image() -> Image:
     return build()
+
+
+@pytest.fixture(scope="session")
+def flashed() -> Path:
+    """The disk image that stories of disks start from: the given one, or the developer's."""
+    return Path(GIVEN_IMAGE) if GIVEN_IMAGE else lab_disk.build(lambda _: None).disk
+
+
+@pytest.fixture
+def box(flashed: Path) -> Iterator[Director]:
+    """A machine of its own with a freshly flashed disk, not turned on yet."""
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    forward = Forward(free_port(), "10.0.2.15", 443)
+    director = Director(
+        "box", folder, nics=(UserNetwork((forward,)),), data=flash(flashed, folder / "disk.qcow2"), firmware=FIRMWARE
+    )
+    director.url = f"https://127.0.0.1:{forward.host_port}"
+    try:
+        yield director
+    finally:
+        director.kill()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ class Machine:
         self,
         name: str,
         folder: Path,
-        image: Image,
+        image: Image | None = None,
         layers: tuple[str, ...] = DIRECTOR,
         nics: tuple[UserNetwork | LinkEnd, ...] = (),
         data: Path | None = None,

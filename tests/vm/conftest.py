@@ -1,7 +1,7 @@
 """Stories on booted machines. Each starts from two boxes that have just come up for the first time."""
 
 import pytest
-from tests.lab.fixtures import balanced, director, fresh, image, lab, world  # noqa: F401
+from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, world  # noqa: F401
 
 LINES = 40  # of each log that a failed test shows
 
@@ -10,6 +10,8 @@ LINES = 40  # of each log that a failed test shows
 def pytest_runtest_makereport(item, call):
     """Show what the machines said when a story fails."""
     report = (yield).get_result()
+    if report.failed and "box" in item.funcargs:
+        report.sections.append(("console of the box", tail(item.funcargs["box"].console)))
     machines = item.funcargs.get("lab")
     if not (report.failed and machines):
         return
