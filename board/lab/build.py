@@ -5,7 +5,7 @@
 
 Three layers make the appliance, each kept under a hash of what it is made from:
   base    Debian packages, trimmed; beside it the kernel
-  python  the dependencies of webui/requirements.txt
+  python  the packages of board/lab/python-packages
   app     overlay/, webui/ and the collected static files
 A small initramfs ("boot") lays them over each other.
 One more layer makes the guest that plays clients and real servers in tests:
@@ -79,7 +79,7 @@ def build(say: Callable[[str], None] = print) -> Image:
     with locked():
         base = cached("base", base_inputs(), build_base, say)
         boot = cached("boot", boot_inputs(base), lambda to: initramfs.make(base / "tree", to / "initramfs"), say)
-        python = cached("python", [TOP / "webui/requirements.txt", base.name], lambda to: build_python(to, base), say)
+        python = cached("python", [HERE / "python-packages", base.name], lambda to: build_python(to, base), say)
         app = cached("app", app_inputs(), lambda to: build_app(to, base), say)
         world = cached("world", [HERE / "world", *AGENT, base.name], lambda to: build_world(to, base), say)
     folders = {"base": base, "python": python, "app": app, "world": world}
@@ -179,12 +179,12 @@ def build_base(to: Path) -> None:
 
 
 def build_python(to: Path, base: Path) -> None:
-    """Wheels for the image's Python, whichever Python builds."""
+    """Wheels for the image's Python, whichever Python builds (and may be too old for them itself)."""
     target = to / "root/usr/lib/fairlead/python"
     run(
         python(), "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:", "--implementation=cp",
         f"--python-version={PYTHON_VERSION}", "--platform=manylinux_2_17_x86_64", "--platform=manylinux_2_28_x86_64",
-        f"--target={target}", "-r", TOP / "webui/requirements.txt",
+        f"--target={target}", "--ignore-requires-python", "-r", HERE / "python-packages",
         log=to / "pip.log",
     )  # fmt: skip
     shutil.rmtree(target / "bin", ignore_errors=True)

@@ -97,6 +97,22 @@ def test_the_kernel_has_what_the_box_needs():
     assert {f"CONFIG_{name}" for name in f"{cards} {disks} {board}".split()} <= asked
 
 
+def developer_image_versions() -> dict[str, str]:
+    lines = (TOP / "board/lab/python-packages").read_text().splitlines()
+    return dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))
+
+
+def test_both_images_run_the_same_python_packages():
+    versions = developer_image_versions()
+    recipes = {"django-axes": recipe("python-django-axes")["VERSION"]}
+    if BUILDROOT:
+        for name in versions.keys() - recipes.keys():
+            text = Path(BUILDROOT, f"package/python-{name}/python-{name}.mk").read_text()
+            recipes[name] = re.search(r"_VERSION = (\S+)", text)[1]
+    assert recipes.items() <= versions.items()
+    assert {"django", "gunicorn", "django-axes"} == versions.keys()
+
+
 @pytest.mark.skipif(not BUILDROOT, reason="no Buildroot tree at hand (BUILDROOT=DIR)")
 def test_buildroot_s_own_checker_has_nothing_to_say():
     files = [path for path in EXTERNAL.rglob("*") if path.is_file()]
