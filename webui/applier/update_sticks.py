@@ -11,6 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,17 +43,14 @@ class Sticks:
 
     def bundles(self) -> list[BundleSource]:
         """Everything that looks like a bundle, with what it holds or why it cannot be installed."""
-        listed = []
-        for name in self._names():
-            with self._mounted(name) as folder:
-                listed += [self._described(name, one) for one in _files(name, folder)]
-        return listed
+        with closing(self._each()) as mounted:
+            return [self._described(name, one) for name, folder in mounted for one in _files(name, folder)]
 
     @contextlib.contextmanager
     def opened(self, source: str) -> Iterator[Path]:
         """The bundle of that name, while its stick is mounted. ApplierRefused where it is not there any more."""
-        for name in self._names():
-            with self._mounted(name) as folder:
+        with closing(self._each()) as mounted:
+            for name, folder in mounted:
                 for one in _files(name, folder):
                     if one.source == source:
                         yield one.path
@@ -68,14 +66,21 @@ class Sticks:
     def _media(self) -> Path:
         return self._places.run / "media"
 
-    def _names(self) -> list[str]:
-        """Partitions of removable disks, or the disk itself where it has none; never those of the box's own disk."""
+    def _each(self) -> Iterator[tuple[str, Path]]:
+        """Every file system of removable disks, mounted while it is this one's turn; never one of the box's own disk."""
         own, block = disks.running_from(self._places), self._places.sys / "block"
-        found = []
         for disk in sorted(path.name for path in block.iterdir() if not path.name.startswith(disks.NO_HARDWARE)):
-            if disk != own and disks.is_removable(self._host, self._places, disk):
-                found += list(disks.partitions(self._places, disk).values()) or [disk]
-        return found
+            if disk == own or not disks.is_removable(self._host, self._places, disk):
+                continue
+            any_mounted = False
+            # A stick without a table may look as if it had one: its first sector is a file system's own.
+            for name in (*disks.partitions(self._places, disk).values(), disk):
+                if name == disk and any_mounted:
+                    break
+                with self._mounted(name) as folder:
+                    if folder is not None:
+                        any_mounted = True
+                        yield name, folder
 
     @contextlib.contextmanager
     def _mounted(self, name: str) -> Iterator[Path | None]:
@@ -117,10 +122,8 @@ class Sticks:
         return entry | {"version": bundle.version, "build": bundle.build}
 
 
-def _files(stick: str, folder: Path | None) -> list[Found]:
+def _files(stick: str, folder: Path) -> list[Found]:
     found = []
-    if folder is None:
-        return found
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(folder)):
             about = os.lstat(folder / name)

@@ -112,6 +112,16 @@ def test_a_stick_without_partitions(stick, host, places):
     assert Sticks(host, places).bundles()[0]["stick"] == "sdb"
 
 
+def test_a_stick_that_only_looks_as_if_it_had_partitions(stick, host, places):
+    (stick() / "good.raucb").write_bytes(bundle_bytes())
+    host.content["sdb"] = host.content.pop("sdb1")
+    (one,) = Sticks(host, places).bundles()
+    assert one["stick"] == "sdb"
+    with Sticks(host, places).opened(one["source"]) as path:
+        assert path.read_bytes() == bundle_bytes()
+    assert host.mounted == {}
+
+
 def test_what_is_no_stick_is_left_alone(stick, host, places):
     for name, removable in (("sda", "0"), ("sdc", "1"), ("loop0", "1")):
         (stick(name, removable=removable) / "good.raucb").write_bytes(bundle_bytes())
