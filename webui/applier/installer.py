@@ -115,7 +115,7 @@ def install(host: Host, places: Places, source: Source, name: str, with_configur
             yield Progress("Erasing the old partition table", 0)
             _erase(handle)
             yield from _make_data(host, places, table, target, handle, with_configuration)
-            yield from _write_pieces(handle, origin, _pieces(source, table, origin))
+            yield from _write_pieces(handle, origin, _pieces(source, table))
             yield Progress("Writing the partition table", 100)
             _write_table(handle, origin, table)
     except (HostError, TableError, data_copy.CopyFailed) as error:
@@ -165,7 +165,7 @@ def _write_table(handle: int, origin: int, table: Table) -> None:
 # --- the partitions without a file system of their own -----------------------------------------------
 
 
-def _pieces(source: Source, table: Table, origin: int) -> list[Piece]:
+def _pieces(source: Source, table: Table) -> list[Piece]:
     """All but the data partition, in the order in which they are written. The table has the source's partitions."""
     running = source.table.named(SLOTS[source.slot])
     return [
@@ -179,7 +179,7 @@ def _pieces(source: Source, table: Table, origin: int) -> list[Piece]:
         ),
         # A system of an earlier installation may lie here, and must not be taken for one.
         Piece("Emptying slot B", disk_layout.offset(table.named("slot-b")), EDGE, content=bytes(EDGE)),
-        _boot_state(origin, table.named("boot-state")),
+        _boot_state(table.named("boot-state")),
     ]
 
 
@@ -189,13 +189,11 @@ def _whole(doing: str, partition: Partition) -> Piece:
     return Piece(doing, place, disk_layout.size(partition), origin=place)
 
 
-def _boot_state(origin: int, partition: Partition) -> Piece:
-    """As the box has it, but with a block in which nothing has been tried yet, and slot B is empty."""
+def _boot_state(partition: Partition) -> Piece:
+    """Nothing has been tried yet, and slot B is empty."""
     place, size = disk_layout.offset(partition), disk_layout.size(partition)
-    old = _read(origin, place, size)
-    block = bootstate.render(bootstate.with_bad(bootstate.BootState(), "B"))
-    content = old[: bootstate.PLACE] + block + old[bootstate.PLACE + len(block) :]
-    return Piece("Writing the boot state", place, size, content=content)
+    state = bootstate.with_bad(bootstate.BootState(), "B")
+    return Piece("Writing the boot state", place, size, content=bootstate.archive(state).ljust(size, b"\0"))
 
 
 def _write_pieces(handle: int, origin: int, pieces: list[Piece]) -> Iterator[Progress]:
