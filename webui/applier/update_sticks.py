@@ -67,7 +67,7 @@ class Sticks:
         return self._places.run / "media"
 
     def _each(self) -> Iterator[tuple[str, Path]]:
-        """Every file system of removable disks, mounted while it is this one's turn; never one of the box's own disk."""
+        """Each file system of removable disks, mounted while it is its turn; never one of the box's own disk."""
         own, block = disks.running_from(self._places), self._places.sys / "block"
         for disk in sorted(path.name for path in block.iterdir() if not path.name.startswith(disks.NO_HARDWARE)):
             if disk == own or not disks.is_removable(self._host, self._places, disk):
