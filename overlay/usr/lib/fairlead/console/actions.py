@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialogue import Ask, Cancelled, Dialogue
-from installation import install_on_a_disk
 from screen import details
 from state import gather
 from updates import go_back, install_from_stick
@@ -61,6 +60,13 @@ def make_room() -> Dialogue:
         yield f"{error}\n"
         return
     yield f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
+
+
+def install_on_a_disk() -> Dialogue:
+    # Wanted once in the life of a box: until then it takes no memory, and no time at the start.
+    import installation
+
+    yield from installation.install_on_a_disk()
 
 
 def reboot() -> Dialogue:
