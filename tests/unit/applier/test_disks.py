@@ -113,6 +113,15 @@ def test_a_disk_in_use(box):
     assert seen(box, "sdb").reason == "the box uses it"
 
 
+def test_a_disk_that_is_pulled_out_while_one_looks(box, monkeypatch):
+    box.add("sdb")
+    monkeypatch.setattr(disks, "_names", lambda host, places: ["sdb"])
+    (box.places.sys / "block/sdb/size").unlink()
+    (box.places.dev / "sdb").unlink()
+    disk = seen(box, "sdb")
+    assert (disk.size, disk.content, disk.reason) == (0, "unknown", "it cannot be read: No such file or directory")
+
+
 def test_what_is_no_disk_is_not_listed(box):
     for name in ("loop0", "ram1", "zram0", "dm-0", "md127", "sr0", "fd0", "nbd0", "mmcblk0boot0"):
         box.add(name)

@@ -105,6 +105,17 @@ def test_an_empty_line_ends_it_where_there_is_no_default(load, person):
     assert person.terminal.dialogue is None and not person.terminal.asked
 
 
+def test_a_disk_that_breaks_does_not_take_the_console_away(load, person):
+    def lines():
+        yield "looking\n"
+        raise OSError(5, "Input/output error")
+
+    person.terminal.begin(lines(), True)
+    person.work()
+    assert person.look() == "looking\n\nIt did not work: [Errno 5] Input/output error\n"
+    assert person.terminal.dialogue is None
+
+
 def test_what_was_typed_while_it_worked_is_no_answer(load):
     dialogue = load("dialogue")
     person = Person(dialogue)

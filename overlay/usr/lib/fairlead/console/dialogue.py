@@ -106,6 +106,8 @@ class Terminal:
             self._end("")
         except Cancelled:
             self._end(NOTHING_DONE)
+        except OSError as error:  # a disk that breaks must not take the console away
+            self._end(f"\nIt did not work: {error}\n")
         else:
             self._take(step)
 
