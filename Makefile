@@ -102,6 +102,10 @@ image-lab: setup assets ## Build the developer image (cached by the content of i
 image-lab-disk: setup-test assets ## Build the developer's disk image: the same, started by GRUB from a slot
 	@$(PYTHON) -m board.lab.disk
 
+CUTS ?= 50
+power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments of an update; the box must boot and forward
+	@FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
+
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
 KEYS ?= keys
@@ -145,5 +149,5 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab image-lab-disk setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab image-lab-disk power-cuts setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

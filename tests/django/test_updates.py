@@ -219,6 +219,14 @@ def test_uploads_that_are_refused_before_they_are_read(client, box, spool, monke
     assert not spool.exists() or not list(spool.iterdir())
 
 
+def test_no_upload_while_an_install_runs(client, box, spool):
+    box.instant = False
+    client.post("/system/updates/install/", {"source": f"upload:{HEX}"})
+    answer = send(client)
+    assert answer.status_code == 503 and "is being installed" in answer.json()["message"]
+    assert not spool.exists()
+
+
 def test_without_a_length(client, spool):
     assert send(client, CONTENT_LENGTH="").status_code == 411
 

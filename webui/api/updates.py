@@ -60,6 +60,7 @@ def _install(request: HttpRequest) -> JsonResponse:
     state = applier.slots()
     if not state["present"]:
         return error(409, "no-slots", "This box does not run from a disk with two slots, so it cannot be updated.")
+    applier.update_forget()
     source = receive(request, state["limit"])
     review = applier.update_check(source)
     job = applier.update_install(source, _who(request))["job"]

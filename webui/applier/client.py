@@ -96,6 +96,10 @@ class Client:
         """Start to write the bundle to the slot that does not run; {"job": id}. Follow slots()["job"]."""
         return self._ask("update_install", source=source, user=user)
 
+    def update_forget(self) -> dict:
+        """Throw an upload away that was checked and not installed; {}. It makes room for the next one."""
+        return self._ask("update_forget")
+
     def update_seen(self) -> dict:
         """The admin knows that the last update failed; {}."""
         return self._ask("update_seen")

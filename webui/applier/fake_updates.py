@@ -155,6 +155,11 @@ class FakeUpdates:
             _admit(u)
             return {"job": u.begin(user, self._instant())}
 
+    def update_forget(self) -> dict:
+        with self._updates() as u:
+            _need_calm(u)
+            return {}
+
     def update_seen(self) -> dict:
         with self._updates() as u:
             if u.record:

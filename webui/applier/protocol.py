@@ -103,6 +103,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "update_sources": {},
     "update_check": {"source": _source},
     "update_install": {"source": _source, "user": _user},
+    "update_forget": {},
     "update_seen": {},
     "boot_slot": {"slot": _slot, "user": _user},
     "reboot": {"user": _user},

@@ -148,6 +148,11 @@ class Updates:
             if not begun:
                 self._release()
 
+    def update_forget(self) -> dict:
+        with self._alone():
+            self._spool.clear()
+        return {}
+
     def update_seen(self) -> dict:
         record = self.record
         if record and record.fault:

@@ -46,6 +46,7 @@ def upload(request):
         state = connect().slots()
         if not state["present"]:
             raise UploadRefused(409, "This box cannot be updated: it does not run from a disk with two slots.")
+        connect().update_forget()
         source = receive(request, state["limit"])
     except UploadRefused as refusal:
         return JsonResponse({"message": str(refusal)}, status=refusal.status)

@@ -147,6 +147,7 @@ def test_one_at_a_time(box):
         lambda: box.updates.update_install(box.upload(number=2), "bob"),
         lambda: box.updates.update_check(box.upload(number=2)),
         box.updates.update_sources,
+        box.updates.update_forget,
         lambda: box.updates.reboot("bob"),
     ):
         assert refused(ask).code == "busy"
@@ -235,6 +236,15 @@ def test_the_admin_has_read_of_the_failure(box):
     box.updates.update_seen()
     assert box.updates.record.fault is None
     assert box.updates.slots()["outcome"]["seen"]
+
+
+def test_an_upload_that_nobody_wants_any_more_makes_room(box):
+    source = box.upload()
+    box.updates.update_check(source)
+    assert list(box.paths.taken.iterdir())
+    box.updates.update_forget()
+    assert not list(box.paths.taken.iterdir())
+    assert refused(box.updates.update_install, source, "ann").code == "unknown-upload" and not box.busy
 
 
 def test_what_a_killed_applier_left_is_tidied_up(box):
