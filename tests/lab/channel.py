@@ -87,7 +87,11 @@ class Agent(Channel):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self.synchronise(2.0)
+        try:
+            self.synchronise(2.0)
+        except OSError:
+            self.close()  # QEMU talks to one at a time: the next one to try would wait behind this one
+            raise
 
     def synchronise(self, timeout: float) -> None:
         """Drop whatever half-finished answers lie in the channel; tells at the same time that the agent lives."""
