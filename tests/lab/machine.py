@@ -27,6 +27,7 @@ DIRECTOR = ("app", "python", "base")  # layers, the topmost first
 WORLD = ("world", "base")
 BOOT = 120.0  # seconds that a boot may take
 COMMAND = 60.0  # seconds that a command in the guest may take
+AGENT = 30.0  # seconds in which a machine that runs already answers
 PANIC = "Kernel panic - not syncing"
 DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
@@ -137,6 +138,8 @@ class Machine:
         ]  # fmt: skip
         if self.data:
             words += self.disk("data", self.data, "qcow2" if self.data.suffix == ".qcow2" else "raw", "")
+            if self.firmware:
+                words[-1] += ",bootindex=1"  # whatever else is plugged in
         for number, nic in enumerate(self.nics):
             mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
             words += ["-netdev", nic.netdev(f"net{number}")]
@@ -266,6 +269,7 @@ class Machine:
         self.monitor.human(f"loadvm {moment}")
         self.console_log.open("a").close()
         self.log_offset = self.console_log.stat().st_size
+        until(f"{self.name}: the guest agent", self.agent, AGENT, 0.1)
 
     @property
     def monitor(self) -> Monitor:

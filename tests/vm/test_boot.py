@@ -17,6 +17,17 @@ def test_the_root_is_read_only_and_only_the_data_partition_is_a_disk_to_write_to
     assert {where for kind, where in writable if kind not in memory} == {"/data", "/disk"}
 
 
+def test_network_cards_are_named_by_their_place(director):
+    """Whatever order the drivers find them in: two are swapped, and named again as at a boot."""
+    places = [director.read(f"/sys/class/net/eth{number}/address").strip()[-2:] for number in range(3)]
+    assert places == ["00", "01", "02"]
+    director.succeed(
+        "for card in eth1 eth2; do ip link set $card down; done; ip link set eth1 name other;"
+        "ip link set eth2 name eth1; ip link set other name eth2; /etc/init.d/S02modules start"
+    )
+    assert places == [director.read(f"/sys/class/net/eth{number}/address").strip()[-2:] for number in range(3)]
+
+
 def test_only_the_web_server_listens_and_only_with_tls(director):
     sockets = director.succeed("ss -Hlntup").splitlines()
     listening = {(line.split()[0], line.split()[4], line.partition('(("')[2].partition('"')[0]) for line in sockets}
