@@ -1,0 +1,141 @@
+"""Updates as a person and a program see them: the page with a log-in, and the API with a token."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from tests.lab.director import Director, browser
+from tests.lab.wait import until
+
+USER, PASSWORD = "kim", "rope and tide"
+ANSWER = 60.0  # seconds that a page may take on a slow emulated machine
+UPLOAD = 240.0  # seconds that a bundle may take to get there
+INSTALL = 240.0
+STICK = 160  # MiB
+MAKE_TOKEN = (
+    "from accounts import tokens; from django.contrib.auth import get_user_model; "
+    "print('TOKEN', tokens.make(get_user_model().objects.get(), 'story'))"
+)
+
+
+def set_up(director: Director) -> None:
+    """Somebody has entered the set-up code; quicker than by the page, which has a story of its own."""
+    told = f"{PASSWORD}\n{director.setup_code()}\n"
+    command = ["fairlead-web-user", "python3", "manage.py", "demo", "--password-stdin", "--user", USER]
+    director.succeed(command, 180, told.encode())
+
+
+class Page:
+    """The web page, logged in."""
+
+    def __init__(self, director: Director) -> None:
+        self.url = director.url
+        self.opener = browser()
+        address = f"{self.url}/login/"
+        values = {"username": USER, "password": PASSWORD}
+        status, text = self.post(address, values, self.get("/login/"))
+        assert status == 200 and "Log out" in text, text
+
+    def get(self, path: str) -> str:
+        return self.read(self.url + path)[1]
+
+    def post(self, address: str, values: dict, form: str) -> tuple[int, str]:
+        """Send a form; `form` is the page that it is on."""
+        body = urllib.parse.urlencode({"csrfmiddlewaretoken": token_of(form), **values}).encode()
+        return self.read(urllib.request.Request(address, body, {"Referer": address}))
+
+    def read(self, request: str | urllib.request.Request) -> tuple[int, str]:
+        try:
+            with self.opener.open(request, timeout=ANSWER) as answer:
+                return answer.status, answer.read().decode(errors="replace")
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+
+    def upload(self, bundle: Path) -> str:
+        """As the page's script does it; the source under which the applier knows the bundle."""
+        address = f"{self.url}/system/updates/upload/"
+        with bundle.open("rb") as file:
+            headers = {"X-CSRFToken": token_of(self.get("/system/updates/")), "Referer": address}
+            headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(bundle.stat().st_size)}
+            request = urllib.request.Request(address, file, headers)
+            with self.opener.open(request, timeout=UPLOAD) as answer:
+                after = json.load(answer)["next"]
+        return urllib.parse.parse_qs(urllib.parse.urlsplit(after).query)["source"][0]
+
+    def restart_into(self, slot: str) -> str:
+        """Push the button; the page that asked first."""
+        path = f"/system/updates/restart/{slot}/"
+        asked = self.get(path)
+        status, text = self.post(self.url + path, {}, asked)
+        assert status == 200 and "The box restarts" in text, text
+        return asked
+
+
+class Api:
+    def __init__(self, director: Director) -> None:
+        self.url = f"{director.url}/api/v1/update"
+        made = director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", MAKE_TOKEN], 180)
+        self.token = re.search(r"TOKEN (\S+)", made)[1]
+
+    def state(self) -> dict:
+        return self.ask(urllib.request.Request(self.url))[1]
+
+    def send(self, bundle: Path) -> tuple[int, dict]:
+        with bundle.open("rb") as file:
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(bundle.stat().st_size)}
+            return self.ask(urllib.request.Request(self.url, file, headers), UPLOAD)
+
+    def install(self, bundle: Path) -> tuple[dict, list[int]]:
+        """Send it and wait for the end; the job, and the percentages that were seen."""
+        status, answer = self.send(bundle)
+        assert status == 202, answer
+        seen = []
+
+        def ended() -> dict | None:
+            job = self.state()["job"]
+            seen.append(job["percent"])
+            return job if job["state"] != "running" else None
+
+        return until("the end of the install", ended, INSTALL, 0.2), seen
+
+    def restart(self) -> dict:
+        status, answer = self.ask(urllib.request.Request(f"{self.url}/restart", b""))
+        assert status == 202, answer
+        return answer
+
+    def ask(self, request: urllib.request.Request, timeout: float = ANSWER) -> tuple[int, dict]:
+        request.add_header("Authorization", f"Bearer {self.token}")
+        try:
+            with browser().open(request, timeout=timeout) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, json.load(error)
+
+
+def token_of(form: str) -> str:
+    found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
+    assert found, form
+    return found[1]
+
+
+def make_stick(path: Path, files: dict[str, Path]) -> Path:
+    """A USB stick as a shop sells it, one FAT file system, with these files on it."""
+    with path.open("wb") as file:
+        file.truncate(STICK << 20)
+    subprocess.run(["mformat", "-i", path, "-F", "::"], check=True)
+    for name, content in files.items():
+        subprocess.run(["mcopy", "-i", path, content, f"::{name}"], check=True)
+    return path
+
+
+def plugged_in(stick: Path) -> tuple[str, ...]:
+    """Words for QEMU."""
+    drive = f"if=none,id=stick,file={stick},format=raw,readonly=on"
+    disk = "scsi-hd,drive=stick,removable=on,vendor=Shop,product=Stick"
+    return ("-device", "virtio-scsi-pci", "-drive", drive, "-device", disk)
