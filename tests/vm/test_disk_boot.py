@@ -2,6 +2,7 @@
 
 import pytest
 from board.pc import layout
+from tests.lab.fixtures import GIVEN_IMAGE
 from tests.lab.machine import DISK_GROWTH, flash
 from tests.lab.wait import until
 
@@ -13,6 +14,8 @@ GROWN = layout.size("data") + (DISK_GROWTH << 20)  # bytes; a MiB or two of it i
 COUNTED = 1024  # bytes that GRUB writes at each start
 UNUSED = 20  # sector of the partition table that says nothing
 GRUB = 60.0  # seconds
+NOTICED = 120.0  # seconds until a watchdog of one minute has started a box that hangs again, and GRUB shows up
+thorough = pytest.mark.skipif(not GIVEN_IMAGE, reason="minutes; make test-vm IMAGE=… runs it")
 
 
 def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
@@ -50,6 +53,42 @@ def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
     assert bootdisk.FACTORY.bytes_le in sector(box, other, 1)  # nobody touched it
     with capsys.disabled():
         print(f"\nfrom power-on to the first command: {by_uefi:.1f} s by UEFI, {by_bios:.1f} s by BIOS")
+
+
+@thorough
+@pytest.mark.parametrize("kilobytes", [1, 4, 16, 64])
+def test_the_power_goes_while_the_first_boot_writes(box, kilobytes):
+    box.start()
+    until(f"{kilobytes} KiB written", lambda: written(box) > COUNTED + kilobytes * 1024, GRUB, 0.01)
+    box.kill()
+    box.start()
+    box.wait_until_started()
+    assert box.faults() == ""
+    assert data_bytes(box) > GROWN * 0.85
+    assert layout.DISK_GUID not in guids(box)
+
+
+@thorough
+def test_the_watchdog_starts_a_box_that_hangs(box):
+    box.devices = ("-device", "i6300esb")
+    box.start()
+    box.wait_until_started()
+    box.wait_until_succeeds("sv status /run/service/watchdog | grep -q ^run:", 30)
+    box.succeed("kill -STOP $(pidof watchdog)")
+    until("GRUB once more", lambda: box.console.count("Fairlead: slot A") == 2, NOTICED)
+
+
+@thorough
+def test_the_console_has_a_menu_that_offers_the_other_slot_and_no_command_line(box):
+    box.start()
+    # The second in which GRUB listens is soon over, and what comes right after Escape belongs to it.
+    until("the menu", lambda: pressed(box, "\x1b", "the version in slot B"), GRUB, 0.1)
+    until("a question for a name", lambda: pressed(box, "e", "Enter username"), GRUB, 2)
+
+
+def pressed(box, key: str, expected: str) -> bool:
+    box.type(key)
+    return expected in box.console
 
 
 def spoil_table(box) -> None:
