@@ -20,7 +20,8 @@ SLOT_CFG = "boot/slot.cfg"
 APPLIER = "usr/lib/fairlead/webui/applier"
 # Quick to pack: what GRUB reads (gzip), as little of it as possible.
 PACKING = "-comp gzip -Xcompression-level 1 -noappend -no-progress -quiet -all-root -root-mode 755 -no-xattrs"
-PATIENCE = 60  # seconds that a broken version gets for each of its tries; an emulated boot takes 30
+PATIENCE = 60  # seconds that a broken version gets for each of its tries, to find out what is wrong with it
+AT_ONCE = 10  # where nothing has to be found out first
 
 Change = Callable[[Path], None]
 
@@ -128,26 +129,26 @@ def replace(path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
 
 
-def quickly(root: Path, more: str = "") -> None:
+def quickly(root: Path, seconds: int, more: str = "") -> None:
     """Let a version that does not come up be given up sooner than in three minutes."""
     text = (root / SLOT_CFG).read_text()
     assert " quiet" in text
-    replace(root / SLOT_CFG, text.replace(" quiet", f" quiet fairlead.patience={PATIENCE}{more}", 1))
+    replace(root / SLOT_CFG, text.replace(" quiet", f" quiet fairlead.patience={seconds}{more}", 1))
 
 
 def remove_init(root: Path) -> None:
     for name in ("init", "sbin/init", "bin/init", "etc/init", "usr/sbin/init", "usr/bin/init", "linuxrc"):
         (root / name).unlink(missing_ok=True)
-    quickly(root, " init=/not-there")
+    quickly(root, AT_ONCE, " init=/not-there")
 
 
 def break_applier(root: Path) -> None:
     for compiled in (root / APPLIER).rglob("daemon.*pyc"):
         compiled.unlink()
     replace(root / APPLIER / "daemon.py", 'raise SystemExit("this version is broken")\n')
-    quickly(root)
+    quickly(root, AT_ONCE)
 
 
 def break_forwarding(root: Path) -> None:
     replace(root / "usr/sbin/ipvsadm", "#!/bin/sh\necho this version is broken >&2\nexit 1\n", 0o755)
-    quickly(root)
+    quickly(root, PATIENCE)
