@@ -2,7 +2,7 @@
 
 import pytest
 from board.pc import layout
-from tests.lab.fixtures import GIVEN_IMAGE
+from tests.lab.fixtures import thorough
 from tests.lab.machine import DISK_GROWTH, flash
 from tests.lab.wait import until
 
@@ -15,7 +15,6 @@ COUNTED = 1024  # bytes that GRUB writes at each start
 UNUSED = 20  # sector of the partition table that says nothing
 GRUB = 60.0  # seconds
 NOTICED = 120.0  # seconds until a watchdog of one minute has started a box that hangs again, and GRUB shows up
-thorough = pytest.mark.skipif(not GIVEN_IMAGE, reason="minutes; make test-vm IMAGE=… runs it")
 
 
 def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from board.pc import layout
+from tests.lab.fixtures import thorough
 from tests.lab.machine import PANIC, flash
 
 from applier import bootstate
@@ -43,6 +44,7 @@ def flash_on_trial(image: Path, disk: Path, slot: Path) -> None:
     flash(updated, disk)
 
 
+@thorough  # the update that panics (test_update.py) goes the same way, and is run at every change
 def test_a_version_that_panics_is_tried_three_times(box, flashed, panicking):
     flash_on_trial(flashed, box.data, panicking)
     box.may_panic = True

@@ -1,9 +1,10 @@
 """A new version comes, and goes again where it is no good; the box forwards with the one or with the other.
 
-FAIRLEAD_CUTS: how often the power is cut in the middle of an install (make test-power-cuts: 50 times).
+FAIRLEAD_CUTS: how often the power is cut in the middle of an install (make power-cuts: 50 times).
 """
 
 import dataclasses
+import json
 import os
 import random
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.lab.bundles import Bundles
 from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED, BALANCED_MOMENT, FIRMWARE, FRESH, boot, make_lab
+from tests.lab.fixtures import BALANCED, FIRMWARE, FRESH, GIVEN_IMAGE, boot, make_lab, thorough
 from tests.lab.machine import flash
 from tests.lab.updating import Api, Page, make_stick, plugged_in, set_up
 from tests.lab.wait import until
@@ -28,10 +29,12 @@ ROOM = 448  # MiB by which the disk is larger than the image: two configurations
 BACK = 240.0  # seconds from the command to restart until clients get answers
 LOOKED_AT = 240.0  # seconds until a slot is known to be good
 GIVEN_UP = 600.0  # seconds for three tries of a version that does not come up
-CUTS = int(os.environ.get("FAIRLEAD_CUTS", "3"))
+ASKED_CUTS = os.environ.get("FAIRLEAD_CUTS")
+CUTS = int(ASKED_CUTS or "3")
 LONGEST = 14.0  # seconds; an install on an emulated machine takes about ten
 IN_GUEST = ["env", "PYTHONPATH=/usr/lib/fairlead/webui", "python3"]
 BOOT_STATE = [*IN_GUEST, "-m", "applier.bootstate", "show"]
+TELL_SLOTS = "import json; from applier.client import connect; print(json.dumps(connect().slots()['slots']))"
 # As much of it as a bundle would have written.
 READ_SLOT_B = "open('/run/fairlead/disk/slot-b', 'rb').read(96 << 20)"
 HASH_SLOT_B = [*IN_GUEST, "-c", f"import hashlib; print(hashlib.md5({READ_SLOT_B}).hexdigest())"]
@@ -69,7 +72,8 @@ def ready(request, lab):
         set_up(lab.director)
         lab.save(READY)
     lab.go_back(READY)
-    assert BALANCED_MOMENT in lab.moments
+    # The guest's clock may jump by as long as this moment is past, and then its web process starts again.
+    until("the web page", lambda: lab.director.page()[0] == 200, LOOKED_AT, 1)
     return lab
 
 
@@ -182,8 +186,8 @@ def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
     ("kind", "words"),
     [
         ("without_init", "it stopped before it could say why"),
-        ("without_applier", "the service that applies configurations does not answer"),
-        ("without_forwarding", "Not all of generation 1 could be brought up"),
+        pytest.param("without_applier", "the service that applies configurations does not answer", marks=thorough),
+        pytest.param("without_forwarding", "Not all of generation 1 could be brought up", marks=thorough),
     ],
 )
 def test_a_version_that_does_not_come_up(director, world, bundles, capsys, kind, words):
@@ -226,6 +230,7 @@ def test_from_a_stick(director, world):
     assert world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)
 
 
+@pytest.mark.skipif(not (GIVEN_IMAGE or ASKED_CUTS), reason="many minutes; make power-cuts and IMAGE=… run it")
 @pytest.mark.timeout(1200 + 180 * CUTS)
 def test_power_cuts_in_the_middle_of_an_install(ready, director, world, bundles, capsys):
     source = Page(director).upload(bundles.good())
@@ -244,7 +249,8 @@ def test_power_cuts_in_the_middle_of_an_install(ready, director, world, bundles,
         director.wait_until_started()
         state = boot_state(director)
         assert slot_of(director) == "A" and state["ORDER"] == "A B", state
-        slots = {slot["name"]: slot for slot in Api(director).state()["slots"]}
+        told = director.succeed([*IN_GUEST, "-c", TELL_SLOTS])  # the web page may take longer to come
+        slots = {slot["name"]: slot for slot in json.loads(told)}
         whole = slots["B"]["version"] == "9.1.0"
         assert whole or not slots["B"]["can_start"], slots
         assert whole or slots["B"]["version"] == "", slots

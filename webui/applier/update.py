@@ -32,7 +32,7 @@ from applier.update_sticks import Sticks
 log = logging.getLogger("applier")
 
 MODULES = ("loop", "dm_verity")  # what mounting a bundle needs of the kernel
-GRACE = 1.0  # seconds in which the answer "the box restarts" gets to who asked
+GRACE = 3.0  # seconds in which the page that waits for the restart gets to who asked for it
 TIMEOUT = 120.0  # seconds for a mount from a slow stick
 OVERHEAD = 1.02  # a bundle is larger than its image: hashes, signature, a small file system
 # How far the percentage is when each part of an install begins.
