@@ -179,7 +179,7 @@ UPLOADS = Path(os.environ.get("FAIRLEAD_UPLOADS", REPO / "build" / "dev" / "uplo
 LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
-TIME_ZONE = "UTC"
+TIME_ZONE = "Etc/UTC"  # of the time zones, the image has those of Etc
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(os.environ.get("FAIRLEAD_STATIC", REPO / "build" / "static"))
