@@ -54,6 +54,8 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 test-vm: image-lab
 test-vm: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
+# An update that this image takes is signed with the key that it was built with.
+test-vm: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 
 lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .

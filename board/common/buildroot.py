@@ -26,6 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from board.common import again
+
 TOP = Path(__file__).parents[2]
 VERSION = "2026.02.3"  # the long-term series 2026.02
 SHA256 = "5a59e7501b0b4ec52c41f4bfa79412320e0b37eae5f719605a258e8d0c6fc7fb"  # from buildroot-2026.02.3.tar.xz.sign
@@ -119,6 +121,7 @@ def dropped(wished: str, config: str) -> list[str]:
 
 def build(wish: Settings, say: Callable[[str], None] = print) -> None:
     """Everything, with a line for each step of each package. Raises BuildrootError."""
+    again.prepare(wish.out, lambda package: run(wish.command("-s", f"{package}-dirclean")), say)
     order = subprocess.run(wish.command("-s", "show-build-order"), capture_output=True, text=True, check=False)
     packages = set(order.stdout.split())
     log = wish.out / "build.log"

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from board.common import buildroot, compare, kernel_options, root_rules, sizes
+from board.common import again, buildroot, compare, kernel_options, root_rules, sizes
 from board.common.buildroot import BuildrootError
 from board.pc import layout
 
@@ -182,3 +182,62 @@ def test_of_two_disk_images_the_differing_partitions_are_named(tmp_path, capfd):
 def test_equal_images_are_equal(tmp_path, capfd):
     assert compare.main([str(disk(tmp_path / "one.img", 7)), str(disk(tmp_path / "other.img", 7))]) == 0
     assert "equal" in capfd.readouterr().out
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """A project and the output folder of its first build."""
+    monkeypatch.setattr(again, "TOP", tmp_path / "top")
+    monkeypatch.setattr(again, "EXTERNAL", tmp_path / "top/external")
+    for name in ("external/package/ipvsadm/ipvsadm.mk", "external/busybox.fragment", "board/common/linux/a.config"):
+        (tmp_path / "top" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "top" / name).write_text("as it was")
+    out = tmp_path / "out"
+    for stamp in ("build/perl-1/.stamp_target_installed", "build/perl-1/.stamp_built", "target/usr/bin/perl"):
+        (out / stamp).parent.mkdir(parents=True, exist_ok=True)
+        (out / stamp).touch()
+    for stamp in ("host-gcc-final-1", "host-perl-1"):
+        (out / "build" / stamp).mkdir()
+        (out / "build" / stamp / ".stamp_host_installed").touch()
+    (out / ".config").write_text("BR2_x86_64=y\n")
+    again.prepare(out, pytest.fail)
+    assert (out / "target/usr/bin/perl").exists()  # nothing was there that could be out of date
+    return out
+
+
+def prepared(out):
+    cleaned, said = [], []
+    again.prepare(out, cleaned.append, said.append)
+    return cleaned, said
+
+
+def test_a_second_build_puts_the_target_together_anew(built):
+    assert prepared(built) == (["fairlead"], [])
+    assert not (built / "target").exists()
+    left = {str(path.relative_to(built / "build")) for path in (built / "build").glob("*/.stamp*")}
+    assert left == {"perl-1/.stamp_built", "host-perl-1/.stamp_host_installed"}
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        ("board/common/linux/a.config", "linux"),
+        ("board/common/linux/new.config", "linux"),
+        ("external/busybox.fragment", "busybox"),
+        ("external/package/ipvsadm/ipvsadm.mk", "ipvsadm"),
+        ("external/package/other/other.mk", "other"),
+    ],
+)
+def test_what_is_built_from_changed_files_is_built_again(built, name, package):
+    path = again.TOP / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("changed")
+    assert prepared(built) == ([package, "fairlead"], [f"{package} is built again: its files changed"])
+    assert prepared(built) == (["fairlead"], [])
+
+
+def test_a_changed_configuration_is_said(built):
+    (built / ".config").write_text("BR2_x86_64=y\nBR2_PACKAGE_VIM=y\n")
+    cleaned, said = prepared(built)
+    assert cleaned == ["fairlead"]
+    assert f"delete {built} first" in said[0]

@@ -101,7 +101,7 @@ class Status(TypedDict):
 
 
 class SlotConfiguration(TypedDict):
-    number: int  # of the generation that it loads when it starts
+    number: int  # of the generation that it loads when it starts; 0: none, it is as delivered
     created: str
     comment: str
 

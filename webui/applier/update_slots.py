@@ -108,6 +108,8 @@ class Slots:
     def _status(self, slot: str, state: bootstate.BootState) -> SlotStatus:
         note = self._notes().get(slot, {})
         version = self.version(slot)
+        # What is on trial loses its folder before it starts the next time (start_next).
+        keeps = version and (slot == self.booted or not state.on_trial(slot))
         return {
             "name": slot,
             "booted": slot == self.booted,
@@ -117,14 +119,16 @@ class Slots:
             "can_start": bool(version) and state.can_boot(slot),
             "installed": note.get("installed", ""),
             "user": note.get("user", ""),
-            "configuration": self._configuration(slot) if version else None,
+            "configuration": self._configuration(slot) if keeps else None,
         }
 
     def _configuration(self, slot: str) -> SlotConfiguration | None:
+        if not self.data(slot).is_dir():
+            return None
         kept = Generations(self.data(slot) / "applier")
         number = kept.confirmed_number()
         if number is None:
-            return None
+            return {"number": 0, "created": "", "comment": ""}
         entry = kept.entry(number)
         return {"number": number, "created": entry["created"], "comment": entry["comment"]}
 

@@ -264,9 +264,19 @@ def test_notes_on_slots_that_cannot_be_read_are_left_out(box, text):
 
 def test_a_slot_tells_which_configuration_it_returns_with(box):
     box.host.versions["slot-b"] = "0.2.0"
+    bootstate.set_state("B", "good", box.paths.boot_state)
     assert slot(box, "B")["configuration"] is None
+    (box.paths.slots / "B").mkdir()
+    assert slot(box, "B")["configuration"]["number"] == 0  # it ran, and nothing was ever confirmed
     kept = Generations(box.paths.slots / "B/applier")
     kept.make_folder()
     kept.confirm(kept.create(FACTORY, "ann", "before the sale"))
     found = slot(box, "B")["configuration"]
     assert (found["number"], found["comment"]) == (1, "before the sale") and found["created"].endswith("Z")
+
+
+def test_what_is_on_trial_takes_along_the_configuration_of_now(box):
+    (box.paths.slots / "B").mkdir()
+    box.host.versions["slot-b"] = "0.2.0"
+    assert box.boot_state().on_trial("B")
+    assert slot(box, "B")["configuration"] is None

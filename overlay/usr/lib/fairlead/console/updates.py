@@ -83,7 +83,9 @@ def described(slot: SlotStatus) -> str:
     if not slot["good"]:
         lines.append("It has not come up yet; if it does not, the box returns to this version by itself.")
     kept = slot["configuration"]
-    if kept:
+    if kept and not kept["number"]:
+        lines.append("It has a configuration of its own: as delivered, with nothing configured.")
+    elif kept:
         comment = f", {printable(kept['comment'])}" if kept["comment"] else ""
         lines.append(f"It has a configuration of its own: generation {kept['number']} of {kept['created']}{comment}.")
     else:
