@@ -1,0 +1,71 @@
+"""Disks and network cards that shops have: the released image finds them, and balances over them.
+
+What QEMU can play of them; docs/hardware.md has the whole list. The developer's kernel knows virtual machines only.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.lab.director import VIP, Director
+from tests.lab.fixtures import BALANCED, FIRMWARE, Lab, thorough
+from tests.lab.link import Forward, Link, UserNetwork, free_port
+from tests.lab.machine import flash
+from tests.lab.world import SERVERS, World
+
+pytestmark = [thorough, pytest.mark.timeout(600)]
+
+BOOT = 180.0  # seconds; GRUB reads the whole kernel through an emulated firmware
+# A name, the words that give QEMU the disk's controller and the disk, where Linux finds it, and the network cards.
+MACHINES = {
+    "an office PC": (["-device", "ahci,id=sata", "-device", "ide-hd,drive=data,bus=sata.0"], "sda", "e1000e"),
+    "a PC with NVMe": (["-device", "nvme,drive=data,serial=internal"], "nvme0n1", "e1000e"),
+    "a server with RAID": (["-device", "megasas", "-device", "scsi-hd,drive=data"], "sda", "e1000"),
+    "VMware": (["-device", "pvscsi", "-device", "scsi-hd,drive=data"], "sda", "vmxnet3"),
+    "VMware with LSI SAS": (["-device", "mptsas1068", "-device", "scsi-hd,drive=data"], "sda", "e1000"),
+    "VirtualBox": (["-device", "ahci,id=sata", "-device", "ide-hd,drive=data,bus=sata.0"], "sda", "pcnet"),
+    "KVM with SCSI": (["-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=data"], "sda", "virtio-net-pci"),
+    "a stick in an old PC": (["-device", "qemu-xhci", "-device", "usb-storage,drive=data"], "sda", "rtl8139"),
+}
+
+
+class Hardware(Director):
+    """A director with that disk and those cards in place of a virtual machine's."""
+
+    bus: list[str]
+    card: str
+
+    def command_line(self) -> list[str]:
+        words = [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
+        return [*words, *self.bus[:-1], f"{self.bus[-1]},bootindex=1"]
+
+    @staticmethod
+    def disk(name: str, file: Path, kind: str, options: str) -> list[str]:
+        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}"]
+
+
+@pytest.fixture(params=MACHINES)
+def lab(request, image, flashed: Path) -> Iterator[Lab]:
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    servers, clients = Link(folder / "servers"), Link(folder / "clients")
+    nics = (UserNetwork((Forward(free_port(), "10.0.2.15", 443),)), servers.other_end(), clients.other_end())
+    box = Hardware("box", folder, nics=nics, data=flash(flashed, folder / "disk.qcow2"), firmware=FIRMWARE)
+    box.bus, box.name_of_disk, box.card = MACHINES[request.param]
+    world = World(folder, image, (servers.listening_end(), clients.listening_end()))
+    try:
+        with world, box:
+            world.wait_for_servers()
+            yield Lab(box, world)
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_box_of_these_parts_balances(lab):
+    box, world = lab.director, lab.world
+    box.wait_until_started(BOOT)
+    assert box.succeed("readlink /run/fairlead/disk/disk").strip() == f"/dev/{box.name_of_disk}"
+    box.apply(BALANCED)
+    box.wait_until_healthy(*SERVERS)
+    assert world.count(f"{VIP}:80/", 12) == {"rs1": 4, "rs2": 4, "rs3": 4}
