@@ -35,15 +35,14 @@ class Hardware(Director):
     """A director with that disk and those cards in place of a virtual machine's."""
 
     bus: list[str]
+    name_of_disk: str
     card: str
 
     def command_line(self) -> list[str]:
-        words = [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
-        return [*words, *self.bus[:-1], f"{self.bus[-1]},bootindex=1"]
+        return [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
 
-    @staticmethod
-    def disk(name: str, file: Path, kind: str, options: str) -> list[str]:
-        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}"]
+    def disk(self, name: str, file: Path, kind: str, options: str) -> list[str]:
+        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}", *self.bus]
 
 
 @pytest.fixture(params=MACHINES)
