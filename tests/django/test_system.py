@@ -124,7 +124,7 @@ def test_a_full_partition_is_no_damage(db, database, settings, monkeypatch):
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise error
 
-    monkeypatch.setattr("system.backups._existing", fail)
+    monkeypatch.setattr("applier.sqlite_copy.existing", fail)
     assert "cannot be prepared: disk I/O error" in run("prepare")
     assert not settings.FAULT_FILE.exists()
     with pytest.raises(CommandError, match="disk I/O error"):

@@ -6,15 +6,13 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from pathlib import Path
 
+from applier import sqlite_copy
 from applier.host import Host, run
 
 TRIES = 3  # an apply in the middle of a copy makes another try
-PATIENCE = 10.0  # seconds for a database that is being written
 TIMEOUT = 300.0  # seconds for a slow disk
 DATABASES = "*/*.sqlite3"  # those in use; their backups lie one folder deeper, and nobody writes to these
 BESIDE = ("-wal", "-shm", "-journal")
@@ -70,30 +68,12 @@ def _copy_database(source: Path, target: Path) -> None:
     for path in (target, *(target.with_name(target.name + end) for end in BESIDE)):
         path.unlink(missing_ok=True)
     about = source.stat()
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
-        with closing(_existing(source)) as old, closing(sqlite3.connect(target)) as new:
-            old.backup(new, progress=_not_for_ever())
-            new.execute("PRAGMA journal_mode=DELETE")  # one file, without others beside it
+        sqlite_copy.copy(source, target)
     except sqlite3.Error as error:
         raise CopyFailed(f"The database {source.name} cannot be copied: {error}. Restore it first.") from None
     os.chown(target, about.st_uid, about.st_gid)
     target.chmod(about.st_mode & 0o777)
-
-
-def _existing(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
-
-
-def _not_for_ever() -> Callable[[int, int, int], None]:
-    """backup() itself tries a locked database again and again, without end."""
-    end = time.monotonic() + PATIENCE
-
-    def progress(status: int, remaining: int, total: int) -> None:
-        if time.monotonic() > end:
-            raise sqlite3.OperationalError(f"it was locked for {PATIENCE:g} seconds")
-
-    return progress
 
 
 def _has_content(path: Path) -> bool:

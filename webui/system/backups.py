@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +14,12 @@ from pathlib import Path
 
 from django.conf import settings
 
+from applier import sqlite_copy
+
 log = logging.getLogger(__name__)
 
 KEEP = 5
 DAY = 24 * 3600  # seconds
-PATIENCE = 5  # seconds
 PATTERN = "fairlead-*.sqlite3"
 
 
@@ -59,10 +59,7 @@ def _make() -> None:
     name = datetime.now(UTC).strftime("fairlead-%Y%m%d-%H%M%S-%f.sqlite3")
     part = folder / f".{name}.part"
     try:
-        os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600))
-        with closing(_existing(settings.DATABASE)) as source, closing(sqlite3.connect(part)) as copy:
-            source.backup(copy, progress=_not_for_ever())
-            copy.execute("PRAGMA journal_mode=DELETE")  # one file, without -wal and -shm beside it
+        sqlite_copy.copy(settings.DATABASE, part)
         sync(part)
         part.rename(folder / name)
         sync(folder)
@@ -72,28 +69,13 @@ def _make() -> None:
         old.path.unlink()
 
 
-def _existing(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
-
-
-def _not_for_ever() -> Callable[[int, int, int], None]:
-    """Python's backup() tries a locked database again and again, without end."""
-    end = time.monotonic() + PATIENCE
-
-    def progress(status: int, remaining: int, total: int) -> None:
-        if time.monotonic() > end:
-            raise sqlite3.OperationalError(f"the database was locked for {PATIENCE} seconds")
-
-    return progress
-
-
 def damage(path: Path) -> str:
     """What SQLite finds wrong with the file; "" when it is whole.
 
     Raises sqlite3.Error where that cannot be said: a full partition is no damage.
     """
     try:
-        with closing(_existing(path)) as connection:
+        with closing(sqlite_copy.existing(path)) as connection:
             found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
