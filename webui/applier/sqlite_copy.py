@@ -1,0 +1,39 @@
+"""A whole copy of an SQLite database that others may be using (SQLite's backup API)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+PATIENCE = 10.0  # seconds for a database that is being written
+
+
+def existing(path: Path) -> sqlite3.Connection:
+    """Opened for reading and writing, and never made. Raises sqlite3.Error."""
+    return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Make the new file `target`, which only its owner can read, with no -wal and -shm beside it.
+
+    Raises OSError, sqlite3.Error; then there may be a part of it.
+    """
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(existing(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new, progress=_not_for_ever())
+        new.execute("PRAGMA journal_mode=DELETE")
+
+
+def _not_for_ever() -> Callable[[int, int, int], None]:
+    """Python's backup() tries a locked database again and again, without end."""
+    end = time.monotonic() + PATIENCE
+
+    def progress(status: int, remaining: int, total: int) -> None:
+        if time.monotonic() > end:
+            raise sqlite3.OperationalError(f"it was locked for {PATIENCE:g} seconds")
+
+    return progress
