@@ -126,7 +126,7 @@ class Agent(Channel):
             pause = min(pause * 1.5, 0.3)
 
 
-ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin", "LANG=C.UTF-8"]
+ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin", "LANG=C", "PYTHONUTF8=1"]
 
 
 def decoded(status: dict, key: str) -> str:
