@@ -51,11 +51,11 @@ test: setup-test lint ## All tests, from the quick ones to booted machines; prin
 $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(ARGS)
-test-vm: image-lab
-test-vm: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
-test-vm: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
+test-vm power-cuts: image-lab
+test-vm power-cuts: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
+test-vm power-cuts: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
-test-vm: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
+test-vm power-cuts: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 
 lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
