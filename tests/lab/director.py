@@ -182,9 +182,14 @@ class Director(Machine):
         return read_page(browser(), self.url + path)
 
     def set_up(self, user: str, password: str) -> tuple[int, str]:
-        """Enter the set-up code and the first admin; HTTP status and text of the page that follows."""
+        """Enter the set-up code and the first admin; HTTP status and text of the page that follows.
+
+        Where the form itself is refused: of the page that comes in its place.
+        """
         one, address = browser(), f"{self.url}/set-up/"
-        _, form = read_page(one, address)
+        status, form = read_page(one, address)
+        if status != 200:
+            return status, form
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
         assert token, form
         values = {"csrfmiddlewaretoken": token[1], "code": self.setup_code(), "username": user}

@@ -1,5 +1,6 @@
 """Two slots take turns: one that does not come up loses its turn, and the box is back by itself."""
 
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -50,8 +51,8 @@ def test_a_version_that_panics_is_tried_three_times(box, flashed, panicking):
     box.may_panic = True
     box.start()
     box.wait_for_console("Fairlead: slot A", TRIED)
-    tries = [line.strip() for line in box.console.splitlines() if "Fairlead: slot" in line]
-    assert tries == [f"Fairlead: slot {tried}" for tried in ("B, try 1", "B, try 2", "B, try 3", "A, try 1")]
+    tries = re.findall(r"Fairlead: slot (., try \d+)", box.console)
+    assert tries == ["B, try 1", "B, try 2", "B, try 3", "A, try 1"]
     assert box.console.count(PANIC) == 3
     box.wait_until_started()
     assert box.read("/run/fairlead/slot") == "A\n"
