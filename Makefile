@@ -52,10 +52,10 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(ARGS)
 test-vm power-cuts: image-lab
-test-vm power-cuts: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
-test-vm power-cuts: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
+test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
+test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
-test-vm power-cuts: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
+test-vm power-cuts footprint: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 
 lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .

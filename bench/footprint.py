@@ -1,6 +1,7 @@
 """What a booted box costs: image size, memory, seconds to the first balanced answer; and what listens on it.
 
-    make footprint [BOOTS=3]
+    make footprint [BOOTS=3]                                     of the developer image
+    make footprint IMAGE=build/buildroot/images/fairlead.img [FIRMWARE=uefi]
 
 Every boot is a power cut followed by a start from the same data disk. The clock starts when QEMU does, and stops
 when a client on the other side of the box has got an answer of a real server. Emulated processors (TCG) are many
@@ -15,9 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from board.lab.build import TOP, Image, build
+from board.lab.build import Image, build
 from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED, WAITING, Lab, boot, make_lab
+from tests.lab.fixtures import BALANCED, FIRMWARE, GIVEN_IMAGE, WAITING, Lab, boot, make_lab
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -27,11 +28,12 @@ PROCESSES = "ps -o user,rss,args | grep -E 'python|gunicorn|nginx|ldirectord|age
 
 def main(boots: int) -> None:
     image = build()
-    print_sizes(image)
+    print_sizes({"image": Path(GIVEN_IMAGE)} if GIVEN_IMAGE else parts_of(image))
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         lab = make_lab(Path(folder), image)
         with lab.world, lab.director:
             boot(lab)
+            print(f"firmware: {FIRMWARE if GIVEN_IMAGE else 'none, QEMU loads the kernel'}")
             print(f"first boot of all, from QEMU's start to the web page: {lab.first_boot:.1f} s")
             lab.director.apply(BALANCED)
             lab.director.wait_until_healthy(*SERVERS)
@@ -47,17 +49,17 @@ def main(boots: int) -> None:
                 print(f"\n{title}\n{lab.director.succeed(command).rstrip()}")
 
 
-def print_sizes(image: Image) -> None:
-    parts = {
-        "kernel": image.kernel,
-        "initramfs": image.initramfs,
-        **{name: image.layers[name] for name in DIRECTOR_LAYERS},
-    }
+def parts_of(image: Image) -> dict[str, Path]:
+    layers = {name: image.layers[name] for name in DIRECTOR_LAYERS}
+    return {"kernel": image.kernel, "initramfs": image.initramfs, **layers}
+
+
+def print_sizes(parts: dict[str, Path]) -> None:
     total = 0
     for name, path in parts.items():
-        size = path.stat().st_size
+        size = path.stat().st_blocks * 512  # a disk image has holes
         total += size
-        print(f"{name:10} {size / 2**20:6.1f} MiB  {path.relative_to(TOP)}")
+        print(f"{name:10} {size / 2**20:6.1f} MiB  {path}")
     print(f"{'together':10} {total / 2**20:6.1f} MiB")
 
 
