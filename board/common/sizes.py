@@ -15,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 OWN = "overlay and board"  # what no package installed
+COPIED = {"boot/vmlinuz": "linux"}  # by post-build.sh
 SHOWN = 25
 MIB = 2**20
 
@@ -33,7 +34,7 @@ def by_package(root: Path, owner: dict[str, str]) -> dict[str, tuple[int, int]]:
             data = path.read_bytes()
             name = str(path.relative_to(root))
             # Compiled Python files lie beside their source's place.
-            package = owner.get(name) or owner.get(name.removesuffix("c")) or OWN
+            package = owner.get(name) or owner.get(name.removesuffix("c")) or COPIED.get(name, OWN)
             plain[package] += len(data)
             packed[package] += len(zlib.compress(data, 9))
     return {package: (plain[package], packed[package]) for package in plain}

@@ -78,11 +78,14 @@ def test_sizes_go_to_the_package_that_installed_the_file(tmp_path):
     (tmp_path / "usr/lib").mkdir(parents=True)
     (tmp_path / "usr/lib/a.pyc").write_bytes(b"a" * 1000)
     (tmp_path / "usr/lib/own").write_bytes(b"b" * 10)
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot/vmlinuz").write_bytes(b"k" * 20)
     owner = sizes.owners("python3,./usr/lib/a.py\nperl,./usr/lib/gone.pl\n")
     found = sizes.by_package(tmp_path, owner)
     assert found["python3"][0] == 1000
     assert 0 < found["python3"][1] < 100
     assert found[sizes.OWN][0] == 10
+    assert found["linux"][0] == 20
     assert "perl" not in found
 
 
