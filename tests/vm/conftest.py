@@ -2,6 +2,7 @@
 
 import pytest
 from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, world  # noqa: F401
+from tests.lab.machine import GuestPanic
 
 LINES = 40  # of each log that a failed test shows
 
@@ -19,7 +20,7 @@ def pytest_runtest_makereport(item, call):
         report.sections.append((f"console of the {machine.name}", tail(machine.console)))
     try:
         report.sections.append(("log of the director", tail(machines.director.log())))
-    except (OSError, AssertionError) as error:
+    except (OSError, AssertionError, GuestPanic) as error:
         report.sections.append(("log of the director", f"cannot be had: {error}"))
 
 

@@ -24,7 +24,11 @@ MACHINES = {
     "a PC with NVMe": (["-device", "nvme,drive=data,serial=internal"], "nvme0n1", "e1000e"),
     "a server with RAID": (["-device", "megasas", "-device", "scsi-hd,drive=data"], "sda", "e1000"),
     "VMware": (["-device", "pvscsi", "-device", "scsi-hd,drive=data"], "sda", "vmxnet3"),
-    "VMware with LSI SAS": (["-device", "mptsas1068", "-device", "scsi-hd,drive=data"], "sda", "e1000"),
+    "VMware with LSI SAS": (
+        ["-device", "mptsas1068", "-device", "scsi-hd,drive=data,wwn=0x5000c50015ea71ac"],
+        "sda",
+        "e1000",
+    ),
     "VirtualBox": (["-device", "ahci,id=sata", "-device", "ide-hd,drive=data,bus=sata.0"], "sda", "pcnet"),
     "KVM with SCSI": (["-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=data"], "sda", "virtio-net-pci"),
     "a stick in an old PC": (["-device", "qemu-xhci", "-device", "usb-storage,drive=data"], "sda", "rtl8139"),
