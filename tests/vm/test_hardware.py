@@ -18,27 +18,23 @@ from tests.lab.world import SERVERS, World
 pytestmark = [thorough, pytest.mark.timeout(600)]
 
 BOOT = 180.0  # seconds; GRUB reads the whole kernel through an emulated firmware
-# A name, the words that give QEMU the disk's controller and the disk, where Linux finds it, and the network cards.
+# Name: QEMU's devices for the disk, where Linux finds it, and the network cards.
 MACHINES = {
-    "an office PC": (["-device", "ahci,id=sata", "-device", "ide-hd,drive=data,bus=sata.0"], "sda", "e1000e"),
-    "a PC with NVMe": (["-device", "nvme,drive=data,serial=internal"], "nvme0n1", "e1000e"),
-    "a server with RAID": (["-device", "megasas", "-device", "scsi-hd,drive=data"], "sda", "e1000"),
-    "VMware": (["-device", "pvscsi", "-device", "scsi-hd,drive=data"], "sda", "vmxnet3"),
-    "VMware with LSI SAS": (
-        ["-device", "mptsas1068", "-device", "scsi-hd,drive=data,wwn=0x5000c50015ea71ac"],
-        "sda",
-        "e1000",
-    ),
-    "VirtualBox": (["-device", "ahci,id=sata", "-device", "ide-hd,drive=data,bus=sata.0"], "sda", "pcnet"),
-    "KVM with SCSI": (["-device", "virtio-scsi-pci", "-device", "scsi-hd,drive=data"], "sda", "virtio-net-pci"),
-    "a stick in an old PC": (["-device", "qemu-xhci", "-device", "usb-storage,drive=data"], "sda", "rtl8139"),
+    "an office PC": (("ahci,id=sata", "ide-hd,drive=data,bus=sata.0"), "sda", "e1000e"),
+    "a PC with NVMe": (("nvme,drive=data,serial=internal",), "nvme0n1", "e1000e"),
+    "a server with RAID": (("megasas", "scsi-hd,drive=data"), "sda", "e1000"),
+    "VMware": (("pvscsi", "scsi-hd,drive=data"), "sda", "vmxnet3"),
+    "VMware with LSI SAS": (("mptsas1068", "scsi-hd,drive=data,wwn=0x5000c50015ea71ac"), "sda", "e1000"),
+    "VirtualBox": (("ahci,id=sata", "ide-hd,drive=data,bus=sata.0"), "sda", "pcnet"),
+    "KVM with SCSI": (("virtio-scsi-pci", "scsi-hd,drive=data"), "sda", "virtio-net-pci"),
+    "a stick in an old PC": (("qemu-xhci", "usb-storage,drive=data"), "sda", "rtl8139"),
 }
 
 
 class Hardware(Director):
     """A director with that disk and those cards in place of a virtual machine's."""
 
-    bus: list[str]
+    bus: tuple[str, ...]
     name_of_disk: str
     card: str
 
@@ -46,7 +42,8 @@ class Hardware(Director):
         return [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
 
     def disk(self, name: str, file: Path, kind: str, options: str) -> list[str]:
-        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}", *self.bus]
+        devices = [word for device in self.bus for word in ("-device", device)]
+        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}", *devices]
 
 
 @pytest.fixture(params=MACHINES)
