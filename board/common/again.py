@@ -28,15 +28,16 @@ def prepare(out: Path, clean: Callable[[str], None], say: Callable[[str], None] 
     memory = out / "inputs.json"
     before = json.loads(memory.read_text()) if memory.exists() else {}
     now = inputs(out)
-    if before:
-        if before[CONFIGURATION] != now[CONFIGURATION]:
+    if (out / "build").is_dir():
+        if before.get(CONFIGURATION) != now[CONFIGURATION]:
             say(
                 f"The configuration changed since the last build here. To be sure of every package, delete {out} first."
             )
-        for package in sorted(name for name in now if name != CONFIGURATION and before.get(name) != now[name]):
+        changed = {name for name in now if name != CONFIGURATION and before.get(name) != now[name]}
+        for package in sorted(changed):
             say(f"{package} is built again: its files changed")
+        for package in sorted(changed | {"fairlead"}):  # our own software is copied from outside the folder
             clean(package)
-        clean("fairlead")  # our own software is copied from outside the folder
         forget_target(out)
     memory.write_text(json.dumps(now, indent=1))
 

@@ -94,7 +94,8 @@ def test_the_kernel_has_what_the_box_needs():
     cards = "E1000 E1000E IGB IGC IXGBE I40E R8169 TIGON3 BNX2 BNXT VIRTIO_NET VMXNET3 HYPERV_NET MLX4_EN MLX5_CORE"
     disks = "SATA_AHCI BLK_DEV_NVME VIRTIO_BLK USB_STORAGE"
     board = "X86_IO_APIC PCI_MSI EFI_PARTITION WATCHDOG"
-    assert {f"CONFIG_{name}" for name in f"{cards} {disks} {board}".split()} <= asked
+    bundles = "BLK_DEV_LOOP DM_VERITY CRYPTO_SHA256"
+    assert {f"CONFIG_{name}" for name in f"{cards} {disks} {board} {bundles}".split()} <= asked
 
 
 def developer_image_versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ from applier import sqlite_copy
 from applier.host import Host, run
 
 TRIES = 3  # an apply in the middle of a copy makes another try
+PATIENCE = 10.0  # seconds for a database that is being written
 TIMEOUT = 300.0  # seconds for a slow disk
 DATABASES = "*/*.sqlite3"  # those in use; their backups lie one folder deeper, and nobody writes to these
 BESIDE = ("-wal", "-shm", "-journal")
@@ -69,7 +70,7 @@ def _copy_database(source: Path, target: Path) -> None:
         path.unlink(missing_ok=True)
     about = source.stat()
     try:
-        sqlite_copy.copy(source, target)
+        sqlite_copy.copy(source, target, PATIENCE)
     except sqlite3.Error as error:
         raise CopyFailed(f"The database {source.name} cannot be copied: {error}. Restore it first.") from None
     os.chown(target, about.st_uid, about.st_gid)

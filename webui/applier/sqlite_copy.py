@@ -9,31 +9,30 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-PATIENCE = 10.0  # seconds for a database that is being written
-
 
 def existing(path: Path) -> sqlite3.Connection:
     """Opened for reading and writing, and never made. Raises sqlite3.Error."""
     return sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)
 
 
-def copy(source: Path, target: Path) -> None:
+def copy(source: Path, target: Path, patience: float) -> None:
     """Make the new file `target`, which only its owner can read, with no -wal and -shm beside it.
 
+    `patience`: seconds for a database that is being written.
     Raises OSError, sqlite3.Error; then there may be a part of it.
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with closing(existing(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new, progress=_not_for_ever())
+        old.backup(new, progress=_not_for_ever(patience))
         new.execute("PRAGMA journal_mode=DELETE")
 
 
-def _not_for_ever() -> Callable[[int, int, int], None]:
+def _not_for_ever(patience: float) -> Callable[[int, int, int], None]:
     """Python's backup() tries a locked database again and again, without end."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
 
     def progress(status: int, remaining: int, total: int) -> None:
         if time.monotonic() > end:
-            raise sqlite3.OperationalError(f"it was locked for {PATIENCE:g} seconds")
+            raise sqlite3.OperationalError(f"it was locked for {patience:g} seconds")
 
     return progress

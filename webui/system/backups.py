@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 KEEP = 5
 DAY = 24 * 3600  # seconds
+PATIENCE = 5.0  # seconds for a database that is being written
 PATTERN = "fairlead-*.sqlite3"
 
 
@@ -59,7 +60,7 @@ def _make() -> None:
     name = datetime.now(UTC).strftime("fairlead-%Y%m%d-%H%M%S-%f.sqlite3")
     part = folder / f".{name}.part"
     try:
-        sqlite_copy.copy(settings.DATABASE, part)
+        sqlite_copy.copy(settings.DATABASE, part, PATIENCE)
         sync(part)
         part.rename(folder / name)
         sync(folder)
