@@ -254,6 +254,11 @@ class Machine:
         """Plug the cable of network card `number` in or out."""
         self.monitor.ask("set_link", name=f"nic{number}", up=up)
 
+    def written(self) -> int:
+        """Bytes that the machine has written to its disk since it was turned on."""
+        blocks = self.monitor.ask("query-blockstats")
+        return sum(one["stats"]["wr_bytes"] for one in blocks if one.get("device") == "data")
+
     def save(self, moment: str) -> None:
         """Keep the whole state, memory and disk, inside the disk's file (needs a qcow2 disk)."""
         self.monitor.human(f"savevm {moment}")

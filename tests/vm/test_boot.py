@@ -55,6 +55,7 @@ def test_the_console_shows_the_address_and_the_set_up_code_and_offers_no_shell(l
     assert f"Set-up code    {director.setup_code()}" in screen
     assert "https://10.0.2.15" in screen
     assert "FAULT" not in screen
+    assert "error" not in lab.first_console.lower()  # of a boot script
     director.type("1\n")
     director.wait_for_console("There is no virtual service.", 20)
     director.type("/bin/sh\n3\nno\n")

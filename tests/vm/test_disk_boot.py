@@ -22,7 +22,7 @@ def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
     box.firmware = "uefi"
     box.start()
     box.wait_for_console("Fairlead: slot A, try 1", GRUB)
-    until("the first write to the disk", lambda: written(box) > COUNTED, GRUB, 0.01)
+    until("the first write to the disk", lambda: box.written() > COUNTED, GRUB, 0.01)
     box.kill()
 
     box.start()
@@ -58,7 +58,7 @@ def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
 @pytest.mark.parametrize("kilobytes", [1, 4, 16, 64])
 def test_the_power_goes_while_the_first_boot_writes(box, kilobytes):
     box.start()
-    until(f"{kilobytes} KiB written", lambda: written(box) > COUNTED + kilobytes * 1024, GRUB, 0.01)
+    until(f"{kilobytes} KiB written", lambda: box.written() > COUNTED + kilobytes * 1024, GRUB, 0.01)
     box.kill()
     box.start()
     box.wait_until_started()
@@ -113,9 +113,3 @@ def guids(box) -> set[str]:
     lines = box.succeed(f"sfdisk --dump {own_disk(box)}").lower().splitlines()
     found = {line.partition("uuid=")[2].partition(",")[0] for line in lines if "uuid=" in line}
     return found | {line.split()[1] for line in lines if line.startswith("label-id:")}
-
-
-def written(box) -> int:
-    """Bytes that the box has written to its disk since it was turned on."""
-    blocks = box.monitor.ask("query-blockstats")
-    return sum(one["stats"]["wr_bytes"] for one in blocks if one.get("device") == "data")
