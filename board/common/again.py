@@ -28,7 +28,7 @@ def prepare(out: Path, clean: Callable[[str], None], say: Callable[[str], None] 
     memory = out / "inputs.json"
     before = json.loads(memory.read_text()) if memory.exists() else {}
     now = inputs(out)
-    if (out / "build").is_dir():
+    if any((out / "build").glob("*/.stamp_*")):  # choosing the configuration makes the folder
         if before.get(CONFIGURATION) != now[CONFIGURATION]:
             say(
                 f"The configuration changed since the last build here. To be sure of every package, delete {out} first."

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +22,7 @@ from board.lab import disk as lab_disk
 from board.lab.build import Image, build
 from tests.lab.director import Director, service, wish
 from tests.lab.link import Forward, Link, UserNetwork, free_port
-from tests.lab.machine import GuestPanic, flash, make_data_disk, make_overlay
+from tests.lab.machine import flash, make_data_disk, make_overlay
 from tests.lab.wait import until
 from tests.lab.world import SERVERS, World
 
@@ -97,15 +96,7 @@ def lab(image: Image) -> Iterator[Lab]:
     try:
         made = make_lab(folder, image)
         with made.world, made.director:
-            try:
-                boot(made)
-            except GuestPanic as panic:
-                warnings.warn(f"booted once more after: {panic}", stacklevel=1)
-                made.director.kill()
-                made.world.kill()
-                made.world.start()
-                made.director.start()
-                boot(made)
+            boot(made)
             made.save(FRESH)
             yield made
     finally:

@@ -71,6 +71,7 @@ class World(Machine):
         self.succeed(["ip", "netns", "exec", name, "nft", "delete table inet silence"])
 
     def wait_for_servers(self, timeout: float = 60) -> None:
+        self.wait_for_agent(timeout)
         for name in SERVERS:
             self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
 

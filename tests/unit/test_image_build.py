@@ -196,7 +196,7 @@ def built(tmp_path, monkeypatch):
         (tmp_path / "top" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "top" / name).write_text("as it was")
     out = tmp_path / "out"
-    out.mkdir()
+    (out / "build/buildroot-config").mkdir(parents=True)  # which Buildroot makes when it reads the configuration
     (out / ".config").write_text("BR2_x86_64=y\n")
     again.prepare(out, pytest.fail, pytest.fail)  # nothing is there that could be out of date
     for stamp in ("build/perl-1/.stamp_target_installed", "build/perl-1/.stamp_built", "target/usr/bin/perl"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from board.lab import build, initramfs, run
 from tests.lab.link import free_port
-from tests.lab.machine import DATA_LABEL
+from tests.lab.machine import DATA_LABEL, GuestPanic, Machine
 from tests.lab.wait import WaitedInVain, until
 
 OVERLAY = Path(__file__).parents[3] / "overlay"
@@ -26,6 +26,39 @@ def test_who_waits_in_vain_tells_what_he_saw_last():
 
     with pytest.raises(WaitedInVain, match=r"waited 0\.05 s for a sign; seen last: False"):
         until("a sign", look, 0.05, 0.01)
+
+
+class Falling(Machine):
+    """A machine that shows these texts on its console, one a start; the agent of one that shows nothing answers."""
+
+    def __init__(self, folder: Path, *texts: str) -> None:
+        super().__init__("box", folder)
+        self.texts = iter(texts)
+        self.start()
+
+    def start(self) -> None:
+        self.started, self.log_offset = 0.0, 0
+        self.console_log.write_text(next(self.texts))
+
+    def agent(self) -> str:
+        if self.console:
+            self.check_alive()
+        return "agent"
+
+
+IDLE = "Kernel panic - not syncing: Attempted to kill the idle task!"
+
+
+def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_and_that_is_said(tmp_path):
+    with pytest.warns(UserWarning, match="turned on once more after: box: Kernel panic"):
+        Falling(tmp_path, IDLE, "").wait_for_agent(1)
+    with pytest.warns(UserWarning), pytest.raises(GuestPanic):
+        Falling(tmp_path, IDLE, IDLE).wait_for_agent(1)
+
+
+def test_a_kernel_that_falls_later_is_a_result(tmp_path):
+    with pytest.raises(GuestPanic, match="kill init"):
+        Falling(tmp_path, "Kernel panic - not syncing: Attempted to kill init!", "").wait_for_agent(1)
 
 
 def test_what_was_seen_comes_back():
