@@ -86,6 +86,16 @@ def test_the_whole_way_there_and_back(client, box, caplog):
     assert "user admin restarts the box into slot B, version 0.2.0" in said
 
 
+def test_back_to_a_version_that_was_never_configured(client, box):
+    client.post("/system/updates/install/", {"source": f"upload:{HEX}"})
+    client.post("/system/updates/restart/B/")
+    box.update.other_configuration = {"number": 0, "created": "", "comment": ""}
+    text = words(client.get("/system/updates/restart/A/"))
+    assert "version 0.1.0 starts as delivered, with nothing configured" in text
+    assert "generation" not in text
+    assert "Configuration as delivered" in page(client)
+
+
 def test_one_that_does_not_come_up(client, box):
     box.update.fails = "the web page answers with 502"
     client.post("/system/updates/install/", {"source": f"upload:{HEX}"})

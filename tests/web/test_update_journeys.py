@@ -164,6 +164,11 @@ def test_screens(open_page, admin, look, shoot):
     shoot(page, "updates-done-token", look)
     page.goto("/system/updates/restart/A/")
     shoot(page, "updates-back", look)
+    fake.box.update.other_configuration = {"number": 0, "created": "", "comment": ""}
+    page.reload()
+    shoot(page, "updates-back-as-delivered", look)
+    page.goto("/system/updates/")
+    shoot(page, "updates-as-delivered", look)
     fake.box.update.present = False
     page.goto("/system/updates/")
     shoot(page, "updates-no-slots", look)
