@@ -10,11 +10,14 @@ Commands run through QEMU's guest agent, as root, and every wait has a deadline 
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
 import socket
+import struct
 import subprocess
+import termios
 import time
 import warnings
 from pathlib import Path
@@ -258,11 +261,12 @@ class Machine:
             ) from None
 
     def type(self, text: str) -> None:
-        """Type on the serial console."""
+        """Type on the serial console; returns when the machine has taken it in."""
         with socket.socket(socket.AF_UNIX) as terminal:
             terminal.connect(str(self.path("tty")))
             terminal.sendall(text.encode())
-            time.sleep(0.2)  # QEMU drops what it has not passed on when the connection ends
+            # QEMU reads no more than the serial port has room for, and drops the rest when the connection ends.
+            until(f"{self.name}: {text!r} taken in", lambda: unread(terminal) == 0, 20, 0.02)
 
     def set_link(self, number: int, up: bool) -> None:
         """Plug the cable of network card `number` in or out."""
@@ -308,6 +312,11 @@ class Machine:
         if self.process.poll() is not None:
             raise RuntimeError(f"{self.name}: QEMU ended: {self.path('qemu').read_text()[-500:]}")
         return Monitor(self.path("qmp"))
+
+
+def unread(connection: socket.socket) -> int:
+    """0 when the other end of a UNIX socket has read all that was sent (SIOCOUTQ, which is TIOCOUTQ)."""
+    return struct.unpack("i", fcntl.ioctl(connection, termios.TIOCOUTQ, bytes(4)))[0]
 
 
 def shown(command: str | list[str]) -> str:
