@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from applier.host import Host, HostError
+from applier.host import Host, HostError, unmount
 
 SECTOR = 512  # bytes; sysfs counts in these whatever the disk's own sectors are
 PARTITIONS = ("bios", "efi", "boot-state", "slot-a", "slot-b", "data")
@@ -230,7 +230,7 @@ def _version(host: Host, places: Places, part: str) -> str:
         try:
             return printable(_inside(folder, VERSION_FILE), 16)
         finally:
-            host.command(["umount", str(folder)])
+            unmount(host, folder)
     except HostError:
         return ""
 

@@ -22,6 +22,7 @@ from applier.ipvs_netlink import NetlinkError, is_last
 
 COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
 NETLINK_TIMEOUT = 10.0
+UNMOUNTING = 10.0
 # PERLIO: without it ldirectord loads itself and all its modules a second time.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/", "PERLIO": "perlio"}
 PROC_SYS = Path("/proc/sys")
@@ -110,6 +111,20 @@ def wait_until(host: Host, what: str, seconds: float, probe: Callable[[], str | 
         if host.now() >= deadline:
             raise HostError(what, None, f"not within {seconds:g} seconds; seen last: {seen}")
         host.sleep(pause)
+
+
+def unmount(host: Host, folder: Path) -> None:
+    """HostError when it is still in use after UNMOUNTING seconds.
+
+    A process that another thread is just starting holds for a moment what this one has open, also after it is closed
+    here; then the kernel calls the file system busy.
+    """
+
+    def refused() -> str | None:
+        output = host.command(["umount", str(folder)])
+        return None if output.exit == 0 else " ".join(output.stderr.split()) or f"exit code {output.exit}"
+
+    wait_until(host, f"umount {folder}", UNMOUNTING, refused)
 
 
 class Live:

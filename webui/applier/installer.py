@@ -18,7 +18,7 @@ from pathlib import Path
 from applier import bootstate, data_copy, disk_layout, disks
 from applier.disks import EDGE, SLOTS, Disk, Places, partitions, running_from
 from applier.gpt import SECTOR, Partition, Table, TableError
-from applier.host import Host, HostError, run, wait_until
+from applier.host import Host, HostError, run, unmount, wait_until
 
 CHUNK = 4 << 20  # bytes between two looks at the console
 ROOM = 64 << 20  # bytes: the least that a data partition has, without what is copied onto it
@@ -261,7 +261,7 @@ def _mounted(host: Host, places: Places, part: Path, options: str) -> Iterator[P
     try:
         yield folder
     finally:
-        run(host, ["umount", str(folder)], timeout=MAKING)
+        unmount(host, folder)
 
 
 # --- bytes -------------------------------------------------------------------------------------------

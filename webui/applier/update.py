@@ -20,7 +20,7 @@ from applier.bootstate import BootStateError
 from applier.disks import Places
 from applier.errors import ApplierRefused
 from applier.faults import now
-from applier.host import Host, HostError, run
+from applier.host import Host, HostError, run, unmount
 from applier.paths import Paths
 from applier.shapes import BundleReview, BundleSource, UpdateJob, UpdateState
 from applier.update_bundle import Bundle
@@ -293,7 +293,7 @@ class Updates:
     def _unmount(self) -> None:
         with contextlib.suppress(HostError):
             if self._mount_point.is_mount():
-                self._host.command(["umount", str(self._mount_point)])
+                unmount(self._host, self._mount_point)
 
     @property
     def _mount_point(self) -> Path:

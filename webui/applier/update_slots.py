@@ -12,7 +12,7 @@ from pathlib import Path
 from applier import bootstate, durable
 from applier.faults import now
 from applier.generations import Generations
-from applier.host import Host, HostError
+from applier.host import Host, HostError, unmount
 from applier.paths import Paths
 from applier.shapes import SlotConfiguration, SlotStatus
 
@@ -150,7 +150,7 @@ class Slots:
             try:
                 text = self._host.read(folder / VERSION) or ""
             finally:
-                self._host.command(["umount", str(folder)])
+                unmount(self._host, folder)
         except (HostError, OSError):
             return ""
         text = text.strip()[:LONGEST]

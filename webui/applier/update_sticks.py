@@ -18,7 +18,7 @@ from pathlib import Path
 from applier import disks, update_bundle
 from applier.disks import Places
 from applier.errors import ApplierRefused
-from applier.host import Host, HostError
+from applier.host import Host, HostError, unmount
 from applier.shapes import BundleSource
 
 OPTIONS = "ro,nosuid,nodev,noexec"
@@ -102,7 +102,7 @@ class Sticks:
     def _unmount(self, folder: Path, mounted: bool = True) -> None:
         with contextlib.suppress(HostError, OSError):
             if mounted:
-                self._host.command(["umount", str(folder)])
+                unmount(self._host, folder)
             folder.rmdir()
 
     def _described(self, stick: str, found: Found) -> BundleSource:

@@ -6,8 +6,10 @@ The image is read through dm-verity, so every byte that arrives here is a signed
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from applier.errors import ApplierRefused
 
 BLOCK = 1 << 20  # bytes
 HEAD = 4096  # bytes; the superblock of a squashfs is in the first 96
+IN_USE = 15.0  # seconds that somebody else may still use a slot that is to be written
 FLUSH = 8 * BLOCK  # so much may wait in memory: then the percentage tells what is on the disk
 
 Progress = Callable[[int], None]  # gets the bytes that are done
@@ -96,8 +99,17 @@ def _digest_of(handle: int, size: int, progress: Progress) -> str:
 
 @contextlib.contextmanager
 def _exclusive(device: Path) -> Iterator[int]:
-    # open(2): with O_EXCL a block device that is in use (a mounted slot) is refused.
-    handle = os.open(device, os.O_WRONLY | os.O_EXCL)
+    # open(2): with O_EXCL a block device that is in use (a mounted slot) is refused. Whoever looks into it, as to read
+    # its version, is done in a moment.
+    deadline = time.monotonic() + IN_USE
+    while True:
+        try:
+            handle = os.open(device, os.O_WRONLY | os.O_EXCL)
+            break
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.2)
     try:
         yield handle
     finally:

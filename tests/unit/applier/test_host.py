@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from applier.host import HostError, Live, Recorder, Replay, run, wait_until
+from applier.host import HostError, Live, Output, Recorder, Replay, run, unmount, wait_until
 
 WEBUI = Path(__file__).parents[3] / "webui"
 
@@ -39,6 +39,30 @@ def test_a_command_that_is_not_there():
 def test_commands_get_a_small_environment(monkeypatch):
     monkeypatch.setenv("SECRET", "x")
     assert "SECRET" not in run(Live(), ["env"]).stdout
+
+
+class Busy(Live):
+    """A file system that is in use for the first `times` attempts to unmount it."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked = []
+
+    def command(self, argv, stdin="", timeout=20.0):
+        self.asked.append(list(argv))
+        return Output(0, "", "") if len(self.asked) > self.times else Output(32, "", "umount: /x: target is busy.\n")
+
+
+def test_a_file_system_that_is_busy_for_a_moment_is_unmounted_all_the_same():
+    host = Busy(2)
+    unmount(host, Path("/x"))
+    assert host.asked == [["umount", "/x"]] * 3
+
+
+def test_a_file_system_that_stays_busy_is_an_error(monkeypatch):
+    monkeypatch.setattr("applier.host.UNMOUNTING", 0.3)
+    with pytest.raises(HostError, match=r"umount /x: not within 0\.3 seconds; seen last: umount: /x: target is busy\."):
+        unmount(Busy(1000), Path("/x"))
 
 
 def test_files_are_put_in_one_piece(tmp_path):

@@ -1,5 +1,6 @@
 """A slot is whole or holds nothing, whenever the power goes."""
 
+import errno
 import hashlib
 import os
 
@@ -113,3 +114,21 @@ def test_the_head_is_written_when_all_else_is_on_the_disk(image, slot, monkeypat
     monkeypatch.setattr(os, "fsync", lambda handle: log.append("sync") or real_sync(handle))
     write(image, slot, nothing)
     assert log[-3:] == ["sync", 0, "sync"] and 0 not in log[:-3]
+
+
+def test_a_slot_that_somebody_looks_into_is_waited_for(image, slot, monkeypatch):
+    real, busy = os.open, iter([True, True])
+
+    def opened(path, flags, *more):
+        if flags & os.O_EXCL and next(busy, False):
+            raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+        return real(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", opened)
+    erase(slot)
+    assert slot.read_bytes()[: update_write.HEAD] == bytes(update_write.HEAD)
+
+    busy = iter(lambda: True, None)
+    monkeypatch.setattr(update_write, "IN_USE", 0.3)
+    with pytest.raises(OSError, match="busy"):
+        erase(slot)
