@@ -182,7 +182,9 @@ class Machine:
         try:
             return self.agent().run(argv, timeout, stdin)
         except OSError:
-            self._agent = None
+            if self._agent:
+                self._agent.close()  # QEMU takes one connection at a time
+                self._agent = None
             self.check_alive()
             raise
 
