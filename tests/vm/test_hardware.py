@@ -29,6 +29,8 @@ MACHINES = {
     "KVM with SCSI": (("virtio-scsi-pci", "scsi-hd,drive=data"), "sda", "virtio-net-pci"),
     "a stick in an old PC": (("qemu-xhci", "usb-storage,drive=data"), "sda", "rtl8139"),
 }
+# The firmware that QEMU has for UEFI cannot read a disk behind these: real ones bring a driver of their own.
+WITHOUT_UEFI = ("a server with RAID", "VMware with LSI SAS")
 
 
 class Hardware(Director):
@@ -48,6 +50,8 @@ class Hardware(Director):
 
 @pytest.fixture(params=MACHINES)
 def lab(request, image, flashed: Path) -> Iterator[Lab]:
+    if FIRMWARE == "uefi" and request.param in WITHOUT_UEFI:
+        pytest.skip("QEMU's UEFI has no driver for this controller")
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     servers, clients = Link(folder / "servers"), Link(folder / "clients")
     nics = (UserNetwork((Forward(free_port(), "10.0.2.15", 443),)), servers.other_end(), clients.other_end())
