@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -46,8 +47,10 @@ def inputs(out: Path) -> dict[str, str]:
     """Package -> hash of this project's files that it is built from; also of Buildroot's configuration."""
     folders = {path.name: path for path in (EXTERNAL / "package").iterdir() if path.is_dir()}
     folders |= {"linux": TOP / "board/common/linux", "busybox": EXTERNAL / "busybox.fragment"}
-    folders[CONFIGURATION] = out / CONFIGURATION
-    return {name: content(path) for name, path in folders.items()}
+    found = {name: content(path) for name, path in folders.items()}
+    # One line names the commit of this project, and is no setting.
+    settings = re.sub(r"^BR2_EXTERNAL_\w+_VERSION=.*\n", "", (out / CONFIGURATION).read_text(), flags=re.MULTILINE)
+    return found | {CONFIGURATION: hashlib.sha256(settings.encode()).hexdigest()}
 
 
 def content(path: Path) -> str:

@@ -137,6 +137,7 @@ def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
     )
     out = tmp_path / "out"
     out.mkdir()
+    (out / ".config").write_text("")
     said = []
     with pytest.raises(BuildrootError, match="broken"):
         buildroot.build(buildroot.Settings(tree, out, tmp_path, None), said.append)
@@ -244,6 +245,13 @@ def test_a_changed_configuration_is_said(built):
     cleaned, said = prepared(built)
     assert cleaned == ["fairlead"]
     assert f"delete {built} first" in said[0]
+
+
+def test_another_commit_is_no_other_configuration(built):
+    config = built / ".config"
+    for commit in ("g8e4e0f3", "g9ad787e"):
+        config.write_text(f'BR2_x86_64=y\nBR2_EXTERNAL_FAIRLEAD_VERSION="-{commit}"\n')
+        assert prepared(built) == (["fairlead"], [])
 
 
 def test_of_a_folder_that_nobody_knows_about_all_that_is_ours_is_built_again(built):
