@@ -145,7 +145,12 @@ class Director(Machine):
 
     def wait_until_gone(self, name: str, timeout: float = 30) -> None:
         """Until no service gives this server new connections."""
-        until(f"{name} gone", lambda: name not in self.healthy(), timeout)
+        place = f"{SERVERS[name]}:"
+
+        def gone() -> bool:
+            return not any(weight for (_, server), weight in self.weights().items() if server.startswith(place))
+
+        until(f"{name} gone", gone, timeout)
 
     # --- the web page and the console ---
 
