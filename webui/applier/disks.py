@@ -230,7 +230,8 @@ def _version(host: Host, places: Places, part: str) -> str:
         try:
             return printable(_inside(folder, VERSION_FILE), 16)
         finally:
-            unmount(host, folder)
+            with contextlib.suppress(HostError):  # what was read is true all the same
+                unmount(host, folder)
     except HostError:
         return ""
 

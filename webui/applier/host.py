@@ -22,7 +22,7 @@ from applier.ipvs_netlink import NetlinkError, is_last
 
 COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
 NETLINK_TIMEOUT = 10.0
-UNMOUNTING = 10.0
+UNMOUNTING = 10.0  # seconds for a file system that is in use to be so no longer
 # PERLIO: without it ldirectord loads itself and all its modules a second time.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/", "PERLIO": "perlio"}
 PROC_SYS = Path("/proc/sys")
@@ -113,15 +113,15 @@ def wait_until(host: Host, what: str, seconds: float, probe: Callable[[], str | 
         host.sleep(pause)
 
 
-def unmount(host: Host, folder: Path) -> None:
-    """HostError when it is still in use after UNMOUNTING seconds.
+def unmount(host: Host, folder: Path, timeout: float = COMMAND_TIMEOUT) -> None:
+    """HostError when it is still in use after UNMOUNTING seconds; `timeout`: seconds to write what waits for the disk.
 
     A process that another thread is just starting holds for a moment what this one has open, also after it is closed
     here; then the kernel calls the file system busy.
     """
 
     def refused() -> str | None:
-        output = host.command(["umount", str(folder)])
+        output = host.command(["umount", str(folder)], timeout=timeout)
         return None if output.exit == 0 else " ".join(output.stderr.split()) or f"exit code {output.exit}"
 
     wait_until(host, f"umount {folder}", UNMOUNTING, refused)

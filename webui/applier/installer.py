@@ -261,7 +261,7 @@ def _mounted(host: Host, places: Places, part: Path, options: str) -> Iterator[P
     try:
         yield folder
     finally:
-        unmount(host, folder)
+        unmount(host, folder, MAKING)
 
 
 # --- bytes -------------------------------------------------------------------------------------------

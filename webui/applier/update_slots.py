@@ -150,7 +150,8 @@ class Slots:
             try:
                 text = self._host.read(folder / VERSION) or ""
             finally:
-                unmount(self._host, folder)
+                with contextlib.suppress(HostError):  # what was read is true all the same
+                    unmount(self._host, folder)
         except (HostError, OSError):
             return ""
         text = text.strip()[:LONGEST]

@@ -47,16 +47,19 @@ class Busy(Live):
     def __init__(self, times: int) -> None:
         self.times = times
         self.asked = []
+        self.timeouts = set()
 
     def command(self, argv, stdin="", timeout=20.0):
         self.asked.append(list(argv))
+        self.timeouts.add(timeout)
         return Output(0, "", "") if len(self.asked) > self.times else Output(32, "", "umount: /x: target is busy.\n")
 
 
 def test_a_file_system_that_is_busy_for_a_moment_is_unmounted_all_the_same():
     host = Busy(2)
-    unmount(host, Path("/x"))
+    unmount(host, Path("/x"), 600.0)
     assert host.asked == [["umount", "/x"]] * 3
+    assert host.timeouts == {600.0}  # a slow disk takes long to write what waits for it
 
 
 def test_a_file_system_that_stays_busy_is_an_error(monkeypatch):

@@ -280,3 +280,11 @@ def test_what_is_on_trial_takes_along_the_configuration_of_now(box):
     box.host.versions["slot-b"] = "0.2.0"
     assert box.boot_state().on_trial("B")
     assert slot(box, "B")["configuration"] is None
+
+
+def test_a_slot_that_cannot_be_unmounted_still_tells_its_version(tmp_path):
+    box = UpdateBox(tmp_path)
+    box.host.versions["slot-b"] = "0.0.9"
+    box.host.fail = ("umount",)
+    slots = {slot["name"]: slot for slot in box.updates.slots()["slots"]}
+    assert slots["B"]["version"] == "0.0.9"
