@@ -19,6 +19,9 @@ EXTERNAL = TOP / "buildroot-external"
 CONFIGURATION = ".config"
 # Installed into the target while they are built for the host: the compiler brings its library.
 BROUGHT_BY_HOST = ("host-gcc-final-*",)
+# Buildroot writes down what a package installs when it installs it for the first time, and an empty list after that.
+INSTALLED = ".files-list.txt"
+INSTALLED_AT_FIRST = ".files-list.first"
 
 
 def prepare(out: Path, clean: Callable[[str], None], say: Callable[[str], None] = print) -> None:
@@ -63,9 +66,21 @@ def content(path: Path) -> str:
 
 
 def forget_target(out: Path) -> None:
-    """Every package is to be installed into the target once more."""
+    """Every package is to be installed into the target once more; what it installs is remembered."""
+    for listing in (out / "build").glob(f"*/{INSTALLED}"):
+        if listing.stat().st_size:
+            shutil.copyfile(listing, listing.with_name(INSTALLED_AT_FIRST))
     shutil.rmtree(out / "target", ignore_errors=True)
     stamps = ["*/.stamp_target_installed", *(f"{package}/.stamp_host_installed" for package in BROUGHT_BY_HOST)]
     for pattern in stamps:
         for stamp in (out / "build").glob(pattern):
             stamp.unlink()
+
+
+def installed(out: Path) -> str:
+    """What each package installed, as Buildroot writes it: lines of "package,./path below the root"."""
+    listings = []
+    for listing in sorted((out / "build").glob(f"*/{INSTALLED}")):
+        first = listing.with_name(INSTALLED_AT_FIRST)
+        listings.append((listing if listing.stat().st_size or not first.exists() else first).read_text())
+    return "".join(listings)

@@ -14,6 +14,8 @@ import zlib
 from collections import Counter
 from pathlib import Path
 
+from board.common import again
+
 OWN = "overlay and board"  # what no package installed
 COPIED = {"boot/vmlinuz": "linux"}  # by post-build.sh
 SHOWN = 25
@@ -21,7 +23,7 @@ MIB = 2**20
 
 
 def owners(listing: str) -> dict[str, str]:
-    """Path below the root -> package, from Buildroot's packages-file-list.txt ("package,./path")."""
+    """Path below the root -> package, from lines of "package,./path"."""
     pairs = (line.split(",", 1) for line in listing.splitlines() if "," in line)
     return {path.removeprefix("./"): package for package, path in pairs}
 
@@ -46,8 +48,7 @@ def main(words: list[str]) -> int:
     for path in sorted(images.glob("*")):
         if path.is_file():
             print(f"{path.stat().st_size / MIB:8.1f} MiB  {path.relative_to(out)}")
-    listing = (out / "build/packages-file-list.txt").read_text()
-    sizes = sorted(by_package(out / "target", owners(listing)).items(), key=lambda one: -one[1][1])
+    sizes = sorted(by_package(out / "target", owners(again.installed(out))).items(), key=lambda one: -one[1][1])
     print("by package:   plain  compressed")
     for package, (plain, packed) in sizes[:SHOWN]:
         print(f"         {plain / MIB:8.2f}    {packed / MIB:8.2f} MiB  {package}")

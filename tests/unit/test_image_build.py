@@ -222,6 +222,20 @@ def test_a_second_build_puts_the_target_together_anew(built):
     assert left == {"perl-1/.stamp_built", "host-perl-1/.stamp_host_installed"}
 
 
+def test_what_a_package_installed_is_known_after_any_number_of_builds(built):
+    lists = {name: built / "build" / name / ".files-list.txt" for name in ("perl-1", "host-perl-1")}
+    lists["perl-1"].write_text("perl,./usr/bin/perl\n")
+    lists["host-perl-1"].write_text("")
+    assert again.installed(built) == "perl,./usr/bin/perl\n"
+    for _ in range(2):
+        prepared(built)
+        lists["perl-1"].write_text("")  # as Buildroot does it when it only installs
+        assert again.installed(built) == "perl,./usr/bin/perl\n"
+    prepared(built)
+    lists["perl-1"].write_text("perl,./usr/bin/cpan\n")  # built anew, in another version
+    assert again.installed(built) == "perl,./usr/bin/cpan\n"
+
+
 @pytest.mark.parametrize(
     ("name", "package"),
     [
