@@ -156,14 +156,33 @@ def test_two_terminals_at_once(load, monkeypatch):
     os.write(people[1].end, b"kim\n")
     os.write(people[2].end, b"what?\n")
     readable = [terminals[1].descriptor, terminals[2].descriptor]
-    main.advance(terminals, readable)
-    deadline = time.monotonic() + 5
+    console = main.Console(terminals)
+    console.next_look = deadline = time.monotonic() + 5
+    console.advance(readable)
     while terminals[0].dialogue and time.monotonic() < deadline:
-        assert main.idle(terminals, deadline) < 1
-        main.advance(terminals, [])
+        assert console.idle() < 1
+        console.advance([])
     assert people[0].look() == "0\n1\n2\nTHE MENU\n"
     assert people[1].look() == "Your name? Hello kim.\nColour? [red] "
     assert people[2].look() == "THE MENU\n"
+
+
+def test_who_types_does_not_wait_for_a_look_at_a_slow_box(load, person, monkeypatch):
+    main = load("loop")
+    looks = []
+    monkeypatch.setattr(main, "screen", lambda state, titles: f"THE MENU {state}\n")
+    monkeypatch.setattr(main, "gather", lambda: looks.append(1) or len(looks))
+    console = main.Console([person.terminal])
+    console.look()
+    assert person.look() == "THE MENU 1\n"
+    console.next_look = 0.0  # long overdue
+    for line in (b"what?\n", b"hallo?\n"):
+        os.write(person.end, line)
+        console.step()
+    assert person.look() == "THE MENU 1\n" * 2
+    assert len(looks) == 1
+    console.step()
+    assert person.look() == "THE MENU 2\n"
 
 
 def test_the_menu_takes_numbers_and_a_yes(load, person, monkeypatch):
@@ -175,12 +194,13 @@ def test_the_menu_takes_numbers_and_a_yes(load, person, monkeypatch):
         yield "done\n"
 
     monkeypatch.setattr(main, "ACTIONS", [actions.Action("Reboot", act, "It breaks things.")])
-    main.take(person.terminal, "1")
+    console = main.Console([person.terminal])
+    console.take(person.terminal, "1")
     assert person.look() == "Reboot: It breaks things.\nType yes to go on: "
     person.type("no")
     assert person.look() == "Nothing was done.\n" and not ran
-    main.take(person.terminal, "1")
-    main.take(person.terminal, "yes")
+    console.take(person.terminal, "1")
+    console.take(person.terminal, "yes")
     person.work()
     assert person.look().endswith("Type yes to go on: Reboot …\ndone\n") and ran
 

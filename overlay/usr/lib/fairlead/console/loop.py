@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import time
+from typing import NoReturn
 
 from actions import ACTIONS
 from dialogue import Terminal
@@ -26,50 +27,69 @@ def open_terminals(paths: list[str]) -> list[Terminal]:
     return terminals
 
 
-def take(terminal: Terminal, line: str) -> None:
-    """A line was typed: an answer, a choice from the menu, or a wish to see the menu."""
-    if terminal.asked:
-        terminal.answer(line)
-    elif line.isascii() and line.isdigit() and 1 <= int(line) <= len(ACTIONS):
-        action = ACTIONS[int(line) - 1]
-        terminal.begin(action.dialogue(), action.menu_after)
-    else:
-        terminal.show(screen(gather(), TITLES))
+class Console:
+    """All terminals, and the state of the box as it was known last.
 
+    To gather the state takes seconds on a slow or busy box. So whoever types comes first, and sees what is known.
+    """
 
-def advance(terminals: list[Terminal], readable: list[int]) -> None:
-    """Every terminal that has something to do goes one step further."""
-    for terminal in terminals:
-        before = terminal.dialogue
-        if terminal.working:
-            if terminal.resume <= time.monotonic():
-                terminal.go_on()
-        elif terminal.descriptor in readable:
-            take(terminal, terminal.read())
-        if before and not terminal.dialogue and terminal.menu_after:
-            terminal.show(screen(gather(), TITLES))
+    def __init__(self, terminals: list[Terminal]) -> None:
+        self.terminals = terminals
+        self.known = State()
+        self.started = self.next_look = time.monotonic()
 
+    def run(self) -> NoReturn:
+        self.look()
+        while True:
+            self.step()
 
-def idle(terminals: list[Terminal], until: float) -> float:
-    """Seconds for which nothing happens unless somebody types."""
-    moments = [until, *(terminal.resume for terminal in terminals if terminal.working)]
-    return max(0.0, min(moments) - time.monotonic())
+    def step(self) -> None:
+        """Wait until there is something to do, and do it."""
+        listening = [terminal.descriptor for terminal in self.terminals if not terminal.working]
+        readable, _, _ = select.select(listening, [], [], self.idle())
+        self.advance(readable)
+        if not readable and time.monotonic() >= self.next_look:
+            self.look()
+
+    def look(self) -> None:
+        """Gather the state; where it changed, every terminal shows it that is not at work."""
+        state = gather()
+        if state != self.known:
+            for terminal in self.terminals:
+                if not terminal.working:
+                    terminal.show_screen(screen(state, TITLES))
+        self.known = state
+        now = time.monotonic()
+        self.next_look = now + (POLL_AT_START if now - self.started < START else POLL)
+
+    def take(self, terminal: Terminal, line: str) -> None:
+        """A line was typed: an answer, a choice from the menu, or a wish to see the menu."""
+        if terminal.asked:
+            terminal.answer(line)
+        elif line.isascii() and line.isdigit() and 1 <= int(line) <= len(ACTIONS):
+            action = ACTIONS[int(line) - 1]
+            terminal.begin(action.dialogue(), action.menu_after)
+        else:
+            terminal.show(screen(self.known, TITLES))
+
+    def advance(self, readable: list[int]) -> None:
+        """Every terminal that has something to do goes one step further."""
+        for terminal in self.terminals:
+            before = terminal.dialogue
+            if terminal.working:
+                if terminal.resume <= time.monotonic():
+                    terminal.go_on()
+            elif terminal.descriptor in readable:
+                self.take(terminal, terminal.read())
+            if before and not terminal.dialogue and terminal.menu_after:
+                self.known = gather()  # it may have changed what is shown
+                terminal.show(screen(self.known, TITLES))
+
+    def idle(self) -> float:
+        """Seconds for which nothing happens unless somebody types."""
+        moments = [self.next_look, *(terminal.resume for terminal in self.terminals if terminal.working)]
+        return max(0.0, min(moments) - time.monotonic())
 
 
 def main(paths: list[str]) -> None:
-    terminals = open_terminals(paths)
-    shown = State()
-    started = time.monotonic()
-    next_look = started
-    while True:
-        if time.monotonic() >= next_look:
-            state = gather()
-            if state != shown:
-                shown = state
-                for terminal in terminals:
-                    if not terminal.working:
-                        terminal.show_screen(screen(state, TITLES))
-            next_look = time.monotonic() + (POLL_AT_START if time.monotonic() - started < START else POLL)
-        listening = [terminal.descriptor for terminal in terminals if not terminal.working]
-        readable, _, _ = select.select(listening, [], [], idle(terminals, next_look))
-        advance(terminals, readable)
+    Console(open_terminals(paths)).run()
