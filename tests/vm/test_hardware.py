@@ -30,7 +30,7 @@ MACHINES = {
     "a stick in an old PC": (("qemu-xhci", "usb-storage,drive=data"), "sda", "rtl8139"),
 }
 # The firmware that QEMU has for UEFI cannot read a disk behind these: real ones bring a driver of their own.
-WITHOUT_UEFI = ("a server with RAID", "VMware with LSI SAS")
+WITHOUT_UEFI = ("a server with RAID", "VMware", "VMware with LSI SAS")
 
 
 class Hardware(Director):
