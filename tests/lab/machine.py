@@ -33,10 +33,16 @@ BOOT = 120.0  # seconds that a boot may take
 COMMAND = 60.0  # seconds that a command in the guest may take
 AGENT = 30.0  # seconds in which a machine that runs already answers
 PANIC = "Kernel panic - not syncing"
-BEFORE_INIT = "Attempted to kill the idle task"  # the kernel fell while nothing but itself was running yet
 DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
 OVMF = Path("/usr/share/OVMF")
+
+
+def fell_before_init(console: str) -> bool:
+    """Whether the kernel fell while nothing but itself was running yet: in start_kernel, but not in its idle loop."""
+    return "Attempted to kill the idle task" in console or (
+        " start_kernel+" in console and "cpu_startup_entry" not in console
+    )
 
 
 class GuestPanic(Exception):
@@ -224,7 +230,7 @@ class Machine:
         try:
             until(f"{self.name}: the guest agent", self.agent, timeout, 0.1)
         except GuestPanic as panic:
-            if BEFORE_INIT not in str(panic):
+            if not fell_before_init(self.console):
                 raise
             warnings.warn(f"turned on once more after: {panic}", stacklevel=2)
             self.kill()

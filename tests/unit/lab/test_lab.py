@@ -46,19 +46,26 @@ class Falling(Machine):
         return "agent"
 
 
-IDLE = "Kernel panic - not syncing: Attempted to kill the idle task!"
+PANIC = "Kernel panic - not syncing: "
+IDLE = PANIC + "Attempted to kill the idle task!"
+SETTING_UP = " security_init+0x2b0/0x5c0\n start_kernel+0x54a/0x7a0\n" + PANIC + "Fatal exception"
+IN_IDLE_LOOP = (
+    " cpu_startup_entry+0x25/0x30\n rest_init+0xcc/0xd0\n start_kernel+0x7a0/0x7a0\n" + PANIC + "Fatal exception"
+)
 
 
-def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_and_that_is_said(tmp_path):
+@pytest.mark.parametrize("console", [IDLE, SETTING_UP])
+def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_and_that_is_said(tmp_path, console):
     with pytest.warns(UserWarning, match="turned on once more after: box: Kernel panic"):
-        Falling(tmp_path, IDLE, "").wait_for_agent(1)
+        Falling(tmp_path, console, "").wait_for_agent(1)
     with pytest.warns(UserWarning), pytest.raises(GuestPanic):
-        Falling(tmp_path, IDLE, IDLE).wait_for_agent(1)
+        Falling(tmp_path, console, console).wait_for_agent(1)
 
 
-def test_a_kernel_that_falls_later_is_a_result(tmp_path):
-    with pytest.raises(GuestPanic, match="kill init"):
-        Falling(tmp_path, "Kernel panic - not syncing: Attempted to kill init!", "").wait_for_agent(1)
+@pytest.mark.parametrize("console", [PANIC + "Attempted to kill init!", IN_IDLE_LOOP])
+def test_a_kernel_that_falls_later_is_a_result(tmp_path, console):
+    with pytest.raises(GuestPanic):
+        Falling(tmp_path, console, "").wait_for_agent(1)
 
 
 def test_what_was_seen_comes_back():
