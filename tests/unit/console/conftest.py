@@ -1,0 +1,91 @@
+"""People at terminals of the console, on real (pseudo) terminals. Its programs lie in overlay/, not in webui/."""
+
+import importlib
+import os
+import pty
+import sys
+import time
+import tty
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[3]
+MODULES = ("actions", "dialogue", "disk_box", "installation", "loop", "screen", "state", "updates")
+
+
+class Person:
+    """At the other end of a terminal of the console."""
+
+    def __init__(self, dialogue) -> None:
+        self.end, other = pty.openpty()
+        tty.setraw(self.end)
+        self.terminal = dialogue.Terminal(os.ttyname(other))
+        os.close(other)
+        self.seen = ""
+
+    def type(self, line: str) -> None:
+        """Answer the question that was asked; a work that follows goes on to the next question or to its end."""
+        assert self.terminal.asked, self.look()
+        self.terminal.answer(line)
+        self.work()
+
+    def work(self) -> None:
+        while self.terminal.working:
+            time.sleep(max(0.0, self.terminal.resume - time.monotonic()))
+            self.terminal.go_on()
+            self.seen += self.take()  # a terminal that nobody reads fills up
+
+    def look(self) -> str:
+        """Everything that came since the last look."""
+        seen, self.seen = self.seen + self.take(), ""
+        return seen.replace("\r\n", "\n")
+
+    def take(self) -> str:
+        os.set_blocking(self.end, False)
+        text = ""
+        try:
+            while part := os.read(self.end, 65536):
+                text += part.decode()
+        except BlockingIOError:
+            pass
+        return text
+
+
+@pytest.fixture
+def load(monkeypatch):
+    """Import a module of the console; its programs lie in overlay/, not in webui/."""
+    monkeypatch.syspath_prepend(str(REPO / "overlay/usr/lib/fairlead/console"))
+    monkeypatch.syspath_prepend(str(REPO / "tests/unit/applier"))
+    kept = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
+    yield importlib.import_module
+    for name in MODULES:
+        sys.modules.pop(name, None)
+    sys.modules.update(kept)
+
+
+@pytest.fixture
+def people(load):
+    """Makes so many of them."""
+    dialogue = load("dialogue")
+    return lambda number: [Person(dialogue) for _ in range(number)]
+
+
+@pytest.fixture
+def person(people):
+    return people(1)[0]
+
+
+@pytest.fixture
+def talk(load):
+    """Makes a dialogue: two questions, and some work between them."""
+    dialogue = load("dialogue")
+
+    def lines():
+        name = yield dialogue.Ask("Your name? ")
+        yield f"Hello {name}.\n"
+        colour = yield dialogue.Ask("Colour? [red] ", "red")
+        yield f"{colour}.\n"
+        raise dialogue.Cancelled
+
+    return lines

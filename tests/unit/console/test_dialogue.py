@@ -1,0 +1,52 @@
+"""Questions, answers, and work between them, on one terminal."""
+
+import os
+
+
+def test_questions_answers_and_a_default(person, talk):
+    person.terminal.begin(talk(), True)
+    assert person.look() == "Your name? "
+    person.type("kim")
+    assert person.look() == "Hello kim.\nColour? [red] "
+    person.type("")
+    assert person.look() == "red.\nNothing was done.\n"
+    assert person.terminal.dialogue is None
+
+
+def test_an_empty_line_ends_it_where_there_is_no_default(person, talk):
+    person.terminal.begin(talk(), True)
+    person.type("")
+    assert person.look() == "Your name? Nothing was done.\n"
+    assert person.terminal.dialogue is None and not person.terminal.asked
+
+
+def test_a_disk_that_breaks_does_not_take_the_console_away(person):
+    def lines():
+        yield "looking\n"
+        raise OSError(5, "Input/output error")
+
+    person.terminal.begin(lines(), True)
+    person.work()
+    assert person.look() == "looking\n\nIt did not work: [Errno 5] Input/output error\n"
+    assert person.terminal.dialogue is None
+
+
+def test_what_was_typed_while_it_worked_is_no_answer(load, person):
+    dialogue = load("dialogue")
+
+    def lines():
+        yield "working\n"
+        answer = yield dialogue.Ask("Go on? ")
+        yield f"{answer}!\n"
+
+    person.terminal.begin(lines(), True)
+    os.write(person.end, b"yes\n")
+    person.work()
+    os.write(person.end, b"no\n")
+    assert person.terminal.read() == "no"
+
+
+def test_the_state_of_the_box_pushes_no_question_away(person, talk):
+    person.terminal.begin(talk(), True)
+    person.terminal.show_screen("A FAULT\n")
+    assert person.look() == "Your name? A FAULT\nYour name? "
