@@ -14,6 +14,12 @@ from tests.lab.wait import until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
 CLIENT = "/usr/lib/fairlead/world/client.py"
+DIRECTOR = "10.2.0.1"  # its address among the servers; clients keep their own
+# Before SILENCE: a check that nobody answers counts, too.
+CHECKS = (
+    "table inet checks { counter seen {}; chain input { type filter hook input priority -400; "
+    f"ip saddr {DIRECTOR} tcp flags syn / fin,syn,rst,ack counter name seen; }}; }}"
+)
 SILENCE = "table inet silence { chain input { type filter hook input priority -300; policy drop; }; }"
 
 
@@ -69,6 +75,14 @@ class World(Machine):
 
     def unsilence(self, name: str) -> None:
         self.succeed(["ip", "netns", "exec", name, "nft", "delete table inet silence"])
+
+    def count_checks(self, name: str) -> None:
+        """From now on `checks` tells how often the director began to check it."""
+        self.succeed(["ip", "netns", "exec", name, "nft", CHECKS])
+
+    def checks(self, name: str) -> int:
+        listed = self.succeed(["ip", "netns", "exec", name, "nft", "list", "counter", "inet", "checks", "seen"])
+        return int(listed.split("packets")[1].split()[0])
 
     def wait_for_servers(self, timeout: float = 60) -> None:
         self.wait_for_agent(timeout)

@@ -1,4 +1,7 @@
-"""A dead server leaves in the time that its check promises, and comes back."""
+"""A dead server leaves after as many checks as its service says, and comes back with the next one.
+
+Counted in checks of a server beside it that lives: on an emulated processor a second says little.
+"""
 
 import time
 
@@ -12,27 +15,32 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
 CHECK = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=1, failures=2)
 LEAVES = CHECK.interval * CHECK.failures + CHECK.timeout  # seconds until a dead server has left
 RETURNS = CHECK.interval + CHECK.timeout  # seconds until one that answers again is back
-SLOW_MACHINE = 4.0  # seconds that an emulated processor may add
+SEEN_LATE = 1  # rounds of checks that may begin until it is seen that a server has left or is back
 
 
 @pytest.mark.parametrize(("death", "cure"), [("stop_server", "start_server"), ("silence", "unsilence")])
 def test_a_dead_server_leaves_and_returns(director, world, capsys, death, cure):
+    world.count_checks("rs1")
     director.apply(wish(service(1, "site", check=CHECK)))
     director.wait_until_healthy("rs1", "rs2", "rs3")
-    died = time.monotonic()  # before it: it may take as long as the box takes to notice
+    alive, died = world.checks("rs1"), time.monotonic()
     getattr(world, death)("rs2")
+    dead = world.checks("rs1")
     director.wait_until_gone("rs2", 60)
-    left = time.monotonic() - died
-    assert left <= LEAVES + SLOW_MACHINE, f"{left:.1f} s"
+    left, gone = time.monotonic() - died, world.checks("rs1")
+    assert gone - alive >= CHECK.failures - 1  # the first one may have failed in the round that had begun
+    assert gone - dead <= CHECK.failures + SEEN_LATE
     assert world.count(f"{VIP}:80/", 10) == {"rs1": 5, "rs3": 5}
 
     getattr(world, cure)("rs2")
-    alive = time.monotonic()
+    cured, answers = world.checks("rs1"), time.monotonic()
     director.wait_until_healthy("rs2", timeout=60)
-    returned = time.monotonic() - alive
+    returned, back = time.monotonic() - answers, world.checks("rs1")
     with capsys.disabled():
-        print(f"\n{death}: left after {left:.1f} s (promised {LEAVES} s), returned after {returned:.1f} s")
-    assert returned <= RETURNS + SLOW_MACHINE, f"{returned:.1f} s"
+        print(
+            f"\n{death}: left after {left:.1f} s (promised {LEAVES} s), returned after {returned:.1f} s ({RETURNS} s)"
+        )
+    assert back - cured <= 1 + SEEN_LATE
     assert world.count(f"{VIP}:80/", 9) == {"rs1": 3, "rs2": 3, "rs3": 3}
 
 
