@@ -1,11 +1,7 @@
-"""The text of the console, from answers of the pretended appliance. Its programs lie in overlay/, not in webui/."""
-
-import sys
-from pathlib import Path
+"""The text of the console, from answers of the pretended appliance."""
 
 import pytest
 
-CONSOLE = Path(__file__).parents[3] / "overlay/usr/lib/fairlead/console"
 ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "fe80::1/64"]}
 SERVICE = {"id": 1, "name": "site", "address": "10.1.0.100", "port": 80, "protocol": "tcp"}
 SERVER = {"id": 2, "address": "10.2.0.11", "port": 80, "weight": 1, "active": 3, "inactive": 1, "health": "up"}
@@ -20,14 +16,8 @@ STATUS = {
 
 
 @pytest.fixture
-def console(monkeypatch):
-    monkeypatch.syspath_prepend(str(CONSOLE))
-    import screen
-    import state
-
-    yield state, screen
-    for name in ("state", "screen"):
-        sys.modules.pop(name)
+def console(load):
+    return load("state"), load("screen")
 
 
 def test_where_the_box_runs_from_is_told(console, tmp_path):
