@@ -1,6 +1,6 @@
-"""A dead server leaves after as many checks as its service says, and comes back with the next one.
+"""A dead server leaves in the time and after as many checks as its service says, and comes back with the next one.
 
-Counted in checks of a server beside it that lives: on an emulated processor a second says little.
+The checks are counted at a server beside it that lives: when a second is missed on a slow machine, they tell why.
 """
 
 import time
@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
 CHECK = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=1, failures=2)
 LEAVES = CHECK.interval * CHECK.failures + CHECK.timeout  # seconds until a dead server has left
 RETURNS = CHECK.interval + CHECK.timeout  # seconds until one that answers again is back
+SLOW_MACHINE = 4.0  # seconds that an emulated processor may add
 SEEN_LATE = 1  # rounds of checks that may begin until it is seen that a server has left or is back
 
 
@@ -28,18 +29,20 @@ def test_a_dead_server_leaves_and_returns(director, world, capsys, death, cure):
     dead = world.checks("rs1")
     director.wait_until_gone("rs2", 60)
     left, gone = time.monotonic() - died, world.checks("rs1")
+    assert left <= LEAVES + SLOW_MACHINE, f"{left:.1f} s, {gone - alive} checks"
     assert gone - alive >= CHECK.failures - 1  # the first one may have failed in the round that had begun
     assert gone - dead <= CHECK.failures + SEEN_LATE
     assert world.count(f"{VIP}:80/", 10) == {"rs1": 5, "rs3": 5}
 
     getattr(world, cure)("rs2")
-    cured, answers = world.checks("rs1"), time.monotonic()
+    answers, cured = time.monotonic(), world.checks("rs1")
     director.wait_until_healthy("rs2", timeout=60)
     returned, back = time.monotonic() - answers, world.checks("rs1")
     with capsys.disabled():
         print(
             f"\n{death}: left after {left:.1f} s (promised {LEAVES} s), returned after {returned:.1f} s ({RETURNS} s)"
         )
+    assert returned <= RETURNS + SLOW_MACHINE, f"{returned:.1f} s, {back - cured} checks"
     assert back - cured <= 1 + SEEN_LATE
     assert world.count(f"{VIP}:80/", 9) == {"rs1": 3, "rs2": 3, "rs3": 3}
 

@@ -62,9 +62,11 @@ def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_an
         Falling(tmp_path, console, console).wait_for_agent(1)
 
 
-@pytest.mark.parametrize("console", [PANIC + "Attempted to kill init!", IN_IDLE_LOOP])
-def test_a_kernel_that_falls_later_is_a_result(tmp_path, console):
-    with pytest.raises(GuestPanic):
+@pytest.mark.parametrize(
+    ("console", "words"), [(PANIC + "Attempted to kill init!", "kill init"), (IN_IDLE_LOOP, "Fatal exception")]
+)
+def test_a_kernel_that_falls_later_is_a_result(tmp_path, console, words):
+    with pytest.raises(GuestPanic, match=words):
         Falling(tmp_path, console, "").wait_for_agent(1)
 
 
