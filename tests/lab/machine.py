@@ -40,6 +40,8 @@ OVMF = Path("/usr/share/OVMF")
 
 def fell_before_init(console: str) -> bool:
     """Whether the kernel fell while nothing but itself was running yet: in start_kernel, but not in its idle loop."""
+    if "Attempted to kill init" in console:  # a warning of an earlier moment may have a trace, too
+        return False
     return "Attempted to kill the idle task" in console or (
         " start_kernel+" in console and "cpu_startup_entry" not in console
     )

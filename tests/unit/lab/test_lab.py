@@ -63,7 +63,12 @@ def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_an
 
 
 @pytest.mark.parametrize(
-    ("console", "words"), [(PANIC + "Attempted to kill init!", "kill init"), (IN_IDLE_LOOP, "Fatal exception")]
+    ("console", "words"),
+    [
+        (PANIC + "Attempted to kill init!", "kill init"),
+        ("WARNING: CPU: 0\n start_kernel+0x54a/0x7a0\n" + PANIC + "Attempted to kill init!", "kill init"),
+        (IN_IDLE_LOOP, "Fatal exception"),
+    ],
 )
 def test_a_kernel_that_falls_later_is_a_result(tmp_path, console, words):
     with pytest.raises(GuestPanic, match=words):
