@@ -87,6 +87,12 @@ def build(say: Callable[[str], None] = print) -> Image:
     return Image(base / "vmlinuz", boot / "initramfs", layers)
 
 
+def base_tree(say: Callable[[str], None] = print) -> Path:
+    """The files of the base layer alone. Raises BuildError."""
+    with locked():
+        return cached("base", base_inputs(), build_base, say) / "tree"
+
+
 @contextmanager
 def locked() -> Iterator[None]:
     """One builder at a time."""

@@ -20,7 +20,16 @@ from lbconfig.snapshot import Snapshot, to_data
 
 if TYPE_CHECKING:
     from applier.fake import Fake
-    from applier.shapes import BundleReview, BundleSource, GenerationEntry, Review, Status, UpdateState
+    from applier.shapes import (
+        BundleReview,
+        BundleSource,
+        Diagnosis,
+        GenerationEntry,
+        Review,
+        Status,
+        Trial,
+        UpdateState,
+    )
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
@@ -56,6 +65,14 @@ class Client:
         return self._ask(
             "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client
         )
+
+    def diagnose(self, service: int) -> Diagnosis:
+        """Look for the usual faults of a service that runs; takes some seconds and changes nothing."""
+        return self._ask("diagnose", service=service)
+
+    def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
+        """Ask every real server of that service once, by its health check; nothing is applied."""
+        return self._ask("try_check", snapshot=_plain(snapshot), service=service)
 
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""

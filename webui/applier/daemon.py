@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from applier import director, health, ipvs_netlink, network, storage, table
+from applier import director, doctor, health, ipvs_netlink, network, storage, table, trial
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
@@ -30,7 +30,7 @@ from applier.review import admit, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import GenerationEntry, Review, RunState, Status
+from applier.shapes import Diagnosis, GenerationEntry, Review, RunState, Status, Trial
 from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
@@ -112,6 +112,19 @@ class Applier:
         finally:
             if not begun:
                 self._lock.release()
+
+    def diagnose(self, service: int) -> Diagnosis:
+        running = self.running.snapshot
+        wanted = next((one for one in running.enabled_services if one.id == service), None)
+        if wanted is None:
+            raise ApplierRefused("unknown-service", "The box does not run this service. Apply the draft first.")
+        try:
+            return {"looked_at": doctor.looked_at(wanted), "findings": doctor.examine(self.host, running, wanted)}
+        except HostError as error:
+            raise ApplierRefused("no-diagnosis", f"The box cannot be asked: {error}.") from None
+
+    def try_check(self, snapshot: dict, service: int) -> list[Trial]:
+        return trial.ask(self.host, parse(snapshot), service)
 
     def list_generations(self) -> list[GenerationEntry]:
         return self.generations.entries()

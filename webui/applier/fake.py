@@ -20,13 +20,13 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from applier import health
+from applier import doctor, health
 from applier.errors import ApplierDown, ApplierRefused
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import GenerationEntry, Review, Status
-from lbconfig.render import render
+from applier.shapes import Diagnosis, GenerationEntry, Review, Status, Trial
+from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
     CheckKind,
     HealthCheck,
@@ -36,6 +36,7 @@ from lbconfig.snapshot import (
     Protocol,
     RealServer,
     Scheduler,
+    ServerState,
     Snapshot,
     VirtualService,
     digest,
@@ -57,7 +58,7 @@ def sample_snapshot() -> Snapshot:
         real_servers=(
             RealServer(1, "10.2.0.11", 80, weight=2),
             RealServer(2, "10.2.0.12", 80),
-            RealServer(3, "10.2.0.13", 80, enabled=False),
+            RealServer(3, "10.2.0.13", 80, state=ServerState.DISABLED),
         ),
     )
     mail = VirtualService(
@@ -257,6 +258,35 @@ class Fake(FakeUpdates):
             files = admit(new, digest, base, b.confirmed, client)
             return {"apply": b._start(new, files, user, comment)}
 
+    def diagnose(self, service: int) -> Diagnosis:
+        """As if the servers in `box.down` had closed ports, and nothing else were wrong."""
+        with self._box() as b:
+            wanted = next((one for one in b.snapshot.enabled_services if one.id == service), None)
+            if wanted is None:
+                raise ApplierRefused("unknown-service", "The box does not run this service. Apply the draft first.")
+            closed = [one for one in wanted.real_servers if (one.address, one.port) in b.down]
+            return {
+                "looked_at": doctor.looked_at(wanted),
+                "findings": [doctor.closed_port(one.address, one.port, "refused") for one in closed],
+            }
+
+    def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
+        """The servers in `box.down` are down."""
+        with self._box() as b:
+            wanted = next(one for one in _parse(snapshot).services if one.id == service)
+            return [
+                {
+                    "server": one.address,
+                    "port": one.port,
+                    "state": "down" if (one.address, one.port) in b.down else "up",
+                    "seconds": 0.012,
+                    "message": "500 Can't connect (Connection refused)" if (one.address, one.port) in b.down else "",
+                    "sent": f"GET http://{one.address}:{one.port}/",
+                    "received": "200 OK",
+                }
+                for one in wanted.real_servers
+            ]
+
     def generations(self) -> list[GenerationEntry]:
         with self._box() as b:
             hidden = ("snapshot", "files")
@@ -335,24 +365,31 @@ def _parse(snapshot: Snapshot | dict) -> Snapshot:
 
 def _entries(b: Box) -> dict:
     """What the kernel's table would hold, with connections that look alive but are the same on every call."""
-    return {
-        (str(service.protocol), service.address, service.port): {
+    table = {
+        ipvs.key(service): {
             (server.address, server.port): _entry(b, service, server)
             for server in service.real_servers
-            if server.enabled
+            if server.in_table
         }
-        for service in b.snapshot.services
+        for service in b.snapshot.enabled_services
     }
+    for service in b.snapshot.enabled_services:
+        servers, fallback = table[ipvs.key(service)], service.fallback_server
+        if fallback and not any(entry.weight for entry in servers.values()):
+            servers[fallback.address, fallback.port] = health.Entry(1, active=7)
+    return table
 
 
 def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
     if service.check.kind is not CheckKind.OFF and (server.address, server.port) in b.down:
         return health.Entry(weight=0)
+    if server.state is ServerState.QUIESCED:
+        return health.Entry(weight=0, active=server.id)
     return health.Entry(server.weight, active=12 * server.weight + server.id, inactive=3 * server.id)
 
 
 def _interfaces(snapshot: Snapshot) -> list[dict]:
-    vips = sorted({f"{service.address}/32" for service in snapshot.services})
+    vips = sorted({f"{service.address}/32" for service in snapshot.enabled_services})
     return [
         {
             "name": interface.name,

@@ -25,19 +25,28 @@ def is_loaded(host: Host) -> bool:
     return TABLE in run(host, ["nft", "list", "tables"]).stdout.splitlines()
 
 
+def _management(snapshot: Snapshot) -> list[str]:
+    networks = [ipaddress.ip_network(text) for text in snapshot.management.allow]
+    four = ipaddress.collapse_addresses(network for network in networks if network.version == 4)
+    six = list(ipaddress.collapse_addresses(network for network in networks if network.version == 6))
+    rules = [f"ip saddr {network} tcp dport 443 accept" for network in four]
+    neighbours = ["icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"] if six else []
+    return rules + neighbours + [f"ip6 saddr {network} tcp dport 443 accept" for network in six]
+
+
 def closed(snapshot: Snapshot) -> str:
     """For a boot at which the real rules could not be loaded: nothing passes but the way to the web UI.
 
     As plain as can be: no sets, no limits, no logging, nothing that needs a module which might be what is missing.
     """
-    networks = ipaddress.collapse_addresses(ipaddress.IPv4Network(text) for text in snapshot.management.allow)
+    rules = "".join(f"		{rule}\n" for rule in _management(snapshot))
     return f"""{TABLE} {{}}
 delete {TABLE}
 {TABLE} {{
 	chain input {{
 		type filter hook input priority 0; policy drop;
 		iif lo accept
-{"".join(f"		ip saddr {network} tcp dport 443 accept{chr(10)}" for network in networks)}	}}
+{rules}	}}
 	chain forward {{
 		type filter hook forward priority 0; policy drop;
 	}}

@@ -79,6 +79,9 @@ class Host(Protocol):
 
     def remove_service(self, folder: Path) -> None: ...
 
+    def connect(self, address: str, port: int, timeout: float) -> str:
+        """Try a TCP connection: "open", "refused", or why not, in words."""
+
     def processes(self) -> list[Process]:
         """All that run (zombies do not)."""
 
@@ -213,6 +216,17 @@ class Live:
         except OSError as error:
             raise HostError(f"remove the service {folder}", None, error.strerror or str(error)) from None
 
+    def connect(self, address: str, port: int, timeout: float) -> str:
+        try:
+            socket.create_connection((address, port), timeout).close()
+        except ConnectionRefusedError:
+            return "refused"
+        except TimeoutError:
+            return f"nothing came back within {timeout:g} seconds"
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return "open"
+
     def processes(self) -> list[Process]:
         found = []
         for entry in Path("/proc").iterdir():
@@ -307,6 +321,9 @@ class Replay(Live):
 
     def remove_service(self, folder: Path) -> None:
         raise HostError(f"remove the service {folder}", None, "a recording changes nothing")
+
+    def connect(self, address: str, port: int, timeout: float) -> str:
+        raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
 
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")

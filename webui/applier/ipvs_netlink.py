@@ -13,7 +13,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from applier.health import Entry
-from lbconfig.render.ipvs import FIREWALL_MARK, Server, ServerKey, Service, ServiceKey, Table
+from lbconfig.render.ipvs import (
+    FIREWALL_MARK,
+    FIREWALL_MARK6,
+    HASH_NEXT,
+    HASH_PORT,
+    ONE_PACKET,
+    Server,
+    ServerKey,
+    Service,
+    ServiceKey,
+    Table,
+)
 
 # linux/netlink.h
 NLMSG_ERROR, NLMSG_DONE = 2, 3
@@ -26,15 +37,17 @@ GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 0
 
 # linux/ip_vs.h
 FAMILY_NAME, FAMILY_VERSION = "IPVS", 1
-CMD_GET_SERVICE, CMD_GET_DEST = 4, 8
+CMD_GET_SERVICE, CMD_GET_DEST, CMD_GET_CONFIG = 4, 8, 13
 CMD_ATTR_SERVICE, CMD_ATTR_DEST = 1, 2
+TIMEOUTS = (4, 5, 6)  # CMD_ATTR_TIMEOUT_TCP, _TCP_FIN, _UDP
 (SVC_AF, SVC_PROTOCOL, SVC_ADDR, SVC_PORT, SVC_FWMARK, SVC_SCHED_NAME, SVC_FLAGS, SVC_TIMEOUT, SVC_NETMASK) = range(
     1, 10
 )
-DEST_ADDR, DEST_PORT, DEST_FWD_METHOD, DEST_WEIGHT = 1, 2, 3, 4
+SVC_PE_NAME = 11
+DEST_ADDR, DEST_PORT, DEST_FWD_METHOD, DEST_WEIGHT, DEST_UPPER, DEST_LOWER = 1, 2, 3, 4, 5, 6
 DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT, DEST_ADDR_FAMILY = 7, 8, 9, 11
 FLAG_PERSISTENT = 0x1
-FLAG_NAMES = {0x4: "ops", 0x8: "flag-1", 0x10: "flag-2", 0x20: "flag-3"}
+FLAG_NAMES = {0x4: ONE_PACKET, 0x8: HASH_NEXT, 0x10: HASH_PORT, 0x20: "flag-3"}
 FORWARD_MASK = 0x7
 METHODS = {0: "masq", 2: "tunnel", 3: "route"}  # 1 is masq to an address of the box itself
 
@@ -103,6 +116,17 @@ def to_entries(services: list[KernelService]) -> dict[ServiceKey, dict[ServerKey
     }
 
 
+def timeouts(exchange: Exchange) -> tuple[int, int, int]:
+    """Seconds: of TCP, of TCP after FIN, of UDP."""
+    [body] = _bodies(exchange(message(family_id(exchange), NLM_F_REQUEST, CMD_GET_CONFIG)))
+    found = attributes(body)
+    try:
+        tcp, fin, udp = (_number(found[kind]) for kind in TIMEOUTS)
+    except KeyError as error:
+        raise NetlinkError(f"timeouts that cannot be read: {error!r}") from None
+    return tcp, fin, udp
+
+
 def family_id(exchange: Exchange) -> int:
     name = attribute(CTRL_ATTR_FAMILY_NAME, FAMILY_NAME.encode() + b"\0")
     request = message(GENL_ID_CTRL, NLM_F_REQUEST, CTRL_CMD_GETFAMILY, name, version=1)
@@ -162,7 +186,8 @@ def parse_service(body: bytes) -> KernelService:
         af = _number(found[SVC_AF])
         flags = struct.unpack_from("=I", found[SVC_FLAGS])[0]
         if SVC_FWMARK in found:
-            protocol, address, port = FIREWALL_MARK, "", _number(found[SVC_FWMARK])
+            protocol = FIREWALL_MARK if af == socket.AF_INET else FIREWALL_MARK6
+            address, port = "", _number(found[SVC_FWMARK])
         else:
             number = _number(found[SVC_PROTOCOL])
             protocol = PROTOCOLS.get(number, str(number))
@@ -174,6 +199,8 @@ def parse_service(body: bytes) -> KernelService:
             scheduler=found[SVC_SCHED_NAME].rstrip(b"\0").decode("ascii", "replace"),
             flags=tuple(sorted(name for bit, name in FLAG_NAMES.items() if flags & bit)),
             persistence=_number(found[SVC_TIMEOUT]) if flags & FLAG_PERSISTENT else 0,
+            prefix=_prefix(af, found[SVC_NETMASK]) if flags & FLAG_PERSISTENT else 0,
+            engine=found.get(SVC_PE_NAME, b"").rstrip(b"\0").decode("ascii", "replace"),
         )
     except (KeyError, struct.error, ValueError) as error:
         raise NetlinkError(f"a virtual service that cannot be read: {error!r}") from None
@@ -187,10 +214,11 @@ def parse_server(body: bytes, service_af: int) -> tuple[ServerKey, KernelServer]
         place = (_address(af, found[DEST_ADDR]), _port(found[DEST_PORT]))
         method = METHODS.get(_number(found[DEST_FWD_METHOD]) & FORWARD_MASK, "masq")
         weight = struct.unpack("=i", found[DEST_WEIGHT])[0]
+        thresholds = [_number(found.get(kind, b"\0")) for kind in (DEST_UPPER, DEST_LOWER)]
         counters = [_number(found.get(kind, b"\0")) for kind in (DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT)]
     except (KeyError, struct.error, ValueError) as error:
         raise NetlinkError(f"a real server that cannot be read: {error!r}") from None
-    return place, KernelServer(Server(weight, method), *counters)
+    return place, KernelServer(Server(weight, method, *thresholds), *counters)
 
 
 def _ask(exchange: Exchange, family: int, command: int, payload: bytes = b"") -> list[bytes]:
@@ -214,7 +242,7 @@ def _bodies(datagrams: list[bytes]) -> Iterator[bytes]:
 def _name_service(entry: KernelService) -> bytes:
     service = entry.service
     parts = [attribute(SVC_AF, struct.pack("=H", entry.af))]
-    if service.protocol == FIREWALL_MARK:
+    if service.protocol in (FIREWALL_MARK, FIREWALL_MARK6):
         parts.append(attribute(SVC_FWMARK, struct.pack("=I", service.port)))
         return b"".join(parts)
     number = next((key for key, name in PROTOCOLS.items() if name == service.protocol), None)
@@ -229,6 +257,13 @@ def _address(af: int, data: bytes) -> str:
     if len(data) < length:
         raise ValueError(f"an address of {len(data)} bytes")
     return str(ipaddress.ip_address(bytes(data[:length])))
+
+
+def _prefix(af: int, data: bytes) -> int:
+    """Bits of the persistence mask, which is a mask for IPv4 and a number of bits for IPv6."""
+    if af == socket.AF_INET:
+        return int.from_bytes(data, "big").bit_count()
+    return _number(data)
 
 
 def _port(data: bytes) -> int:

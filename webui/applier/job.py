@@ -26,6 +26,7 @@ class Saved:
     rules: str | None = None
     rules_loaded: bool = False
     settings: dict[str, str] = field(default_factory=dict)
+    timeouts: tuple[int, int, int] | None = None
     addresses: set[Address] | None = None
     links_down: tuple[str, ...] = ()
     hostname: str = ""
@@ -33,6 +34,7 @@ class Saved:
     dhcp: tuple[str, ...] = ()
     removed: set[Address] = field(default_factory=set)
     director_ran: bool = False
+    sorry_page: str | None = None
     checks: str | None = None
     table: Table | None = None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from applier.host import Host, HostError, run
 from applier.paths import Paths
+from lbconfig.addresses import version
 from lbconfig.render.interfaces import NetworkState
 
 NOTHING = NetworkState(hostname="", links=(), addresses=(), dhcp=(), gateway="")
@@ -21,7 +22,7 @@ class Link:
     mac: str
     on: bool  # switched on here
     up: bool  # on, and there is something at the other end
-    addresses: tuple[str, ...]  # IPv4, as "10.1.0.2/24"
+    addresses: tuple[str, ...]  # as "10.1.0.2/24"; of IPv6 not the link-local one, which the kernel makes
 
 
 def links(host: Host) -> list[Link]:
@@ -33,7 +34,7 @@ def links(host: Host) -> list[Link]:
         addresses = tuple(
             f"{info['local']}/{info['prefixlen']}"
             for info in entry.get("addr_info", ())
-            if info.get("family") == "inet"
+            if info.get("family") == "inet" or (info.get("family") == "inet6" and info.get("scope") != "link")
         )
         on = "UP" in entry.get("flags", ())
         up = on and entry.get("operstate") != "DOWN"
@@ -45,12 +46,22 @@ def addresses(host: Host) -> set[Address]:
     return {(link.name, address) for link in links(host) for address in link.addresses}
 
 
-def gateways(host: Host) -> list[str]:
-    """Those of the default routes, the preferred one first."""
-    routes = _json(host, ["ip", "-json", "route", "show", "default"])
+def gateways(host: Host, kind: int = 4) -> list[str]:
+    """Those of the default routes of IPv4 or IPv6, the preferred one first."""
+    option = ["-6"] if kind == 6 else []
+    routes = _json(host, ["ip", "-json", *option, "route", "show", "default"])
     return [
         route["gateway"] for route in sorted(routes, key=lambda route: route.get("metric", 0)) if "gateway" in route
     ]
+
+
+def all_gateways(host: Host) -> tuple[str, ...]:
+    return tuple(gateway for kind in (4, 6) for gateway in gateways(host, kind))
+
+
+def _not_preferred(host: Host, state: NetworkState) -> list[str]:
+    """The gateways of the wish that are not in use."""
+    return [gateway for gateway in state.gateways if gateway not in gateways(host, version(gateway))[:1]]
 
 
 def leases(host: Host, state: NetworkState) -> dict[str, str]:
@@ -63,9 +74,7 @@ def missing(host: Host, state: NetworkState) -> list[str]:
     """What of the wish is not there, in words; empty: all is."""
     present = addresses(host)
     words = [f"{address} on {name}" for name, address in state.addresses if (name, address) not in present]
-    if state.gateway and state.gateway not in gateways(host)[:1]:
-        words.append(f"the gateway {state.gateway}")
-    return words
+    return words + [f"the gateway {gateway}" for gateway in _not_preferred(host, state)]
 
 
 def must_exist(host: Host, state: NetworkState) -> None:
@@ -96,16 +105,23 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Callable[[HostEr
         folder = paths.services / f"dhcp-{name}"
         if name in known and host.read(folder / "run") is None:
             _tolerate(trouble, lambda folder=folder: host.add_service(folder, paths.dhcp_template))
-    if state.gateway and state.gateway not in gateways(host)[:1]:
-        _tolerate(trouble, lambda: _batch(host, [f"route replace default via {state.gateway}"]))
+    for gateway in _not_preferred(host, state):
+        _tolerate(trouble, lambda gateway=gateway: _batch(host, [f"route replace default via {gateway}"]))
 
 
 def _add_to_link(host: Host, known: dict[str, Link], name: str, state: NetworkState) -> None:
     link = _existing(known, name)
     lines = [] if link.on else [f"link set dev {name} up"]
     wished = [address for interface, address in state.addresses if interface == name]
-    lines += [f"address add {address} dev {name}" for address in wished if address not in link.addresses]
+    lines += [
+        f"address add {address} dev {name}{_kind(address)}" for address in wished if address not in link.addresses
+    ]
     _batch(host, lines)
+
+
+def _kind(address: str) -> str:
+    """A VIP of IPv6 is there at once, and is not what the box itself speaks from (RFC 6724 would choose it)."""
+    return " nodad preferred_lft 0" if version(address) == 6 and address.endswith("/128") else ""
 
 
 def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> None:
@@ -118,8 +134,10 @@ def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) ->
     gone = [address for address in ours.addresses if address in present and address not in wished]
     gone += [address for address in sorted(present) if address[0] in dropped and address not in wished]
     lines = [f"address del {address} dev {name}" for name, address in dict.fromkeys(gone)]
-    if ours.gateway and not state.gateway and ours.gateway in gateways(host):
-        lines.insert(0, f"route del default via {ours.gateway}")
+    kept = {version(gateway) for gateway in state.gateways}
+    for gateway in ours.gateways:
+        if version(gateway) not in kept and gateway in gateways(host, version(gateway)):
+            lines.insert(0, f"route del default via {gateway}")
     if gone:
         # Otherwise the kernel takes the other addresses of a network away with its first one.
         host.set("net/ipv4/conf/all/promote_secondaries", "1")
@@ -158,9 +176,12 @@ def set_down(host: Host, names: Collection[str]) -> None:
     _batch(host, [f"link set dev {name} down" for name in names])
 
 
-def put_back_gateway(host: Host, before: Sequence[str], new: str) -> None:
+def put_back_gateways(host: Host, before: Sequence[str], new: Sequence[str]) -> None:
     """The default routes as they were: the old one first, so that there is always one."""
-    if before and before[0] not in gateways(host):
-        _batch(host, [f"route replace default via {before[0]}"])
-    if new and new not in before and new in gateways(host):
-        _batch(host, [f"route del default via {new}"])
+    for kind in (4, 6):
+        old = next((gateway for gateway in before if version(gateway) == kind), None)
+        if old and old not in gateways(host, kind):
+            _batch(host, [f"route replace default via {old}"])
+    for gateway in new:
+        if gateway not in before and gateway in gateways(host, version(gateway)):
+            _batch(host, [f"route del default via {gateway}"])

@@ -57,6 +57,11 @@ class Paths:
         return self.run / "ldirectord.cf"
 
     @property
+    def sorry_page(self) -> Path:
+        """/etc/fairlead/sorry.conf shows this file."""
+        return self.run / "sorry/sorry.html"
+
+    @property
     def nftables(self) -> Path:
         """The rules that the kernel runs."""
         return self.run / "nftables.conf"

@@ -7,7 +7,8 @@ Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy, unknown-generation, damaged-generation                                  daemon.py
+    busy, unknown-generation, damaged-generation, unknown-service, no-diagnosis   daemon.py
+    unknown-service, problems, no-trial                                           trial.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code, too-many-guesses                                                  setup_code.py
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
@@ -93,6 +94,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
         "comment": _text(1000),
         "client": _address,
     },
+    "diagnose": {"service": _number},
+    "try_check": {"snapshot": _object, "service": _number},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},

@@ -14,6 +14,7 @@ TITLES = {
     "nftables": "Load the firewall rules",
     "sysctl": "Set the kernel's network settings",
     "interfaces-add": "Add addresses and routes",
+    "sorry-page": "Write the sorry page",
     "ldirectord-stop": "Pause the health checks",
     "ipvs": "Change the table of virtual services",
     "ldirectord-start": "Start the health checks",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-Health = Literal["up", "down", "checking", "disabled", "unchecked"]
+Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
 # done: the new configuration runs and is confirmed.
@@ -43,11 +43,20 @@ class RealServerStatus(TypedDict):
     health: Health
 
 
+class FallbackStatus(TypedDict):
+    address: str
+    port: int
+    serves: bool  # it is in the table: all real servers are down
+    active: int
+    inactive: int
+
+
 class ServiceStatus(TypedDict):
     id: int
     name: str
     table: bool  # the kernel's table has it
     real_servers: list[RealServerStatus]
+    fallback: FallbackStatus | None
 
 
 class RunningStatus(TypedDict):
@@ -184,6 +193,31 @@ class Review(TypedDict):
     diff: dict[str, str]  # only the files that change
     changes: list[Change]
     base: int | None  # give it back to apply()
+
+
+class Finding(TypedDict):
+    kind: Literal["fault", "note"]
+    code: str  # "arp", "port", "no-answer", "mtu"
+    server: str  # the address of the real server that it is about; "": of none
+    message: str  # what was seen
+    advice: str  # what to do
+
+
+class Trial(TypedDict):
+    """One real server, asked once."""
+
+    server: str
+    port: int
+    state: Literal["up", "down"]
+    seconds: float
+    message: str  # the reason, as ldirectord has it; "" where it has none
+    sent: str  # of HTTP: what was asked, redirects included
+    received: str  # of HTTP: what came back, its first 4000 characters
+
+
+class Diagnosis(TypedDict):
+    looked_at: list[str]  # "whether the servers' ports are open"
+    findings: list[Finding]  # empty: nothing was found
 
 
 class GenerationEntry(TypedDict):

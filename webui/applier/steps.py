@@ -109,7 +109,8 @@ class Settings(Step):
     why = "After the rules, because it switches forwarding on; before addresses, because it says how ARP answers."
 
     def due(self, job: Job) -> bool:
-        return any(job.host.setting(setting.key) != setting.value for setting in job.new.settings)
+        differ = any(job.host.setting(setting.key) != setting.value for setting in job.new.settings)
+        return differ or table.timeouts(job.host) != job.new.timeouts
 
     def do(self, job: Job) -> str:
         host, saved = job.host, job.saved.settings
@@ -125,6 +126,11 @@ class Settings(Step):
             if setting.key in saved and host.setting(setting.key) != setting.value:
                 host.set(setting.key, setting.value)
                 changed += 1
+        present = table.timeouts(host)
+        if present != job.new.timeouts:
+            job.saved.timeouts = present
+            table.set_timeouts(host, job.new.timeouts)
+            changed += 1
         return f"{changed} changed"
 
     def undo(self, job: Job) -> None:
@@ -132,6 +138,8 @@ class Settings(Step):
         for key, value in job.saved.settings.items():
             if job.host.setting(key) != value:
                 job.host.set(key, value)
+        if job.saved.timeouts is not None:
+            table.set_timeouts(job.host, job.saved.timeouts)
 
 
 class AddToNetwork(Step):
@@ -150,7 +158,7 @@ class AddToNetwork(Step):
         before = network.links(host)
         saved.links_down = tuple(link.name for link in before if not link.on)
         saved.hostname = host.setting("kernel/hostname") or ""
-        saved.gateways = tuple(network.gateways(host))
+        saved.gateways = network.all_gateways(host)
         folders = {name: job.paths.services / f"dhcp-{name}" / "run" for name in job.new.network.dhcp}
         saved.dhcp = tuple(name for name, path in folders.items() if host.read(path) is not None)
         saved.addresses = {(link.name, address) for link in before for address in link.addresses}
@@ -165,10 +173,27 @@ class AddToNetwork(Step):
         new = job.new.network
         # All addresses, because DHCP, when it ends, takes one along that was there before it.
         before = NetworkState(saved.hostname, (), tuple(sorted(saved.addresses)), saved.dhcp, "")
-        network.put_back_gateway(job.host, saved.gateways, new.gateway)
-        network.remove(job.host, job.paths, replace(new, gateway=""), before)
+        network.put_back_gateways(job.host, saved.gateways, new.gateways)
+        network.remove(job.host, job.paths, replace(new, gateway="", gateway6=""), before)
         network.add(job.host, job.paths, before, job.trouble)
         network.set_down(job.host, [name for name in saved.links_down if name in new.links])
+
+
+class PutSorryPage(Step):
+    name = "sorry-page"
+    why = "Before the services that show it; it is only a text."
+
+    def due(self, job: Job) -> bool:
+        return job.host.read(job.paths.sorry_page) != job.new.sorry_page
+
+    def do(self, job: Job) -> str:
+        job.saved.sorry_page = job.host.read(job.paths.sorry_page) or ""
+        job.host.put(job.paths.sorry_page, job.new.sorry_page)
+        return "written"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.sorry_page is not None:
+            job.host.put(job.paths.sorry_page, job.saved.sorry_page or None)
 
 
 class StopDirector(Step):
@@ -209,7 +234,7 @@ class ChangeTable(Step):
             return
         _must_not_run(job, "ipvsadm -R")
         now = table.read_table(job.host)
-        table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked=())
+        table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
 
 
 class StartDirector(Step):
@@ -243,7 +268,7 @@ class RemoveFromNetwork(Step):
     def due(self, job: Job) -> bool:
         old, new = job.old, job.new.network
         less = {*old.addresses} - {*new.addresses} or {*old.dhcp} - {*new.dhcp}
-        return bool(less or (old.gateway and not new.gateway))
+        return bool(less or (old.gateway and not new.gateway) or (old.gateway6 and not new.gateway6))
 
     def do(self, job: Job) -> str:
         before = network.addresses(job.host)
@@ -258,7 +283,8 @@ class RemoveFromNetwork(Step):
         back = tuple(sorted(job.saved.removed))  # what DHCP had brought as well: it will find it again
         dhcp = tuple(name for name in job.old.dhcp if name not in job.new.network.dhcp)
         gateway = "" if job.new.network.gateway else job.old.gateway
-        network.add(job.host, job.paths, NetworkState("", (), back, dhcp, gateway), job.trouble)
+        gateway6 = "" if job.new.network.gateway6 else job.old.gateway6
+        network.add(job.host, job.paths, NetworkState("", (), back, dhcp, gateway, gateway6), job.trouble)
 
 
 class Verify(Step):
@@ -334,6 +360,7 @@ APPLY: tuple[Step, ...] = (
     Firewall(),
     Settings(),
     AddToNetwork(),
+    PutSorryPage(),
     StopDirector(),
     ChangeTable(),
     StartDirector(),

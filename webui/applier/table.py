@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from dataclasses import replace
 
 from applier import ipvs_netlink
-from applier.host import Host, HostError
+from applier.host import Host, HostError, run
 from applier.ipvs_netlink import KernelService, NetlinkError
 from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Server, ServiceKey, Table
+from lbconfig.render.ipvs import Checked, Server, Table
 
 TIMEOUT = 120.0  # seconds; a thousand services of ten servers take five on one slow CPU
 NAMED = 10  # so many lines that did not take are named one by one
@@ -25,7 +25,18 @@ def read_table(host: Host) -> Table:
     return ipvs_netlink.to_table(read(host))
 
 
-def change(host: Host, wanted: Table, checked: Collection[ServiceKey]) -> int:
+def timeouts(host: Host) -> tuple[int, int, int]:
+    try:
+        return ipvs_netlink.timeouts(host.netlink)
+    except (NetlinkError, ValueError) as error:
+        raise HostError("the timeouts of IPVS", None, str(error)) from None
+
+
+def set_timeouts(host: Host, wanted: tuple[int, int, int]) -> None:
+    run(host, ["ipvsadm", "--set", *map(str, wanted)])
+
+
+def change(host: Host, wanted: Table, checked: Checked) -> int:
     """Make the kernel's table what is wanted; the number of lines it took. ldirectord must not run.
 
     ipvsadm goes on after a line that the kernel refuses and reports the last line's status only. So what counts
@@ -46,7 +57,7 @@ def change(host: Host, wanted: Table, checked: Collection[ServiceKey]) -> int:
     return len(lines)
 
 
-def to_put_back(saved: Table, now: Table, checked: Collection[ServiceKey]) -> Table:
+def to_put_back(saved: Table, now: Table, checked: Checked) -> Table:
     """The saved table, but for what ldirectord has found out since about the servers of checked services.
 
     A server that is gone comes back as it was: it was up a moment ago, and ldirectord takes it out if it died.
@@ -64,4 +75,4 @@ def to_put_back(saved: Table, now: Table, checked: Collection[ServiceKey]) -> Ta
 def _merged(saved: Server, present: Server | None) -> Server:
     if present is None or (present.weight > 0 and saved.weight > 0):
         return saved
-    return Server(present.weight, saved.method)
+    return replace(saved, weight=present.weight)

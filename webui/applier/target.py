@@ -8,7 +8,7 @@ from functools import cached_property
 from applier import director, network
 from lbconfig.render import interfaces, ipvs, render, sysctl
 from lbconfig.render.interfaces import NetworkState
-from lbconfig.render.ipvs import ServiceKey, Table
+from lbconfig.render.ipvs import Checked, Table
 from lbconfig.render.sysctl import Setting
 from lbconfig.snapshot import Snapshot
 
@@ -30,9 +30,17 @@ class Target:
     def checks(self) -> str:
         return self.files["ldirectord.cf"]
 
+    @property
+    def sorry_page(self) -> str:
+        return self.files["sorry.html"]
+
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         return sysctl.settings(self.snapshot)
+
+    @property
+    def timeouts(self) -> tuple[int, int, int]:
+        return ipvs.timeouts(self.snapshot)
 
     @cached_property
     def network(self) -> NetworkState:
@@ -43,7 +51,7 @@ class Target:
         return ipvs.wanted(self.snapshot)
 
     @cached_property
-    def checked(self) -> frozenset[ServiceKey]:
+    def checked(self) -> Checked:
         return ipvs.checked(self.snapshot)
 
     @cached_property
@@ -54,6 +62,7 @@ class Target:
 def joined(states: list[NetworkState]) -> NetworkState:
     """Everything that any of them brought about: what may have to be taken away."""
     gateways = [state.gateway for state in states if state.gateway]
+    gateways6 = [state.gateway6 for state in states if state.gateway6]
     return (
         network.NOTHING
         if not states
@@ -63,5 +72,6 @@ def joined(states: list[NetworkState]) -> NetworkState:
             addresses=tuple(dict.fromkeys(address for state in states for address in state.addresses)),
             dhcp=tuple(dict.fromkeys(name for state in states for name in state.dhcp)),
             gateway=gateways[-1] if gateways else "",
+            gateway6=gateways6[-1] if gateways6 else "",
         )
     )

@@ -7,19 +7,29 @@ from dataclasses import dataclass, field, replace
 
 from balancing.forms import DEFAULTS, NEW_ROW, RealServerFormSet, ServiceForm
 from balancing.models import VirtualService
+from balancing.presets import Preset
 from changes import draft, merge
 from lbconfig import names, validate
 from lbconfig.snapshot import RealServer as WishedServer
 from lbconfig.snapshot import Snapshot
 from lbconfig.snapshot import VirtualService as WishedService
 
-ROW_FIELDS = ("address", "port", "weight", "enabled")
+ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
+# A form shows nothing where 0 is stored, and stores this where nothing is entered.
+EMPTY = {"check_port": 0, "check_connects": 0, "persistence": 0, "persistence_prefix": 0, "fallback_port": 0}
+EMPTY_IN_ROW = {"upper": 0, "lower": 0}
 CHOICE_WORDS = {
     "protocol": names.PROTOCOLS,
     "scheduler": names.SCHEDULERS,
     "forwarding": names.FORWARDING,
     "check_kind": names.CHECKS,
+    "fallback_kind": names.FALLBACKS,
+    "state": names.SERVER_STATES,
 }
+PLAIN = (
+    "name", "address", "port", "protocol", "scheduler", "forwarding",
+    "enabled", "note", "hash_port", "hash_next", "one_packet", "call_id", "more_ports",
+)  # fmt: skip
 
 
 def values_of(row: VirtualService | None) -> dict:
@@ -27,15 +37,15 @@ def values_of(row: VirtualService | None) -> dict:
     if row is None:
         return dict(DEFAULTS)
     values = {name: getattr(row, name) for name in ServiceForm.base_fields}
-    values["check_port"] = row.check_port or None
-    return values
+    return values | {name: None for name, nothing in EMPTY.items() if values[name] == nothing}
 
 
 def rows_of(row: VirtualService | None) -> list[dict]:
     if row is None:
         return [dict(NEW_ROW), dict(NEW_ROW)]
     return [
-        {"id": server.pk, **{name: getattr(server, name) for name in ROW_FIELDS}} for server in row.real_servers.all()
+        {"id": server.pk, **{name: getattr(server, name) or None for name in ROW_FIELDS}}
+        for server in row.real_servers.all()
     ]
 
 
@@ -49,10 +59,27 @@ class Editor:
     base: str = ""  # what the stored service looked like when this admin opened it (merge.pack)
     version: int = 0
     notes: list[str] = field(default_factory=list)
+    preset: Preset | None = None
+    copy_of: str = ""  # the name of the service that a new one begins as
 
     @classmethod
     def show(cls, row: VirtualService | None) -> Editor:
         return cls._unbound(row, values_of(row), rows_of(row), merge.pack(flat(values_of(row), rows_of(row))))
+
+    @classmethod
+    def begin(cls, preset: Preset) -> Editor:
+        """A new service with what the preset fills in."""
+        editor = cls._unbound(None, preset.form, rows_of(None), "")
+        editor.preset = preset
+        return editor
+
+    @classmethod
+    def copy(cls, row: VirtualService) -> Editor:
+        """A new service that begins as this one; its name and its place have to be its own."""
+        rows = [server | {"id": None} for server in rows_of(row)]
+        editor = cls._unbound(None, values_of(row) | {"name": "", "enabled": True}, rows, "")
+        editor.copy_of = row.name
+        return editor
 
     @classmethod
     def of(cls, row: VirtualService | None, data) -> Editor:
@@ -167,8 +194,11 @@ class Editor:
         key = self.row.pk if self.row else 1 + max((one.id for one in snapshot.services), default=0)
         return WishedService(
             id=key,
-            **{name: data[name] for name in ("name", "address", "port", "protocol", "scheduler", "forwarding")},
+            **{name: data[name] for name in PLAIN},
+            persistence=data["persistence"] or 0,
+            persistence_prefix=data["persistence_prefix"] or 0,
             check=self.form.health_check(),
+            fallback=self.form.fallback(),
             real_servers=tuple(server for _, server in self._wished_servers(snapshot)),
         )
 
@@ -183,7 +213,10 @@ class Editor:
                 continue
             key = data["id"] if data["id"] in known else new + index
             known.discard(key)
-            found.append((index, WishedServer(key, *(data[name] for name in ROW_FIELDS))))
+            by_mark = self.form.cleaned_data["more_ports"] or self.form.cleaned_data["protocol"].by_mark
+            empty = EMPTY_IN_ROW | {"port": 0 if by_mark else self.form.cleaned_data["port"]}
+            values = {name: empty.get(name) if data[name] is None else data[name] for name in ROW_FIELDS}
+            found.append((index, WishedServer(key, **values)))
         return found
 
     def _report(self, snapshot: Snapshot) -> None:

@@ -3,15 +3,55 @@
 The fields only give a value its type; what is allowed is asked of lbconfig.validate.
 """
 
+import ipaddress
+
 from django import forms
 
-from lbconfig import names
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, Scheduler
+from lbconfig import names, ports
+from lbconfig.snapshot import (
+    CheckKind,
+    Fallback,
+    FallbackKind,
+    Forwarding,
+    HealthCheck,
+    Protocol,
+    Scheduler,
+    ServerState,
+)
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."
 MAX_NUMBER = 2**31 - 1
 MAX_SERVERS = 1000  # rows of one form
+
+
+class TextField(forms.CharField):
+    """Browsers send CR LF at the end of each line."""
+
+    def to_python(self, value):
+        return super().to_python(value).replace("\r\n", "\n")
+
+
+class AddressField(forms.CharField):
+    """Any spelling of an IP address becomes the usual one; what is no address stays for lbconfig to refuse."""
+
+    def to_python(self, value):
+        text = super().to_python(value)
+        try:
+            return str(ipaddress.ip_address(text))
+        except ValueError:
+            return text
+
+
+class PortsField(forms.CharField):
+    """In the usual spelling; what is no list of ports stays for lbconfig to refuse."""
+
+    def to_python(self, value):
+        text = super().to_python(value)
+        try:
+            return ports.text(ports.parse(text))
+        except ValueError:
+            return text
 
 
 def _choices(table) -> list[tuple[str, str]]:
@@ -30,21 +70,24 @@ def _enum(kind, table, **kwargs) -> forms.TypedChoiceField:
     return field
 
 
-def _number(label: str, **kwargs) -> forms.IntegerField:
+def number_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
     field = forms.IntegerField(
         label=label,
         max_value=MAX_NUMBER,
         min_value=-MAX_NUMBER,
         error_messages={"required": FILL_IN, "invalid": WHOLE_NUMBER},
-        widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
+        widget=forms.TextInput(
+            attrs={"inputmode": "numeric", "autocomplete": "off"}
+            | ({"placeholder": placeholder} if placeholder else {})
+        ),
         **kwargs,
     )
     return field
 
 
-def _text(label: str, limit: int, **kwargs) -> forms.CharField:
+def _text(label: str, limit: int, kind: type[forms.CharField] = forms.CharField, **kwargs) -> forms.CharField:
     attributes = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"} | kwargs.pop("attrs", {})
-    return forms.CharField(
+    return kind(
         label=label,
         max_length=limit,
         widget=forms.TextInput(attrs=attributes),
@@ -53,15 +96,76 @@ def _text(label: str, limit: int, **kwargs) -> forms.CharField:
     )
 
 
+def _unseen_text(label: str, help_text: str) -> forms.CharField:
+    """Typed unseen, but kept when the form comes back with an error."""
+    return forms.CharField(
+        label=label,
+        max_length=200,
+        required=False,
+        strip=False,
+        widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "off"}),
+        error_messages={"max_length": "This is longer than 200 characters."},
+        help_text=help_text,
+    )
+
+
 class ServiceForm(forms.Form):
     name = _text("Name", 64, help_text="For yourself, such as “web shop”.")
     address = _text(
-        "Virtual address (VIP)", 45, help_text="Where clients connect.", attrs={"placeholder": "10.0.2.100"}
+        "Virtual address (VIP)",
+        45,
+        AddressField,
+        help_text="Where clients connect.",
+        attrs={"placeholder": "10.0.2.100"},
     )
-    port = _number("Port")
+    port = number_field("Port")
+    more_ports = _text(
+        "More ports",
+        500,
+        PortsField,
+        required=False,
+        attrs={"placeholder": "443, 8000-8100"},
+        help_text="Ports and ranges that belong to the same service; servers then have no port of their own.",
+    )
     protocol = _enum(Protocol, names.PROTOCOLS, label="Protocol")
     scheduler = _enum(Scheduler, names.SCHEDULERS, label="Which server gets the next connection")
-    forwarding = _enum(Forwarding, names.FORWARDING, label="Forwarding")
+    persistence = number_field(
+        "Seconds that a client comes back to the same server",
+        required=False,
+        help_text="Counted from its last connection. Empty: each connection is balanced by itself.",
+    )
+    persistence_prefix = number_field(
+        "Clients that count as one",
+        required=False,
+        help_text="Bits of their addresses that agree, such as 24 for a network of 256. Empty: each for itself.",
+    )
+    one_packet = forms.BooleanField(
+        label="Balance each packet by itself",
+        required=False,
+        help_text="One-packet scheduling, for traffic that goes one way, such as syslog: by NAT no answers come back.",
+    )
+    call_id = forms.BooleanField(
+        label="Keep SIP calls together, not clients",
+        required=False,
+        help_text="By the Call-ID of SIP over UDP: the calls of one telephone system are spread over the servers.",
+    )
+    hash_port = forms.BooleanField(
+        label="The client's port counts too",
+        required=False,
+        help_text="Spreads the connections of one client, such as a proxy, over the servers.",
+    )
+    hash_next = forms.BooleanField(
+        label="Go to another server when the chosen one takes nothing",
+        required=False,
+        help_text="Otherwise clients of a server that is quiesced or down get no answer.",
+    )
+    enabled = forms.BooleanField(
+        label="Enabled",
+        required=False,
+        help_text="Without it the box does not serve this service; it stays here to be enabled again.",
+    )
+    note = _text("Note", 500, required=False, help_text="For yourself and other admins.")
+    forwarding = _enum(Forwarding, names.FORWARDING, label="How packets reach the servers")
     check_kind = _enum(CheckKind, names.CHECKS, label="How the box asks a server whether it is up")
     check_path = _text(
         "Path", 200, required=False, attrs={"placeholder": "/"}, help_text="What is requested, such as /health."
@@ -73,10 +177,48 @@ class ServiceForm(forms.Form):
         help_text="The answer must contain it. Empty: any successful answer counts.",
     )
     check_host = _text("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
-    check_port = _number("Port of the check", required=False, help_text="Empty: the port of the server itself.")
-    check_interval = _number("Seconds between checks")
-    check_timeout = _number("Seconds to wait for an answer")
-    check_failures = _number("Failed checks until a server leaves")
+    check_port = number_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
+    check_login = _text("Log in as", 200, required=False, help_text="Empty: the greeting is enough.")
+    check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
+    check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
+    check_database = _text("Database", 200, required=False, help_text="Empty: postgres.")
+    check_ask = _text(
+        "What is asked for",
+        200,
+        required=False,
+        help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. Send and expect: the text, \\n for a new line.",
+    )
+    check_verify = forms.BooleanField(
+        label="Its certificate must be good",
+        required=False,
+        help_text="Signed by a known authority, for the host name of the check.",
+    )
+    check_authority = TextField(
+        label="Signed by",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
+        help_text="Certificates (PEM) of your own authority. Empty: the public ones.",
+    )
+    check_interval = number_field("Seconds between checks")
+    check_timeout = number_field("Seconds to wait for an answer")
+    check_failures = number_field("Failed checks until a server leaves")
+    check_connects = number_field(
+        "Plain connects in between",
+        required=False,
+        placeholder="none",
+        help_text="Between two whole checks, to spare the servers.",
+    )
+
+    fallback_kind = _enum(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
+    fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
+    fallback_port = number_field("Port", required=False, placeholder="same")
+
+    def fallback(self) -> Fallback:
+        """Of the cleaned data."""
+        data = self.cleaned_data
+        if data["fallback_kind"] is not FallbackKind.SERVER:
+            return Fallback(data["fallback_kind"])
+        return Fallback(FallbackKind.SERVER, data["fallback_address"], data["fallback_port"] or 0)
 
     def health_check(self) -> HealthCheck:
         """Of the cleaned data."""
@@ -90,6 +232,11 @@ class ServiceForm(forms.Form):
             interval=data["check_interval"],
             timeout=data["check_timeout"],
             failures=data["check_failures"],
+            connects=data["check_connects"] or 0,
+            **{
+                name: data[f"check_{name}"]
+                for name in ("login", "password", "secret", "database", "ask", "verify", "authority")
+            },
         )
 
 
@@ -97,10 +244,27 @@ class RealServerForm(forms.Form):
     """One row. A row without address and port is an empty one, and no mistake."""
 
     id = forms.IntegerField(required=False, widget=forms.HiddenInput, max_value=2**62, min_value=0)
-    address = _text("Address", 45, required=False, attrs={"placeholder": "10.2.0.11"})
-    port = _number("Port", required=False)
-    weight = _number("Weight", required=False)
-    enabled = forms.BooleanField(label="Enabled", required=False)
+    address = _text("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
+    port = number_field("Port", required=False, placeholder="same")  # empty: that of the service
+    weight = number_field("Weight", required=False)
+    state = forms.TypedChoiceField(
+        label="State",
+        coerce=ServerState,
+        empty_value=ServerState.ENABLED,
+        required=False,
+        choices=_choices(names.SERVER_STATES),
+        error_messages={"invalid_choice": "Please choose one of these."},
+    )
+    upper = number_field("At most so many connections", required=False)
+    lower = number_field("New ones again below", required=False)
+    forwarding = forms.TypedChoiceField(
+        label="Forwarding",
+        coerce=Forwarding,
+        empty_value=None,
+        required=False,
+        choices=[("", "as the service"), *_choices(names.FORWARDING)],
+        error_messages={"invalid_choice": "Please choose one of these."},
+    )
     remove = forms.BooleanField(label="Remove", required=False)
 
     @property
@@ -114,10 +278,18 @@ class RealServerForm(forms.Form):
             self._errors.clear()
             return data
         if not self.errors and (data.get("address") or data.get("port") is not None):
-            for name in ("address", "port", "weight"):
+            for name in ("address", "weight"):
                 if data.get(name) in ("", None):
                     self.add_error(name, FILL_IN)
         return data
+
+
+class OperationForm(forms.Form):
+    """Without `server`: in every service."""
+
+    state = forms.TypedChoiceField(coerce=ServerState, choices=_choices(names.SERVER_STATES))
+    address = forms.CharField(max_length=45)
+    server = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
 
 RealServerFormSet = forms.formset_factory(RealServerForm, extra=0, max_num=MAX_SERVERS, absolute_max=MAX_SERVERS)
@@ -126,10 +298,12 @@ DEFAULTS = {
     "protocol": "tcp",
     "scheduler": "wlc",
     "forwarding": "nat",
+    "enabled": True,
     "check_kind": "connect",
     "check_path": "/",
     "check_interval": 2,
     "check_timeout": 2,
     "check_failures": 2,
+    "fallback_kind": "none",
 }
-NEW_ROW = {"weight": 1, "enabled": True}
+NEW_ROW = {"weight": 1, "state": "enabled"}

@@ -3,6 +3,7 @@
 from django.db import models
 
 from changes.models import Tracked
+from lbconfig.addresses import endpoint, shown
 
 
 class VirtualService(Tracked):
@@ -22,12 +23,63 @@ class VirtualService(Tracked):
     check_interval = models.PositiveIntegerField(default=2)
     check_timeout = models.PositiveIntegerField(default=2)
     check_failures = models.PositiveIntegerField(default=2)
+    check_login = models.CharField(max_length=1024, blank=True)
+    check_password = models.CharField(max_length=1024, blank=True)
+    check_secret = models.CharField(max_length=1024, blank=True)
+    check_database = models.CharField(max_length=1024, blank=True)
+    check_ask = models.CharField(max_length=1024, blank=True)
+    check_verify = models.BooleanField(default=False)
+    check_authority = models.TextField(blank=True)
+    check_connects = models.PositiveIntegerField(default=0)
+    enabled = models.BooleanField(default=True)
+    note = models.CharField(max_length=1024, blank=True)
+    hash_port = models.BooleanField(default=False)
+    hash_next = models.BooleanField(default=False)
+    persistence = models.PositiveIntegerField(default=0)
+    persistence_prefix = models.PositiveIntegerField(default=0)
+    one_packet = models.BooleanField(default=False)
+    call_id = models.BooleanField(default=False)
+    more_ports = models.CharField(max_length=1024, blank=True)
+    fallback_kind = models.CharField(max_length=16, default="none")
+    fallback_address = models.CharField(max_length=45, blank=True)
+    fallback_port = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["id"]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def place(self) -> str:
+        return endpoint(self.address, self.port)
+
+
+class SorryPage(Tracked):
+    """One row (pk 1)."""
+
+    title = models.CharField(max_length=1024)
+    paragraphs = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class Policy(Tracked):
+    """One row (pk 1)."""
+
+    tcp_timeout = models.PositiveIntegerField()
+    fin_timeout = models.PositiveIntegerField()
+    udp_timeout = models.PositiveIntegerField()
+    release_removed = models.BooleanField()
+    release_persistent = models.BooleanField()
+    reuse_ports = models.BooleanField()
+    adopt = models.BooleanField()
+    icmp_errors = models.BooleanField()
+    route_answers = models.BooleanField()
+
+    def __str__(self) -> str:
+        return "how connections are treated"
 
 
 class RealServer(models.Model):
@@ -37,10 +89,13 @@ class RealServer(models.Model):
     address = models.CharField(max_length=45)
     port = models.PositiveIntegerField()
     weight = models.PositiveIntegerField(default=1)
-    enabled = models.BooleanField(default=True)
+    state = models.CharField(max_length=16, default="enabled")
+    upper = models.PositiveIntegerField(default=0)
+    lower = models.PositiveIntegerField(default=0)
+    forwarding = models.CharField(max_length=16, blank=True)  # "": that of the service
 
     class Meta:
         ordering = ["id"]
 
     def __str__(self) -> str:
-        return f"{self.address}:{self.port}"
+        return shown(self.address, self.port)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbconfig.snapshot import RealServer, VirtualService
+from lbconfig.addresses import shown
+from lbconfig.snapshot import RealServer, ServerState, VirtualService
 
 MOST = 6  # servers that are drawn; more become one line of text
 ROW = 34  # height of a server, in units of the drawing
 TOP = 12
+STATE_WORDS = {ServerState.ENABLED: "", ServerState.QUIESCED: " (drains)", ServerState.DISABLED: " (disabled)"}
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,13 @@ class Picture:
 
 
 def picture(service: VirtualService) -> Picture:
-    shown = service.real_servers[:MOST]
-    more = len(service.real_servers) - len(shown)
-    rows = max(1, len(shown) + bool(more))
+    drawn = service.real_servers[:MOST]
+    more = len(service.real_servers) - len(drawn)
+    rows = max(1, len(drawn) + bool(more))
     height = 2 * TOP + rows * ROW
     boxes = tuple(
-        Box(TOP + index * ROW, TOP + index * ROW + ROW // 2, f"{server.address}:{server.port}", server.enabled)
-        for index, server in enumerate(shown)
+        Box(top, top + ROW // 2, shown(server.address, server.port), server.state is ServerState.ENABLED)
+        for top, server in zip(range(TOP, height, ROW), drawn, strict=False)
     )
     targets = ", ".join(map(_words, service.real_servers))
     where = f"{service.address} port {service.port}"
@@ -52,4 +54,4 @@ def picture(service: VirtualService) -> Picture:
 
 
 def _words(server: RealServer) -> str:
-    return f"{server.address} port {server.port}{'' if server.enabled else ' (disabled)'}"
+    return f"{server.address} port {server.port}{STATE_WORDS[server.state]}"

@@ -1,29 +1,74 @@
 """Add, edit and delete a virtual service with its real servers; all of it in the draft."""
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.db import transaction
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from applier.client import ApplierDown, ApplierRefused, connect
+from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
+from balancing.forms import OperationForm
 from balancing.models import VirtualService
+from balancing.operations import Operation
 from balancing.picture import picture
+from balancing.presets import PRESETS
+from balancing.server_systems import PLAIN, SYSTEMS, System
 from changes import draft, merge
 from changes.models import Removal
 from fairlead.faults import not_found
-from lbconfig import validate
-from lbconfig.snapshot import CheckKind, Snapshot
+from lbconfig import checks, names, validate
+from lbconfig.addresses import endpoint
+from lbconfig.snapshot import CheckKind, Snapshot, SnapshotError
 from lbconfig.snapshot import VirtualService as VirtualServiceWish
+from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
 
-MORE = ("check_host", "check_port", "check_interval", "check_timeout", "check_failures")
+# The fields behind each "more"; one that is wrong opens it.
+MORE = {
+    "check": (
+        "check_host",
+        "check_port",
+        "check_interval",
+        "check_timeout",
+        "check_failures",
+        "check_connects",
+        "check_verify",
+    ),
+    "place": ("note", "more_ports"),
+    "balancing": ("persistence", "persistence_prefix", "call_id"),
+    "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
+}
+
+
+CHECK_FIELDS = (
+    "path",
+    "host",
+    "expect",
+    "login",
+    "password",
+    "secret",
+    "database",
+    "ask",
+    "verify",
+    "authority",
+    "connects",
+)
 
 
 def add(request):
     if request.method == "POST":
         return _save(request, None)
-    return _page(request, Editor.show(None))
+    like = request.GET.get("like", "")
+    known = like.isascii() and like.isdigit() and len(like) < 19
+    row = VirtualService.objects.filter(pk=like).first() if known else None
+    if preset := PRESETS.get(request.GET.get("preset", "")):
+        return _page(request, Editor.begin(preset))
+    return _page(request, Editor.copy(row) if row else Editor.show(None))
 
 
 def edit(request, pk: int):
@@ -72,13 +117,25 @@ def _page(request, editor: Editor, status: int = 200, again: bool = False):
         "again": again,
         "picture": picture(service) if service else None,
         "service": service,
-        "detection": _detection(service, snapshot),
+        "detection": _detection(service),
         "gateways": own_addresses(snapshot),
-        "more_open": editor.form.is_bound and any(name in editor.form.errors for name in MORE),
+        "presets": PRESETS if editor.row is None and not editor.form.is_bound and not editor.copy_of else None,
+        "open": {part: _opens(editor, fields) for part, fields in MORE.items()},
+        "common_schedulers": [str(one) for one in names.COMMON_SCHEDULERS],
+        "common_checks": [str(one) for one in names.COMMON_CHECKS],
+        "checks_with": {name: " ".join(checks.using(name)) for name in CHECK_FIELDS},
+        "checks_by_port": " ".join(kind for kind in checks.KINDS if kind not in (CheckKind.PING, CheckKind.OFF)),
+        "checks_at_all": " ".join(kind for kind in checks.KINDS if kind is not CheckKind.OFF),
     }
     if request.headers.get("HX-Request"):
         status = 200  # htmx shows nothing of an answer that says "error"
     return render(request, "balancing/service.html", context, status=status)
+
+
+def _opens(editor: Editor, fields: tuple[str, ...]) -> bool:
+    if editor.form.is_bound:
+        return any(name in editor.form.errors for name in fields)
+    return any(getattr(editor.form.fields[name], "note", "") for name in fields)
 
 
 def own_addresses(snapshot: Snapshot) -> list[str]:
@@ -86,11 +143,101 @@ def own_addresses(snapshot: Snapshot) -> list[str]:
     return [text.partition("/")[0] for interface in snapshot.network.interfaces for text in interface.addresses]
 
 
-def _detection(service: VirtualServiceWish | None, snapshot: Snapshot) -> float | None:
+@require_POST
+def operate(request):
+    """Drain, halt or resume a real server, in one service or in all of them."""
+    form = OperationForm(request.POST)
+    back = redirect("overview")
+    if not form.is_valid():
+        messages.error(request, "This page was incomplete; nothing was done. Please try again.")
+        return back
+    operation = Operation(**form.cleaned_data)
+    try:
+        run = operations.carry_out(operation, request.user.get_username(), request.META["REMOTE_ADDR"])
+    except (operations.Refused, ApplierDown, ApplierRefused, SnapshotError) as error:
+        messages.error(request, f"{operations.WORDS[operation.state]} {operation.address}: {error}")
+        return back
+    return redirect("progress", apply_id=run)
+
+
+def server(request, address: str):
+    """One real server in all services that have it."""
+    snapshot = look(request).running or draft.current()
+    places = [
+        {
+            "service": service,
+            "where": endpoint(service.address, service.port),
+            "state": names.SERVER_STATES[one.state].long,
+        }
+        for service in snapshot.services
+        for one in service.real_servers
+        if one.address == address
+    ]
+    if not places:
+        return not_found(request, None)
+    return render(request, "balancing/server.html", {"address": address, "places": places})
+
+
+def doctor(request, pk: int):
+    """What is wrong with a service that runs, and what to do about it."""
+    row = VirtualService.objects.filter(pk=pk).first()
+    if row is None:
+        return not_found(request, None)
+    try:
+        context = {"diagnosis": connect().diagnose(pk)}
+    except (ApplierDown, ApplierRefused) as error:
+        context = {"refused": str(error)}
+    return render(request, "balancing/doctor.html", context | {"row": row})
+
+
+def servers(request, pk: int):
+    """What each real server of a service needs, with a script where it needs more than a gateway."""
+    row = VirtualService.objects.filter(pk=pk).first()
+    if row is None:
+        return not_found(request, None)
+    key, system = _system(request)
+    setups = [
+        {
+            "needs": one,
+            "gateways": [(gateway, system.gateway_command(gateway)) for gateway in one.gateways],
+            "script": server_setup.script(one, system) if one.scripted and one.possible_on(system) else "",
+        }
+        for one in _setups(row)
+    ]
+    context = {"row": row, "setups": setups, "systems": SYSTEMS, "key": key, "system": system}
+    return render(request, "balancing/setup.html", context)
+
+
+def server_script(request, pk: int, address: str):
+    """The script for one of them, as a file."""
+    row = VirtualService.objects.filter(pk=pk).first()
+    setup = next((one for one in _setups(row) if one.address == address and one.scripted), None) if row else None
+    _, system = _system(request)
+    if setup is None or not setup.possible_on(system):
+        return not_found(request, None)
+    answer = HttpResponse(server_setup.script(setup, system), content_type="text/plain; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{system.file}"'
+    return answer
+
+
+def _system(request) -> tuple[str, System]:
+    """Of the real server, as the admin chose it."""
+    key = request.GET.get("system", "")
+    return (key, SYSTEMS[key]) if key in SYSTEMS else (PLAIN, SYSTEMS[PLAIN])
+
+
+def _setups(row: VirtualService) -> list[server_setup.ServerSetup]:
+    """Of each server of the service; as if it were enabled, because servers are set up before."""
+    service = replace(draft.service_wish(row), enabled=True)
+    snapshot = with_service(draft.current(), service)
+    return [
+        server_setup.setup_of(snapshot, one) for one in dict.fromkeys(real.address for real in service.real_servers)
+    ]
+
+
+def _detection(service: VirtualServiceWish | None) -> float | None:
     """Seconds; None where nothing is checked or the form makes no sense yet."""
-    if service is None or service.check.kind is CheckKind.OFF:
-        return None
-    return validate.worst_case_detection(service, with_service(snapshot, service))
+    return validate.worst_case_detection(service.check) or None if service else None
 
 
 @require_POST
@@ -98,8 +245,28 @@ def detection(request):
     """The sentence on how long a dead server goes unnoticed, for what stands in the form now."""
     snapshot = draft.current()
     service = Editor.of(None, request.POST).preview(snapshot)
-    seconds = _detection(service, snapshot)
+    seconds = _detection(service)
     return render(request, "balancing/detection.html", {"detection": seconds, "service": service})
+
+
+@require_POST
+def try_check(request, pk: int | None = None):
+    """Ask the servers that stand in the form, by the check that stands in the form; nothing is saved or applied."""
+    snapshot = draft.current()
+    row = VirtualService.objects.filter(pk=pk).first() if pk else None
+    service = Editor.of(row, request.POST).preview(snapshot)
+    if service is None:
+        context = {"refused": "Some fields are not filled in or make no sense yet; saving says which."}
+    else:
+        try:
+            trials = connect().try_check(with_service(snapshot, service), service.id)
+            context = {"trials": [one | {"place": endpoint(one["server"], one["port"])} for one in trials]}
+        except ApplierRefused as error:
+            words = [f"{one['object']}, {one['field']}: {one['message']}." for one in error.problems]
+            context = {"refused": " ".join([error.message, *words])}
+        except ApplierDown as error:
+            context = {"refused": str(error)}
+    return render(request, "balancing/trial.html", context)
 
 
 def delete(request, pk: int):

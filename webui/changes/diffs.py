@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 KINDS = (("@@", "place"), ("+", "added"), ("-", "removed"))
 HEAD = 2  # lines that name the two files
 
+SECRET = re.compile(r'\b(passwd|secret)="[^"]*"')  # of ldirectord.cf; a screen may be seen by others
+
 # What each rendered file is for, in the words of the admin.
 FILES = {
+    "sorry.html": "Sorry page",
     "ipvs.rules": "Load balancing in the kernel",
     "ldirectord.cf": "Health checks",
     "nftables.conf": "Firewall",
@@ -33,7 +37,8 @@ class FileDiff:
 
 
 def read(path: str, text: str) -> FileDiff:
-    lines = tuple(Line("file" if n < HEAD else _kind(line), line) for n, line in enumerate(text.splitlines()))
+    shown = SECRET.sub(r'\1="…"', text).splitlines()
+    lines = tuple(Line("file" if n < HEAD else _kind(line), line) for n, line in enumerate(shown))
     kinds = [line.kind for line in lines]
     return FileDiff(path, FILES.get(path, path), lines, kinds.count("added"), kinds.count("removed"))
 

@@ -10,7 +10,7 @@ import dataclasses
 from django.db import transaction
 from django.utils import timezone
 
-from balancing.models import RealServer, VirtualService
+from balancing.models import Policy, RealServer, SorryPage, VirtualService
 from changes.models import Draft, Removal, Tracked
 from lbconfig import snapshot as wish
 from network.models import Interface, Management, Network
@@ -28,11 +28,15 @@ def current() -> wish.Snapshot:
         network = Network.objects.filter(pk=ONLY_ROW).first() or Network()
         management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
         interfaces = tuple(wish.Interface(row.name, row.dhcp, tuple(row.addresses)) for row in Interface.objects.all())
+        sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
+        policy = Policy.objects.filter(pk=ONLY_ROW).first()
         services = tuple(map(service_wish, VirtualService.objects.prefetch_related("real_servers")))
     return wish.Snapshot(
         services=services,
-        network=wish.Network(network.hostname, network.gateway, interfaces),
+        network=wish.Network(network.hostname, network.gateway, interfaces, network.gateway6),
         management=wish.Management(tuple(management.allow)),
+        sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
+        policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
     )
 
 
@@ -51,13 +55,31 @@ def service_wish(row: VirtualService) -> wish.VirtualService:
             **{name: getattr(row, f"check_{name}") for name in CHECK_FIELDS},
         ),
         real_servers=tuple(
-            wish.RealServer(server.pk, server.address, server.port, server.weight, server.enabled)
+            wish.RealServer(
+                server.pk,
+                server.address,
+                server.port,
+                server.weight,
+                wish.ServerState(server.state),
+                server.upper,
+                server.lower,
+                wish.Forwarding(server.forwarding) if server.forwarding else None,
+            )
             for server in row.real_servers.all()
         ),
+        fallback=wish.Fallback(wish.FallbackKind(row.fallback_kind), row.fallback_address, row.fallback_port),
+        **{name: getattr(row, name) for name in OPTIONS},
     )
 
 
-CHECK_FIELDS = ("port", "path", "host", "expect", "interval", "timeout", "failures")
+OPTIONS = (
+    "enabled", "note", "hash_port", "hash_next", "persistence", "persistence_prefix", "one_packet", "call_id",
+    "more_ports",
+)  # fmt: skip
+POLICY_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Policy))
+FALLBACK_FIELDS = ("kind", "address", "port")
+SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
+CHECK_FIELDS = tuple(field.name for field in dataclasses.fields(wish.HealthCheck) if field.name != "kind")
 
 
 def write_service(
@@ -66,21 +88,33 @@ def write_service(
     """Store the service in `row`. With `new_ids`, servers that `row` does not have yet get fresh ids."""
     with transaction.atomic():
         known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
-        for name in ("name", "address", "port", "protocol", "scheduler", "forwarding"):
+        for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
             setattr(row, name, getattr(service, name))
         row.check_kind = service.check.kind
         for name in CHECK_FIELDS:
             setattr(row, f"check_{name}", getattr(service.check, name))
+        for name in FALLBACK_FIELDS:
+            setattr(row, f"fallback_{name}", getattr(service.fallback, name))
         stamp(row, user)
         row.save()
         wanted = {server.id for server in service.real_servers}
         row.real_servers.exclude(pk__in=wanted).delete()
         for server in service.real_servers:
-            values = {name: getattr(server, name) for name in ("address", "port", "weight", "enabled")}
+            values = {name: getattr(server, name) for name in SERVER_FIELDS} | {"forwarding": server.forwarding or ""}
             key = None if new_ids and server.id not in known else server.id
             RealServer.objects.update_or_create(pk=key, defaults={"service": row, **values})
         Removal.objects.filter(service=row.pk).delete()
     return row
+
+
+def set_state(servers: set[int], address: str, state: wish.ServerState, user: str) -> None:
+    """Of real servers by id, as far as the draft still has them at this address."""
+    with transaction.atomic():
+        rows = RealServer.objects.filter(pk__in=servers, address=address).exclude(state=state)
+        for service in VirtualService.objects.filter(real_servers__in=rows).distinct():
+            stamp(service, user)
+            service.save()
+        RealServer.objects.filter(pk__in=servers, address=address).update(state=state)
 
 
 def remove_service(row: VirtualService, user: str) -> None:
@@ -95,7 +129,7 @@ def remove_service(row: VirtualService, user: str) -> None:
 def write_network(network: wish.Network, user: str) -> None:
     with transaction.atomic():
         row = Network.objects.filter(pk=ONLY_ROW).first() or Network(pk=ONLY_ROW)
-        row.hostname, row.gateway = network.hostname, network.gateway
+        row.hostname, row.gateway, row.gateway6 = network.hostname, network.gateway, network.gateway6
         stamp(row, user)
         row.save()
         Interface.objects.all().delete()
@@ -109,6 +143,23 @@ def write_management(management: wish.Management, user: str) -> None:
     with transaction.atomic():
         row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
         row.allow = list(management.allow)
+        stamp(row, user)
+        row.save()
+
+
+def write_sorry_page(page: wish.SorryPage, user: str) -> None:
+    with transaction.atomic():
+        row = SorryPage.objects.filter(pk=ONLY_ROW).first() or SorryPage(pk=ONLY_ROW)
+        row.title, row.paragraphs = page.title, list(page.paragraphs)
+        stamp(row, user)
+        row.save()
+
+
+def write_policy(policy: wish.Policy, user: str) -> None:
+    with transaction.atomic():
+        row = Policy.objects.filter(pk=ONLY_ROW).first() or Policy(pk=ONLY_ROW)
+        for name in POLICY_FIELDS:
+            setattr(row, name, getattr(policy, name))
         stamp(row, user)
         row.save()
 
@@ -131,6 +182,10 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
             write_network(snapshot.network, user)
         if before.management != snapshot.management or not Management.objects.exists():
             write_management(snapshot.management, user)
+        if before.sorry != snapshot.sorry or not SorryPage.objects.exists():
+            write_sorry_page(snapshot.sorry, user)
+        if before.policy != snapshot.policy or not Policy.objects.exists():
+            write_policy(snapshot.policy, user)
 
 
 def change_number() -> int:

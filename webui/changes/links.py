@@ -8,6 +8,8 @@ PAGES = (
     (re.compile(r"services\[id=(\d+)\]"), "service-edit"),
     (re.compile(r"network\b"), "network"),
     (re.compile(r"management\b"), "access"),
+    (re.compile(r"sorry\b"), "sorry"),
+    (re.compile(r"policy\b"), "policy"),
 )
 
 

@@ -5,6 +5,7 @@ from django.urls.converters import StringConverter
 
 from accounts import views as accounts
 from api import updates as api_updates
+from balancing import policy, sorry
 from balancing import views as balancing
 from changes import views as changes
 from monitoring import views as monitoring
@@ -33,6 +34,16 @@ urlpatterns = [
     path("services/detection/", balancing.detection, name="service-detection"),
     path("services/<int:pk>/", balancing.edit, name="service-edit"),
     path("services/<int:pk>/delete/", balancing.delete, name="service-delete"),
+    path("services/try/", balancing.try_check, name="check-try-new"),
+    path("services/<int:pk>/try/", balancing.try_check, name="check-try"),
+    path("services/<int:pk>/doctor/", balancing.doctor, name="doctor"),
+    path("services/<int:pk>/servers/", balancing.servers, name="service-servers"),
+    path("services/<int:pk>/servers/<str:address>/script/", balancing.server_script, name="server-script"),
+    path("servers/operate/", balancing.operate, name="operate"),
+    path("servers/<str:address>/", balancing.server, name="server"),
+    path("connections/", policy.edit, name="policy"),
+    path("sorry/", sorry.edit, name="sorry"),
+    path("sorry/preview/", sorry.preview, name="sorry-preview"),
     path("network/", network.edit_network, name="network"),
     path("access/", network.edit_access, name="access"),
     path("changes/", changes.review, name="review"),

@@ -5,10 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lbconfig import names
-from lbconfig.render import ldirectord
-from lbconfig.snapshot import CheckKind, HealthCheck, Interface, RealServer, Snapshot, VirtualService
+from lbconfig.addresses import endpoint, shown
+from lbconfig.checks import KINDS
+from lbconfig.snapshot import (
+    CheckKind,
+    FallbackKind,
+    HealthCheck,
+    Interface,
+    RealServer,
+    ServerState,
+    Snapshot,
+    VirtualService,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +34,7 @@ REFUSED = "New connections may be refused for a moment."
 CLOSED = "Open connections through it are closed."
 SERVER_CLOSED = "Open connections to a server that is removed or disabled are closed."
 MOVED = "The service leaves its old place: open connections through it are closed."
+ALL_SERVICES = "It holds for all services, from the next packet of each connection on."
 NETWORK = "The box may be reached at another address, or not at all."
 
 
@@ -43,10 +55,11 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
     """The changes in the order of the new snapshot, then what is removed, then network and management."""
     return [
         *_services(old, new),
-        *_interval(old, new),
         *_network(old, new),
         *_interfaces(old, new),
         *_management(old, new),
+        *_sorry(old, new),
+        *_policy(old, new),
     ]
 
 
@@ -63,7 +76,9 @@ def _services(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             yield _service_change(before[service.id], service)
     for service in old.services:
         if service.id not in after:
-            yield Change("removed", _object(service), (f"It was {_where(service)}.",), CLOSED)
+            yield Change(
+                "removed", _object(service), (f"It was {_where(service)}.",), CLOSED if service.enabled else None
+            )
 
 
 def _object(service: VirtualService) -> str:
@@ -71,21 +86,79 @@ def _object(service: VirtualService) -> str:
 
 
 def _where(service: VirtualService) -> str:
-    return f"{names.PROTOCOLS[service.protocol].long} {service.address}:{service.port}"
+    more = f" and ports {service.more_ports}" if service.more_ports else ""
+    return f"{names.PROTOCOLS[service.protocol].long} {endpoint(service.address, service.port)}{more}"
 
 
 def _description(service: VirtualService) -> tuple[str, ...]:
     forwarding = names.FORWARDING[service.forwarding].long
     return (
         f"It is {_where(service)}, {names.scheduler(service.scheduler)}, by {forwarding}.",
+        *([] if service.enabled else ["It is disabled: the box does not serve it."]),
+        *(option.on for option in _options(service) if option.value),
         f"Health check: {_check_words(service.check)}.",
-        *(f"Real server {_server_words(server)}." for server in service.real_servers),
+        *(f"Real server {_server_words(service, server)}." for server in service.real_servers),
     )
 
 
+class _Option(NamedTuple):
+    """What most services do not have."""
+
+    value: object
+    on: str  # the sentence where it is set
+    off: str  # the sentence when it is no longer
+
+
+def _options(service: VirtualService) -> tuple[_Option, ...]:
+    bits = service.persistence_prefix
+    together = f", clients of one /{bits} together" if bits else ""
+    return (
+        _Option(
+            (service.persistence, bits) if service.persistence else None,
+            f"A client comes back to its server for {service.persistence} s{together}.",
+            "Persistence is switched off.",
+        ),
+        _Option(service.one_packet, "Each packet is balanced by itself.", "One-packet scheduling is switched off."),
+        _Option(
+            service.call_id,
+            "What stays together is a SIP call (by its Call-ID), not a client.",
+            "What stays together is a client, not a SIP call.",
+        ),
+        _Option(
+            service.hash_port, "The client's port counts for the hash.", "The client's port does not count any more."
+        ),
+        _Option(
+            service.hash_next,
+            "A client whose server takes nothing goes to another one.",
+            "A client whose server takes nothing gets no answer.",
+        ),
+        _Option(
+            service.fallback if service.fallback.kind is not FallbackKind.NONE else None,
+            f"While all real servers are down, {_fallback_words(service)} answers.",
+            "While all real servers are down, nobody answers.",
+        ),
+        _Option(service.note, f"Note: '{service.note}'.", "The note is removed."),
+    )
+
+
+def _fallback_words(service: VirtualService) -> str:
+    words = names.FALLBACKS[service.fallback.kind].long
+    if service.fallback.kind is FallbackKind.SERVER:
+        words += f" {shown(service.fallback.address, service.fallback_server.port)}"
+    return words
+
+
+def _front(service: VirtualService) -> tuple:
+    return service.address, service.port, service.protocol, service.more_ports
+
+
 def _service_change(old: VirtualService, new: VirtualService) -> Change:
-    moved = (old.address, old.port, old.protocol) != (new.address, new.port, new.protocol)
+    moved = _front(old) != _front(new)
     sentences = []
+    if old.enabled != new.enabled:
+        sentences.append(
+            "Is enabled: the box serves it." if new.enabled else "Is disabled: the box does not serve it any more."
+        )
     if old.name != new.name:
         sentences.append(f"Name changes from '{old.name}' to '{new.name}'.")
     if moved:
@@ -97,15 +170,24 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
     if old.forwarding != new.forwarding:
         words = names.FORWARDING
         sentences.append(f"Forwarding changes from {words[old.forwarding].long} to {words[new.forwarding].long}.")
+    for before, after in zip(_options(old), _options(new), strict=True):
+        if before.value != after.value:
+            sentences.append(after.on if after.value else after.off)
     if old.check != new.check:
-        sentences.append(f"Health check changes from {_check_words(old.check)} to {_check_words(new.check)}.")
+        before, after = _check_words(old.check), _check_words(new.check)
+        sentences.append(
+            f"Health check changes from {before} to {after}."
+            if before != after
+            else "The health check uses another password, or keeps another setting for later."
+        )
     server_sentences, closed = _server_changes(old, new)
     impacts = [
         text
         for text, true in (
-            (MOVED, moved),
-            (REFUSED, old.scheduler != new.scheduler and not moved),
-            (SERVER_CLOSED, closed),
+            (CLOSED, old.enabled and not new.enabled),
+            (MOVED, moved and old.enabled and new.enabled),
+            (REFUSED, old.scheduler != new.scheduler and not moved and old.enabled and new.enabled),
+            (SERVER_CLOSED, closed and old.enabled and new.enabled),
         )
         if true
     ]
@@ -121,30 +203,56 @@ def _server_changes(old: VirtualService, new: VirtualService) -> tuple[list[str]
     sentences = []
     for server in new.real_servers:
         if server.id not in before:
-            sentences.append(f"Real server {_server_words(server)} is added.")
+            sentences.append(f"Real server {_server_words(new, server)} is added.")
         else:
             sentences += _server_change(before[server.id], server)
     gone = [server for server in old.real_servers if server.id not in after]
-    sentences += [f"Real server {server.address}:{server.port} is removed." for server in gone]
+    sentences += [f"Real server {shown(server.address, server.port)} is removed." for server in gone]
     return sentences, bool(_in_table(old) - _in_table(new))
 
 
 def _in_table(service: VirtualService) -> set[tuple[str, int]]:
-    return {(server.address, server.port) for server in service.real_servers if server.enabled}
+    return {(server.address, server.port) for server in service.real_servers if server.in_table}
 
 
 def _server_change(old: RealServer, new: RealServer) -> Iterator[str]:
-    name = f"Real server {new.address}:{new.port}"
+    name = f"Real server {shown(new.address, new.port)}"
     if (old.address, old.port) != (new.address, new.port):
-        yield f"{name} replaces {old.address}:{old.port}."
+        yield f"{name} replaces {shown(old.address, old.port)}."
     if old.weight != new.weight:
         yield f"{name}: weight changes from {old.weight} to {new.weight}."
-    if old.enabled != new.enabled:
-        yield f"{name} is {'enabled' if new.enabled else 'disabled'}."
+    if (old.upper, old.lower) != (new.upper, new.lower):
+        yield f"{name}: {_thresholds(new) or 'takes connections without a limit'}."
+    if old.forwarding != new.forwarding:
+        yield f"{name}: forwarding is {names.FORWARDING[new.forwarding].long if new.forwarding else _AS_SERVICE}."
+    if old.state != new.state:
+        yield f"{name} {_STATES[new.state]}."
 
 
-def _server_words(server: RealServer) -> str:
-    return f"{server.address}:{server.port}, weight {server.weight}{'' if server.enabled else ', disabled'}"
+_AS_SERVICE = "that of the service"
+
+
+_STATES = {
+    ServerState.ENABLED: "takes connections",
+    ServerState.QUIESCED: "drains: no new connections, those that are open go on",
+    ServerState.DISABLED: "is disabled",
+}
+
+
+def _thresholds(server: RealServer) -> str:
+    if not server.upper:
+        return ""
+    again = f", new ones again below {server.lower}" if server.lower else ""
+    return f"at most {server.upper} connections{again}"
+
+
+def _server_words(service: VirtualService, server: RealServer) -> str:
+    words = [shown(server.address, server.port), f"weight {server.weight}"]
+    if service.forwarding_of(server) != service.forwarding:
+        words.append(f"by {names.FORWARDING[service.forwarding_of(server)].long}")
+    words += [_thresholds(server)] if server.upper else []
+    words += {ServerState.QUIESCED: ["drains"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
+    return ", ".join(words)
 
 
 def _check_words(check: HealthCheck) -> str:
@@ -153,24 +261,19 @@ def _check_words(check: HealthCheck) -> str:
     words = [names.CHECKS[check.kind].long]
     if check.port and check.kind != CheckKind.PING:
         words.append(f"on port {check.port}")
-    if check.kind == CheckKind.HTTP:
-        words.append(f"of {check.path}")
-        words += [f"with host {check.host}"] if check.host else []
-        words += [f"expecting '{check.expect}'"] if check.expect else []
+    told = {
+        "path": f"of {check.path}",
+        "host": f"with host {check.host}" if check.host else "",
+        "login": f"as '{check.login}'" if check.login else "",
+        "database": f"in database '{check.database}'" if check.database else "",
+        "ask": f"asking '{check.ask}'" if check.ask else "",
+        "expect": f"expecting '{check.expect}'" if check.expect else "",
+        "verify": "with a good certificate" if check.verify else "",
+        "authority": "from an authority of its own" if check.verify and check.authority else "",
+        "connects": f"with {check.connects} plain connects in between" if check.connects else "",
+    }
+    words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]
     return f"{' '.join(words)} (every {check.interval} s, timeout {check.timeout} s, down after {check.failures})"
-
-
-def _interval(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    before, after = ldirectord.interval(old), ldirectord.interval(new)
-    if before != after and ldirectord.watched(old) and ldirectord.watched(new):
-        yield Change(
-            "changed",
-            "health checks",
-            (
-                f"All servers are checked every {after} s instead of every {before} s.",
-                "The shortest interval of all services counts for all.",
-            ),
-        )
 
 
 # --- network and management ----------------------------------------------------------------------
@@ -180,13 +283,14 @@ def _network(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     sentences = []
     if old.network.hostname != new.network.hostname:
         sentences.append(f"Host name changes from '{old.network.hostname}' to '{new.network.hostname}'.")
-    gateway = old.network.gateway != new.network.gateway
-    if gateway:
-        sentences.append(
-            f"Default gateway changes from {old.network.gateway or 'none'} to {new.network.gateway or 'none'}."
-        )
+    gateways = {
+        "Default gateway": (old.network.gateway, new.network.gateway),
+        "Default gateway of IPv6": (old.network.gateway6, new.network.gateway6),
+    }
+    moved = {name: pair for name, pair in gateways.items() if pair[0] != pair[1]}
+    sentences += [f"{name} changes from {a or 'none'} to {b or 'none'}." for name, (a, b) in moved.items()]
     if sentences:
-        yield Change("changed", "network", tuple(sentences), NETWORK if gateway else None)
+        yield Change("changed", "network", tuple(sentences), NETWORK if moved else None)
 
 
 def _interfaces(old: Snapshot, new: Snapshot) -> Iterator[Change]:
@@ -220,6 +324,30 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
         yield Change(
             "changed", "management", sentences, "The web UI can no longer be reached from there." if gone else None
         )
+
+
+def _sorry(old: Snapshot, new: Snapshot) -> Iterator[Change]:
+    sentences = []
+    if old.sorry.title != new.sorry.title:
+        sentences.append(f"Its title changes from '{old.sorry.title}' to '{new.sorry.title}'.")
+    if old.sorry.paragraphs != new.sorry.paragraphs:
+        sentences.append("Its text changes.")
+    if sentences:
+        yield Change("changed", "sorry page", tuple(sentences))
+
+
+def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
+    sentences = []
+    for name, words in names.POLICY.items():
+        before, after = getattr(old.policy, name), getattr(new.policy, name)
+        if before == after:
+            continue
+        if isinstance(after, bool):
+            sentences.append(f"{words.long}: {'yes' if after else 'no'}.")
+        else:
+            sentences.append(f"{words.long}: {after} s in place of {before} s.")
+    if sentences:
+        yield Change("changed", "connections", tuple(sentences), ALL_SERVICES)
 
 
 def _list_change(old: tuple[str, ...], new: tuple[str, ...], words: Callable[[str], str]) -> Iterator[str]:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import ssl
 
+from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
 
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
+MAX_NOTE = 500
+MAX_CERTIFICATES = 50_000  # characters; one has about 2,000
+MAX_TITLE = 100
+MAX_PARAGRAPHS = 20
+MAX_PERSISTENCE = 31 * 24 * 3600  # seconds; ipvsadm's own bound (ipvsadm.c: MAX_TIMEOUT)
+MAX_CONNECTIONS = 2**31 - 1  # what ipvsadm takes for a threshold
+MAX_MARK = 2**31 - 1  # a firewall mark has 32 bits; ipvsadm reads it with a sign
 MAX_ID = 2**53 - 1  # what JavaScript and every JSON reader keep exactly
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?")
@@ -17,35 +26,36 @@ PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*")
 LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _RESERVED_INTERFACES = frozenset({"lo", "all", "default"})  # the last two are folders of /proc/sys/net/ipv4/conf
 
-NO_IPV6 = "IPv6 is not supported yet"
-
 
 def in_range(value: int, low: int, high: int) -> str | None:
     return None if low <= value <= high else f"must be {low} to {high}, not {number(value)}"
 
 
 def host_address(text: str) -> str | None:
-    """An IPv4 address that one machine can have."""
+    """An IPv4 or IPv6 address that one machine can have, in the one spelling that programs print."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        return f"must be an IPv4 address such as 192.0.2.10, not {quote(text)}"
-    if address.version == 6:
-        return f"{NO_IPV6}: give an IPv4 address"
+        return f"must be an IP address such as 192.0.2.10 or 2001:db8::10, not {quote(text)}"
     for network, words in _NO_HOSTS:
-        if address in network:
+        if address.version == network.version and address in network:
             return f"must be the address of one host, and {address} is {words}"
-    return None
+    return None if str(address) == text else f"must be written as {address}"
 
 
 _NO_HOSTS = tuple(
-    (ipaddress.IPv4Network(network), words)
+    (ipaddress.ip_network(network), words)
     for network, words in (
         ("0.0.0.0/8", "in a network that no host can use"),
         ("127.0.0.0/8", "a loopback address"),
         ("224.0.0.0/4", "a multicast address"),
         ("255.255.255.255/32", "the broadcast address"),
         ("240.0.0.0/4", "in a range that is reserved"),
+        ("::/128", "no address"),
+        ("::1/128", "a loopback address"),
+        ("::ffff:0:0/96", "an IPv4 address in disguise"),
+        ("fe80::/10", "a link-local address, which every network has again"),
+        ("ff00::/8", "a multicast address"),
     )
 )
 
@@ -72,10 +82,44 @@ def url_path(text: str) -> str | None:
     return f"must begin with / and consist of characters of a URL (others as %XX, no #), not {quote(text)}"
 
 
+def note(text: str) -> str | None:
+    if len(text) > MAX_NOTE:
+        return f"must not be longer than {MAX_NOTE} characters, and has {len(text)}"
+    return None if text.isprintable() else "must be text that can be printed, on one line"
+
+
+def title(text: str) -> str | None:
+    if not 1 <= len(text) <= MAX_TITLE:
+        return f"must have 1 to {MAX_TITLE} characters, and has {len(text)}"
+    return None if text.isprintable() else "must be text that can be printed, on one line"
+
+
+def paragraphs(texts: tuple[str, ...]) -> str | None:
+    if len(texts) > MAX_PARAGRAPHS:
+        return f"must not have more than {MAX_PARAGRAPHS} paragraphs, and has {len(texts)}"
+    for text in texts:
+        if not 1 <= len(text) <= MAX_NOTE or not text.isprintable():
+            return f"must have paragraphs of 1 to {MAX_NOTE} characters that can be printed, not {quote(text)}"
+    return None
+
+
 def expected_text(text: str) -> str | None:
     if len(text) > MAX_TEXT:
         return f"must not be longer than {MAX_TEXT} characters, and has {len(text)}"
     return None if text.isprintable() else "must be text that can be printed, on one line"
+
+
+def certificates(text: str) -> str | None:
+    """Certificates in PEM, or nothing."""
+    if len(text) > MAX_CERTIFICATES:
+        return f"must not be longer than {MAX_CERTIFICATES} characters, and has {len(text)}"
+    if not text:
+        return None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError, TypeError):
+        return "must be certificates in PEM: from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
+    return None
 
 
 def interface_name(name: str) -> str | None:
@@ -85,24 +129,37 @@ def interface_name(name: str) -> str | None:
 
 
 def interface_address(text: str) -> str | None:
-    form = f"must be an IPv4 address with its prefix length, such as 192.0.2.10/24, not {quote(text)}"
+    form = f"must be an IP address with its prefix length, such as 192.0.2.10/24 or 2001:db8::10/64, not {quote(text)}"
     host, slash, _ = text.partition("/")
     try:
         address = ipaddress.ip_interface(text)
     except ValueError:
         return form
-    if address.version == 6:
-        return f"{NO_IPV6}: give an IPv4 address"
-    if not slash or str(address) != text:
+    if not slash:
         return form
     if sentence := host_address(host):
         return sentence
+    if str(address) != text:
+        return form
     network = address.network
-    if not 8 <= network.prefixlen <= 32:
-        return f"must have a prefix length of 8 to 32, not {network.prefixlen}"
-    if network.prefixlen < 31 and address.ip in (network.network_address, network.broadcast_address):
-        kind = "network" if address.ip == network.network_address else "broadcast"
-        return f"must be the address of one host, and {address.ip} is the {kind} address of {network}"
+    shortest, longest = _PREFIX_LENGTHS[network.version]
+    if not shortest <= network.prefixlen <= longest:
+        return f"must have a prefix length of {shortest} to {longest}, not {network.prefixlen}"
+    return not_a_host(network, address.ip)
+
+
+_PREFIX_LENGTHS = {4: (8, 32), 6: (16, 128)}
+
+
+def not_a_host(network: Network, address: Address) -> str | None:
+    """An address of the network that no machine can have; it may be of another version."""
+    if address.version != network.version or network.prefixlen >= network.max_prefixlen - 1:
+        return None
+    kinds = {network.network_address: "network"}
+    if network.version == 4:
+        kinds[network.broadcast_address] = "broadcast"
+    if address in kinds:
+        return f"must be the address of one host, and {address} is the {kinds[address]} address of {network}"
     return None
 
 
@@ -110,9 +167,7 @@ def allowed_network(text: str) -> str | None:
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
-        return f"must be networks such as 192.0.2.0/24, not {quote(text)}"
-    if network.version == 6:
-        return f"{NO_IPV6}: give an IPv4 network"
+        return f"must be networks such as 192.0.2.0/24 or 2001:db8::/32, not {quote(text)}"
     if str(network) != text:
         return f"must be a network with its prefix length; {quote(text)} is probably meant to be {network}"
     return None

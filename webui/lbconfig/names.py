@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lbconfig.snapshot import CheckKind, Forwarding, Protocol, Scheduler
+from lbconfig.snapshot import CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
 
 MANAGEMENT_PORT = 443  # TCP; the web UI of the box itself
 
@@ -34,11 +34,53 @@ SCHEDULERS: dict[Scheduler, Name] = {
         "weighted least connections",
         "To the server with the fewest connections for its weight; the right choice where nothing speaks against it.",
     ),
+    Scheduler.SED: Name(
+        "shortest expected delay",
+        "Like weighted least connections, but counts the new one too; for few connections and very unequal servers.",
+    ),
+    Scheduler.NQ: Name(
+        "never queue",
+        "To a server without connections if there is one, else by shortest expected delay; for long, heavy requests.",
+    ),
+    Scheduler.SH: Name(
+        "source hashing",
+        "A client always gets the same server, without a table; many clients move when a server comes or goes.",
+    ),
+    Scheduler.MH: Name(
+        "Maglev hashing",
+        "A client always gets the same server, and almost none moves when a server comes or goes; for UDP and caches.",
+    ),
+    Scheduler.DH: Name(
+        "destination hashing",
+        "The address asked for decides; for caches and firewalls behind a firewall mark, not for a single address.",
+    ),
+    Scheduler.LBLC: Name(
+        "locality-based least connections",
+        "One address asked for stays on one server until that is overloaded; for a group of caches.",
+    ),
+    Scheduler.LBLCR: Name(
+        "locality-based with replication",
+        "The same, but a much-wanted address may get several servers; for a group of caches.",
+    ),
+    Scheduler.FO: Name(
+        "weighted failover",
+        "All connections to the server with the highest weight that is up; the others stand by.",
+    ),
+    Scheduler.OVF: Name(
+        "weighted overflow",
+        "To the server with the highest weight until it has more connections than that, then to the next.",
+    ),
 }
+# The four that most services need; a form shows the others under "more".
+COMMON_SCHEDULERS = (Scheduler.WLC, Scheduler.LC, Scheduler.WRR, Scheduler.RR)
 
 PROTOCOLS: dict[Protocol, Name] = {
     Protocol.TCP: Name("TCP", "Connections: web, mail, databases and most other services."),
     Protocol.UDP: Name("UDP", "Single packets: DNS, syslog, RADIUS, some games and voice."),
+    Protocol.TCP_UDP: Name(
+        "TCP and UDP", "Both on the same port, such as DNS: a client gets the same servers by both."
+    ),
+    Protocol.SCTP: Name("SCTP", "Associations of telephone networks: SIGTRAN, Diameter, S1 and N2."),
 }
 
 CHECKS: dict[CheckKind, Name] = {
@@ -46,16 +88,101 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.HTTP: Name(
         "HTTP", "The server is up when it answers GET with success (redirects are followed) and the expected text."
     ),
+    CheckKind.HTTPS: Name("HTTPS", "The same by TLS; whether its certificate must be good can be chosen."),
     CheckKind.PING: Name(
         "ping", "The server is up when it answers an ICMP echo; says nothing about the service itself."
     ),
     CheckKind.OFF: Name("no check", "The server always counts as up: connections go to it even when it is dead."),
+    CheckKind.SMTP: Name("SMTP", "The mail server greets and answers EHLO."),
+    CheckKind.SUBMISSION: Name("submission", "The same, for the port of mail programs (587)."),
+    CheckKind.IMAP: Name("IMAP", "The mailbox server greets and, with a name and password, lets one in."),
+    CheckKind.IMAPS: Name("IMAPS", "The same by TLS."),
+    CheckKind.POP: Name("POP3", "The mailbox server greets and, with a name and password, lets one in."),
+    CheckKind.POPS: Name("POP3S", "The same by TLS."),
+    CheckKind.FTP: Name("FTP", "The server greets and, with a name and password, lets one in."),
+    CheckKind.NNTP: Name("NNTP", "The news server greets."),
+    CheckKind.DNS: Name("DNS", "The server knows a name; without one, any answer counts."),
+    CheckKind.LDAP: Name("LDAP", "The directory takes a bind and, if asked, has an entry."),
+    CheckKind.LDAPS: Name("LDAPS", "The same by TLS."),
+    CheckKind.MYSQL: Name("MySQL", "The database greets, and is not full."),
+    CheckKind.PGSQL: Name(
+        "PostgreSQL", "The database asks for a password, or lets one in without; a starting one is down."
+    ),
+    CheckKind.RADIUS: Name("RADIUS", "The server answers Status-Server or, with a name and password, accepts them."),
+    CheckKind.SIP: Name("SIP", "The telephone server answers OPTIONS."),
+    CheckKind.SIMPLETCP: Name("send and expect", "The server answers what is sent with what is expected."),
+}
+
+# Those that most services need; a form shows the others under "more".
+COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)
+
+SERVER_STATES: dict[ServerState, Name] = {
+    ServerState.ENABLED: Name("enabled", "It gets connections as long as it is up."),
+    ServerState.QUIESCED: Name("drains", "No new connections; those that are open go on."),
+    ServerState.DISABLED: Name("disabled", "Out of service: its open connections are closed."),
+}
+
+FALLBACKS: dict[FallbackKind, Name] = {
+    FallbackKind.NONE: Name("nobody", "Clients get no answer until a real server is up again."),
+    FallbackKind.PAGE: Name(
+        "the sorry page", "This box shows a page of yours, by HTTP only: not to browsers that ask by TLS."
+    ),
+    FallbackKind.SERVER: Name("a fallback server", "It gets connections only then, and is not checked itself."),
 }
 
 FORWARDING: dict[Forwarding, Name] = {
     Forwarding.NAT: Name(
         "NAT",
         "The box rewrites addresses both ways; the servers need the box as their default gateway, and nothing else.",
+    ),
+    Forwarding.SNAT: Name(
+        "NAT with source NAT",
+        "The servers need nothing, and clients may be in their network; but they see the box's address as the client.",
+    ),
+    Forwarding.DIRECT: Name(
+        "direct routing",
+        "The servers answer clients themselves: the fastest way. They must be in the box's network, serve the same "
+        "port and have the virtual address on an interface that answers no ARP.",
+    ),
+    Forwarding.TUNNEL: Name(
+        "tunnel (IP in IP)",
+        "Like direct routing, for servers behind routers: they take the packets out of a tunnel and answer clients "
+        "themselves, from the same port.",
+    ),
+}
+
+
+POLICY: dict[str, Name] = {
+    "tcp_timeout": Name(
+        "A silent TCP connection is forgotten after",
+        "Longer for clients that say nothing for hours, such as terminals and databases.",
+    ),
+    "fin_timeout": Name("A TCP connection that is being closed, after", "The last packets still find their way."),
+    "udp_timeout": Name("A silent UDP exchange is forgotten after", "Until then the client keeps its server."),
+    "release_removed": Name(
+        "Release clients of a server that is gone",
+        "Their next packet goes to another server. Without it they get no answer until their time is over; UDP clients "
+        "of a dead server would stay with it.",
+    ),
+    "release_persistent": Name(
+        "Persistent clients leave a server that drains or is down",
+        "Without it they come back to it for as long as their persistence lasts.",
+    ),
+    "reuse_ports": Name(
+        "A port that a client uses again is a new connection",
+        "For clients with many short connections, such as proxies and load tests.",
+    ),
+    "adopt": Name(
+        "Take TCP connections that began elsewhere",
+        "After a move from another balancer; otherwise their clients have to connect again.",
+    ),
+    "icmp_errors": Name(
+        "Pass on ICMP errors of connections that are not known here",
+        "For several boxes side by side, with Maglev hashing.",
+    ),
+    "route_answers": Name(
+        "Look up the route of each answer again",
+        "For routes that depend on the source address. Without it the box saves a little work.",
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from lbconfig.fields import NO_IPV6
+from lbconfig.addresses import contains
 from lbconfig.problem import Place, Problem, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import Snapshot
@@ -26,20 +26,22 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
     admin = getattr(admin, "ipv4_mapped", None) or admin
     if admin.is_loopback:
         return None
-    if admin.version == 6:
-        return place.problem("allow", f"you are at {admin}: {NO_IPV6}, so you would be locked out")
-    if not any(admin in ipaddress.IPv4Network(network) for network in snapshot.management.allow):
+    if not any(contains(ipaddress.ip_network(network), str(admin)) for network in snapshot.management.allow):
         return place.problem(
             "allow", f"you are at {admin}, which none of these networks contains: you would be locked out"
         )
     network = snapshot.network
-    connected = any(admin in net for interface in network.interfaces for net in interfaces.static_networks(interface))
-    if not (connected or network.gateway or any(interface.dhcp for interface in network.interfaces)):
+    nets = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
+    if any(contains(net, str(admin)) for net in nets):
+        return None
+    field = "gateway6" if admin.version == 6 else "gateway"
+    by_dhcp = admin.version == 4 and any(interface.dhcp for interface in network.interfaces)
+    if not (getattr(network, field) or by_dhcp):
         return Problem(
             "network",
-            "gateway",
+            field,
             f"there would be no way back to you at {admin}: no network of an interface contains it",
-            "network.gateway",
+            f"network.{field}",
         )
     return None
 
@@ -58,6 +60,6 @@ def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Proble
             f"{service.address} is what DHCP gave to {held[service.address]}; make that a static address first",
             f"services[id={service.id}].address",
         )
-        for service in snapshot.services
+        for service in snapshot.enabled_services
         if service.address in held
     ]

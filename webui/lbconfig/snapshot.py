@@ -9,19 +9,36 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
+import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-SCHEMA = 1
+from lbconfig import ports
+
+SCHEMA = 2
 MAX_TEXT = 1024  # characters; no field of the model needs more
+SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
 MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
 
 
 class Protocol(StrEnum):
     TCP = "tcp"
     UDP = "udp"
+    TCP_UDP = "tcp+udp"
+    SCTP = "sctp"
+
+    @property
+    def by_mark(self) -> bool:
+        """Whether a service of it has to be known by a mark: ldirectord has no word for it."""
+        return self not in (Protocol.TCP, Protocol.UDP)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """As the kernel knows them."""
+        return tuple(self.value.split("+"))
 
 
 class Scheduler(StrEnum):
@@ -31,40 +48,119 @@ class Scheduler(StrEnum):
     WRR = "wrr"
     LC = "lc"
     WLC = "wlc"
+    SED = "sed"
+    NQ = "nq"
+    SH = "sh"
+    MH = "mh"
+    DH = "dh"
+    LBLC = "lblc"
+    LBLCR = "lblcr"
+    FO = "fo"
+    OVF = "ovf"
+
+
+HASHING = frozenset({Scheduler.SH, Scheduler.MH})  # those that have the options `hash_port` and `hash_next`
 
 
 class Forwarding(StrEnum):
+    """How a packet gets from the box to a real server, and where the answer goes."""
+
     NAT = "nat"
+    SNAT = "snat"  # NAT with the box's own address as the source
+    DIRECT = "direct"  # direct routing
+    TUNNEL = "tunnel"  # IP in IP
+
+
+THROUGH_THE_BOX = frozenset({Forwarding.NAT, Forwarding.SNAT})  # the answers come back here and are rewritten
 
 
 class CheckKind(StrEnum):
+    """Those that speak a protocol have ldirectord's names (its keyword `service`)."""
+
     CONNECT = "connect"
     HTTP = "http"
+    HTTPS = "https"
     PING = "ping"
     OFF = "off"
+    SMTP = "smtp"
+    SUBMISSION = "submission"
+    IMAP = "imap"
+    IMAPS = "imaps"
+    POP = "pop"
+    POPS = "pops"
+    FTP = "ftp"
+    NNTP = "nntp"
+    DNS = "dns"
+    LDAP = "ldap"
+    LDAPS = "ldaps"
+    MYSQL = "mysql"
+    PGSQL = "pgsql"
+    RADIUS = "radius"
+    SIP = "sip"
+    SIMPLETCP = "simpletcp"
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """How ldirectord asks a real server whether it is up. Times in seconds."""
+    """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: lbconfig.checks."""
 
     kind: CheckKind = CheckKind.CONNECT
     port: int = 0  # 0: the real server's own port
-    path: str = "/"  # http only: what is requested
-    host: str = ""  # http only: the Host header; empty: the real server's address
-    expect: str = ""  # http only: literal text that the answer must contain; empty: any 2xx answer
+    path: str = "/"  # what is requested
+    host: str = ""  # the Host header, and the name that TLS asks for; empty: the real server's address
+    expect: str = ""  # literal text that the answer must contain; empty: any good answer
     interval: int = 2
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
+    login: str = ""  # empty: the greeting is enough
+    password: str = ""
+    secret: str = ""  # that RADIUS servers and this box share
+    database: str = ""
+    ask: str = ""  # dns: a name; ldap: a base that must be there; simpletcp: what is sent, \\n for a new line
+    verify: bool = False  # whether the server's certificate must be good and for `host`
+    authority: str = ""  # PEM certificates of those who may have signed it; empty: the public authorities
+    connects: int = 0  # plain TCP connects between two whole checks
+
+
+class FallbackKind(StrEnum):
+    NONE = "none"
+    PAGE = "page"  # the sorry page of this box
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """Who answers while every real server of a service is down."""
+
+    kind: FallbackKind = FallbackKind.NONE
+    address: str = ""  # of SERVER
+    port: int = 0  # of SERVER; 0: that of the service
+
+
+class ServerState(StrEnum):
+    """What is wished for a real server, whatever its health."""
+
+    ENABLED = "enabled"
+    QUIESCED = "quiesced"  # in the table with weight 0: what is open goes on, nothing new comes
+    DISABLED = "disabled"  # not in the table
 
 
 @dataclass(frozen=True, slots=True)
 class RealServer:
+    """`upper` and `lower` are connections: at `upper` it gets no new ones until it is below `lower`."""
+
     id: int  # unique within the snapshot, stable while the server is edited
     address: str
-    port: int
+    port: int  # 0, for services by mark only: the port that the client asked for
     weight: int = 1
-    enabled: bool = True
+    state: ServerState = ServerState.ENABLED
+    upper: int = 0  # 0: no limit
+    lower: int = 0  # 0: the kernel takes three quarters of `upper`
+    forwarding: Forwarding | None = None  # None: that of the service
+
+    @property
+    def in_table(self) -> bool:
+        return self.state is not ServerState.DISABLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +174,57 @@ class VirtualService:
     forwarding: Forwarding = Forwarding.NAT
     check: HealthCheck = HealthCheck()
     real_servers: tuple[RealServer, ...] = ()
+    enabled: bool = True  # False: the box does not know it, not even its address
+    note: str = ""
+    hash_port: bool = False  # of HASHING: the client's port counts too, so one client is spread over servers
+    hash_next: bool = False  # of HASHING: a client whose server takes nothing goes to another one
+    persistence: int = 0  # seconds for which a client comes back to the same server; 0: not persistent
+    persistence_prefix: int = 0  # clients whose addresses agree in so many bits count as one; 0: in all of them
+    one_packet: bool = False  # UDP only: each packet is balanced by itself
+    call_id: bool = False  # UDP only, with persistence: what comes back to a server is a SIP call, not a client
+    fallback: Fallback = Fallback()
+    more_ports: str = ""  # beside `port`, as lbconfig.ports writes it: "443,8000-8100"
+
+    @property
+    def port_ranges(self) -> tuple[tuple[int, int], ...]:
+        """First and last port of each; the fields must be valid."""
+        return ports.parse(f"{self.port},{self.more_ports}" if self.more_ports else str(self.port))
+
+    @property
+    def by_mark(self) -> bool:
+        """Whether a firewall mark collects its packets."""
+        return bool(self.more_ports) or self.protocol.by_mark
+
+    @property
+    def dead_leave(self) -> bool:
+        """Whether a dead server leaves the table in place of staying there with weight 0.
+
+        A UDP client sends to the server that it has been given for as long as its entry lasts, and each packet
+        renews that. Only of a server that is gone the kernel forgets the entries (expire_nodest_conn).
+        """
+        return "udp" in self.protocol.parts
+
+    @property
+    def mark(self) -> int:
+        return self.id
+
+    def forwarding_of(self, server: RealServer) -> Forwarding:
+        return server.forwarding or self.forwarding
+
+    @property
+    def fallback_server(self) -> RealServer | None:
+        """What ldirectord puts into the table while all real servers are down. Its id is 0."""
+        if self.fallback.kind is FallbackKind.PAGE:
+            return RealServer(0, self.address, SORRY_PORT, forwarding=Forwarding.NAT)
+        if self.fallback.kind is FallbackKind.SERVER:
+            return RealServer(0, self.fallback.address, self.fallback.port or self.port)
+        return None
+
+    @property
+    def machines(self) -> tuple[RealServer, ...]:
+        """The real servers, and the fallback server if it is a machine of its own."""
+        fallback = self.fallback_server if self.fallback.kind is FallbackKind.SERVER else None
+        return (*self.real_servers, fallback) if fallback else self.real_servers
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +239,37 @@ class Network:
     hostname: str = "fairlead"
     gateway: str = ""  # the default gateway; empty: none, or the one that DHCP brings
     interfaces: tuple[Interface, ...] = ()
+    gateway6: str = ""  # the default gateway of IPv6; empty: none
 
 
 @dataclass(frozen=True, slots=True)
 class Management:
-    """From where the web UI of the box may be reached: networks as "192.168.0.0/16"."""
+    """From where the web UI of the box may be reached: networks as "192.168.0.0/16" or "2001:db8::/32"."""
 
     allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SorryPage:
+    """What clients see where a service has FallbackKind.PAGE; plain text."""
+
+    title: str = "We will be back soon"
+    paragraphs: tuple[str, ...] = ("This site does not answer at the moment. Please try again in a few minutes.",)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How IPVS treats connections, of all services alike. Times in seconds; the kernel's own values to begin with."""
+
+    tcp_timeout: int = 900  # until a silent TCP connection is forgotten
+    fin_timeout: int = 120  # until one is that is being closed
+    udp_timeout: int = 300  # until a silent UDP exchange is
+    release_removed: bool = True  # clients of a server that is not in the table any more are balanced anew
+    release_persistent: bool = True  # a persistent client leaves a server of weight 0
+    reuse_ports: bool = True  # a client that uses a port again is balanced anew
+    adopt: bool = False  # TCP connections whose beginning the box has not seen are taken
+    icmp_errors: bool = False  # ICMP errors of connections that the box does not know are passed on
+    route_answers: bool = True  # the route of an answer is looked up again once it has the VIP as its source
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +277,13 @@ class Snapshot:
     services: tuple[VirtualService, ...] = ()
     network: Network = Network()
     management: Management = Management()
+    sorry: SorryPage = SorryPage()
+    policy: Policy = Policy()
     schema: int = SCHEMA
+
+    @property
+    def enabled_services(self) -> tuple[VirtualService, ...]:
+        return tuple(service for service in self.services if service.enabled)
 
 
 # What a box that nobody has set up yet runs: an address by DHCP on its first interface, and the web
@@ -153,7 +330,7 @@ def from_json(text: str) -> Snapshot:
 def from_data(data: object) -> Snapshot:
     """Build a snapshot from plain data, checking every type. Raises SnapshotError."""
     if isinstance(data, Mapping) and data.get("schema", SCHEMA) != SCHEMA:
-        raise SnapshotError("schema", f"is {data['schema']!r}; this software reads schema {SCHEMA}")
+        raise SnapshotError("schema", f"must be {SCHEMA}: this software reads no other")
     return _build(Snapshot, data, "")
 
 
@@ -164,7 +341,7 @@ def _build(kind: type, data: object, path: str):
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for key in data:
         if key not in fields:
-            raise SnapshotError(_join(path, str(key)[:80]), "is not a known field")
+            raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
     values = {}
     for name, field in fields.items():
         if name in data:
@@ -174,7 +351,14 @@ def _build(kind: type, data: object, path: str):
     return kind(**values)
 
 
+def _unknown(key: object) -> str:
+    """Somebody's key as a name in a path: short, never empty, and nothing in it acts."""
+    return re.sub(r"[^A-Za-z0-9_-]", "?", str(key)[:80]) or "?"
+
+
 def _convert(hint: object, value: object, path: str):
+    if typing.get_origin(hint) is types.UnionType:  # of a type and None
+        return None if value is None else _convert(typing.get_args(hint)[0], value, path)
     if typing.get_origin(hint) is tuple:
         return _convert_list(typing.get_args(hint)[0], value, path)
     if dataclasses.is_dataclass(hint):

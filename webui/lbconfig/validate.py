@@ -10,14 +10,39 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterator
 
-from lbconfig.fields import MAX_ID, dns_name_or_empty, expected_text, host_address, in_range, service_name, url_path
-from lbconfig.names import MANAGEMENT_PORT
+from lbconfig import ports
+from lbconfig.addresses import bits, contains, version
+from lbconfig.checks import KINDS
+from lbconfig.fields import (
+    MAX_CONNECTIONS,
+    MAX_ID,
+    MAX_MARK,
+    MAX_PERSISTENCE,
+    certificates,
+    dns_name_or_empty,
+    expected_text,
+    host_address,
+    in_range,
+    not_a_host,
+    note,
+    paragraphs,
+    service_name,
+    title,
+    url_path,
+)
+from lbconfig.names import CHECKS, FALLBACKS, FORWARDING, MANAGEMENT_PORT, PROTOCOLS
 from lbconfig.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.reach import admin_problem, lease_problems
 from lbconfig.render import interfaces
 from lbconfig.render.ldirectord import worst_case_detection
 from lbconfig.snapshot import (
+    HASHING,
+    SORRY_PORT,
+    THROUGH_THE_BOX,
     CheckKind,
+    FallbackKind,
+    Forwarding,
+    HealthCheck,
     Network,
     Protocol,
     RealServer,
@@ -29,6 +54,9 @@ from lbconfig.snapshot import (
 from lbconfig.validate_network import management_problems, network_problems, usable
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
+
+
+TIMEOUTS = ("tcp_timeout", "fin_timeout", "udp_timeout")
 
 
 def validate(snapshot: Snapshot) -> list[Problem]:
@@ -44,11 +72,21 @@ def validate(snapshot: Snapshot) -> list[Problem]:
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
         *management_problems(snapshot.management),
+        *each(
+            Place("sorry page", "sorry"),
+            title=title(snapshot.sorry.title),
+            paragraphs=paragraphs(snapshot.sorry.paragraphs),
+        ),
+        *each(
+            Place("connections", "policy"),
+            **{name: in_range(getattr(snapshot.policy, name), 1, MAX_PERSISTENCE) for name in TIMEOUTS},
+        ),
     ]
 
 
 def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
-    first_id, first_name, first_place = Unseen(), Unseen(), Unseen()
+    first_id, first_name = Unseen(), Unseen()
+    fronts = _Fronts()
     first_server_id = Unseen()
     neighbours = _Neighbours(snapshot, network)
     for service in snapshot.services:
@@ -58,14 +96,13 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
             yield place.problem("id", f"{number(service.id)} is the id of another virtual service as well")
         if not first_name(service.name.casefold()):
             yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well")
-        if not first_place((service.address, service.port, service.protocol)):
-            yield place.problem(
-                "port",
-                f"another virtual service is {service.address} port {number(service.port)} {service.protocol} already",
-            )
-        yield from neighbours.service(place, service)
+        if service.enabled and (taken := fronts.taken(service)):
+            yield place.problem("port", f"another virtual service is {service.address} {taken} already")
+        if service.enabled:  # a disabled one is on the shelf: it may belong to another network
+            yield from neighbours.service(place, service)
         yield from _check(place.inner("check"), service)
         yield from _real_servers(place, service, first_server_id, neighbours)
+        yield from _fallback(place, service, neighbours)
 
 
 def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
@@ -75,7 +112,77 @@ def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
         name=service_name(service.name),
         address=host_address(service.address),
         port=in_range(service.port, 1, 65535),
+        note=note(service.note),
+        hash_port=_of_hashing(service, service.hash_port),
+        hash_next=_of_hashing(service, service.hash_next),
+        persistence=_persistence(service),
+        persistence_prefix=in_range(service.persistence_prefix, 0, bits(service.address)),
+        one_packet=_one_packet(service),
+        call_id=_call_id(service),
+        more_ports=_more_ports(service),
     )
+    if service.by_mark:
+        yield from each(place, id=in_range(service.id, 1, MAX_MARK))
+
+
+def _more_ports(service: VirtualService) -> str | None:
+    if sentence := ports.problem(service.more_ports):
+        return sentence
+    own = any(first <= service.port <= last for first, last in ports.parse(service.more_ports))
+    return f"must not contain {number(service.port)}, which is the service's first port" if own else None
+
+
+def _covers(service: VirtualService, port: int) -> bool:
+    """Whether it is this TCP port, too."""
+    good = not _more_ports(service) and 1 <= service.port <= 65535 and "tcp" in service.protocol.parts
+    return good and any(first <= port <= last for first, last in service.port_ranges)
+
+
+class _Fronts:
+    """Which ports of which address are a virtual service's already."""
+
+    def __init__(self) -> None:
+        self._taken: dict[tuple[str, str], list[ports.Range]] = {}
+
+    def taken(self, service: VirtualService) -> str:
+        """The first that is, in words; "" where none is. What is free is taken from now on."""
+        if _more_ports(service) or not 1 <= service.port <= 65535:
+            return ""
+        clash = ""
+        for protocol in service.protocol.parts:
+            known = self._taken.setdefault((service.address, protocol), [])
+            for first, last in service.port_ranges:
+                for one in known:
+                    if not clash and first <= one[1] and one[0] <= last:
+                        clash = f"port {max(first, one[0])} {protocol}"
+            known += service.port_ranges
+        return clash
+
+
+def _of_hashing(service: VirtualService, wanted: bool) -> str | None:
+    if wanted and service.scheduler not in HASHING:
+        return f"is an option of source and Maglev hashing (sh, mh), not of {service.scheduler}"
+    return None
+
+
+def _persistence(service: VirtualService) -> str | None:
+    if service.persistence and service.one_packet:
+        return "cannot be had together with one-packet scheduling, which balances each packet by itself"
+    return in_range(service.persistence, 0, MAX_PERSISTENCE)
+
+
+def _one_packet(service: VirtualService) -> str | None:
+    if service.one_packet and service.protocol != Protocol.UDP:
+        return "is for UDP only: the packets of a connection belong together"
+    return None
+
+
+def _call_id(service: VirtualService) -> str | None:
+    if service.call_id and service.protocol is not Protocol.UDP:
+        return "is for SIP by UDP only"
+    if service.call_id and not service.persistence:
+        return "needs persistence: seconds for which a call keeps its server"
+    return None
 
 
 def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
@@ -85,27 +192,40 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         kind=_check_kind(service),
         port=_check_port(service),
         path=url_path(check.path),
+        **{name: expected_text(getattr(check, name)) for name in ("login", "password", "database", "ask")},
+        secret=_secret(check),
         host=dns_name_or_empty(check.host),
         expect=expected_text(check.expect),
+        authority=certificates(check.authority),
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
         failures=in_range(check.failures, 1, 100),
+        connects=in_range(check.connects, 0, 100),
     )
 
 
 def _check_kind(service: VirtualService) -> str | None:
-    if service.protocol == Protocol.UDP and service.check.kind == CheckKind.CONNECT:
-        return "a UDP service has no connections to check: use ping, HTTP on a TCP port of the servers, or no check"
+    if "tcp" not in service.protocol.parts and service.check.kind == CheckKind.CONNECT:
+        name = PROTOCOLS[service.protocol].long
+        return f"{name} servers take no TCP connections: use ping, HTTP on a TCP port of theirs, or no check"
     return None
 
 
 def _check_port(service: VirtualService) -> str | None:
     check = service.check
-    if service.protocol == Protocol.UDP and check.kind == CheckKind.HTTP and check.port == 0:
-        return "an HTTP check of a UDP service needs a port: the TCP port on which the servers answer HTTP"
+    by_tcp = KINDS[check.kind].tcp and check.kind is not CheckKind.CONNECT  # which is refused as a whole
+    if "tcp" not in service.protocol.parts and by_tcp and not check.port:
+        name, kind = PROTOCOLS[service.protocol].long, CHECKS[check.kind].long
+        return f"{name} servers take no TCP connections: name the TCP port on which they answer the check ({kind})"
     if 0 <= check.port <= 65535:
         return None
     return f"must be 1 to 65535, or 0 for the server's own port, not {number(check.port)}"
+
+
+def _secret(check: HealthCheck) -> str | None:
+    if check.kind is CheckKind.RADIUS and not check.secret:
+        return "must be the secret that the RADIUS servers and this box share"
+    return expected_text(check.secret)
 
 
 def _real_servers(
@@ -121,14 +241,88 @@ def _real_servers(
             place,
             id=in_range(server.id, 1, MAX_ID),
             address=host_address(server.address),
-            port=in_range(server.port, 1, 65535),
+            port=_server_port(service, server),
             weight=in_range(server.weight, 1, 65535),
+            upper=in_range(server.upper, 0, MAX_CONNECTIONS),
+            lower=_lower(server),
         )
         if not first_id(server.id):
             yield place.problem("id", f"{number(server.id)} is the id of another real server as well")
         if not first_place((server.address, server.port)):
             yield place.problem("address", "this service has a real server with this address and port already")
-        yield from neighbours.real_server(place, server)
+        yield from _fits(place, service, server, neighbours)
+
+
+def _fits(place: Place, service: VirtualService, server: RealServer, neighbours: _Neighbours) -> Iterator[Problem]:
+    """Whether a machine can stand behind this service."""
+    if service.enabled and not neighbours.one_source(service, server):
+        yield place.problem(
+            "forwarding",
+            f"NAT to this server and port is used for {service.address} with source NAT and without: "
+            "choose one of them, or give one of the services another virtual address",
+        )
+    if version(server.address) != version(service.address):
+        yield place.problem("address", f"must be an IPv{version(service.address)} address, as the virtual address is")
+    if not service.by_mark and server.port != service.port and service.forwarding_of(server) not in THROUGH_THE_BOX:
+        way = FORWARDING[service.forwarding_of(server)].long
+        yield place.problem("port", f"must be {service.port}, as the service: {way} leaves the port as it is")
+    if service.enabled:
+        yield from neighbours.real_server(place, service, server)
+
+
+def _fallback(outer: Place, service: VirtualService, neighbours: _Neighbours) -> Iterator[Problem]:
+    fallback, place = service.fallback, outer.inner("fallback")
+    yield from each(place, kind=_fallback_kind(service, neighbours))
+    if fallback.kind is not FallbackKind.SERVER:
+        # One wish, one spelling: what means nothing is empty.
+        nothing = f"must be empty, because {FALLBACKS[fallback.kind].long} answers"
+        yield from each(place, address=nothing if fallback.address else None, port=nothing if fallback.port else None)
+        return
+    server = service.fallback_server
+    yield from each(place, address=host_address(fallback.address), port=in_range(fallback.port, 0, 65535))
+    if service.by_mark:
+        through = service.forwarding_of(server) in THROUGH_THE_BOX
+        if through and not fallback.port:
+            yield place.problem("port", "must be 1 to 65535: connections to all ports of this service go there")
+        if not through and fallback.port:
+            yield place.problem("port", "must be empty: this way of forwarding leaves the port as it is")
+    if any((one.address, one.port) == (server.address, server.port) for one in service.real_servers):
+        yield place.problem("address", "this service has a real server with this address and port already")
+    yield from _fits(place, service, server, neighbours)
+
+
+def _fallback_kind(service: VirtualService, neighbours: _Neighbours) -> str | None:
+    kind = service.fallback.kind
+    if kind is FallbackKind.NONE:
+        return None
+    if service.check.kind is CheckKind.OFF:
+        return f"{FALLBACKS[kind].long} needs a health check: without one nobody notices that all servers are down"
+    if kind is FallbackKind.PAGE and service.protocol is not Protocol.TCP:
+        return f"the sorry page is for TCP services: it is shown by HTTP; {service.protocol} clients cannot read it"
+    if kind is FallbackKind.PAGE and service.enabled and (name := neighbours.at_sorry_port(service.address)):
+        return (
+            f"{service.address} port {SORRY_PORT}, which the sorry page needs, belongs to virtual service {quote(name)}"
+        )
+    return None
+
+
+def _server_port(service: VirtualService, server: RealServer) -> str | None:
+    if not service.by_mark:
+        return in_range(server.port, 1, 65535)
+    if server.port:
+        return "must be empty: a service of several ports or protocols leaves the port as it is"
+    return None
+
+
+def _lower(server: RealServer) -> str | None:
+    """The kernel refuses a lower threshold above the upper one (ip_vs_ctl.c)."""
+    if sentence := in_range(server.lower, 0, MAX_CONNECTIONS):
+        return sentence
+    if not server.upper and server.lower:
+        return "needs an upper threshold: it says when a server that was full gets connections again"
+    if server.lower > server.upper > 0:
+        return f"must not be above the upper threshold, {server.upper}"
+    return None
 
 
 def _plain(text: str) -> str:
@@ -145,22 +339,36 @@ class _Neighbours:
             for interface in network.interfaces
             for address in interface.addresses
         }
-        self._vips = {service.address: service.name for service in snapshot.services}
+        self._vips = {service.address: service.name for service in snapshot.enabled_services}
+        self._at_sorry_port = {one.address: one.name for one in snapshot.enabled_services if _covers(one, SORRY_PORT)}
         self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
         self._homes = interfaces.homes(network, (vip for vip in self._vips if host_address(vip) is None))
-        self._routed = bool(network.gateway) or any(interface.dhcp for interface in network.interfaces)
+        self._sources: dict[tuple, Forwarding] = {}
+        by_dhcp = any(interface.dhcp for interface in network.interfaces)
+        self._by_dhcp = {4: by_dhcp, 6: False}
+        self._routed = {4: bool(network.gateway) or by_dhcp, 6: bool(network.gateway6)}
+
+    def at_sorry_port(self, vip: str) -> str:
+        """The name of the service that is there; "" where none is."""
+        return self._at_sorry_port.get(vip, "")
+
+    def one_source(self, service: VirtualService, server: RealServer) -> bool:
+        """The firewall tells by VIP and real server which packets get the box's address (render/nftables.py)."""
+        method = service.forwarding_of(server)
+        key = (service.address, service.protocol, server.address, server.port)
+        return method not in THROUGH_THE_BOX or self._sources.setdefault(key, method) is method
 
     def service(self, place: Place, service: VirtualService) -> Iterator[Problem]:
         vip = service.address
         if host_address(vip) is not None:
             return
         if vip in self._own:
-            if service.port == MANAGEMENT_PORT and service.protocol == Protocol.TCP:
+            if _covers(service, MANAGEMENT_PORT):
                 yield place.problem(
                     "port", f"{vip} port {MANAGEMENT_PORT} is the web UI of this box: take another address or port"
                 )
             return
-        if vip == self._network.gateway:
+        if vip in (self._network.gateway, self._network.gateway6):
             yield place.problem("address", f"{vip} is the default gateway")
         elif reason := self._not_a_host(vip):
             yield place.problem("address", reason)
@@ -170,7 +378,7 @@ class _Neighbours:
                 f"no interface can carry {vip}: none has a network that contains it, asks DHCP, or leads to a gateway",
             )
 
-    def real_server(self, place: Place, server: RealServer) -> Iterator[Problem]:
+    def real_server(self, place: Place, service: VirtualService, server: RealServer) -> Iterator[Problem]:
         rip = server.address
         if host_address(rip) is not None:
             return
@@ -180,15 +388,20 @@ class _Neighbours:
             yield place.problem("address", f"{rip} is the address of virtual service {quote(self._vips[rip])}")
         elif reason := self._not_a_host(rip):
             yield place.problem("address", reason)
-        elif not self._routed and not any(ipaddress.IPv4Address(rip) in net for net in self._connected):
-            yield place.problem(
-                "address", f"{rip} cannot be reached: it is in no network of an interface, and there is no gateway"
-            )
+        elif not self._beside(rip):
+            if not self._routed[version(rip)]:
+                yield place.problem(
+                    "address", f"{rip} cannot be reached: it is in no network of an interface, and there is no gateway"
+                )
+            elif service.forwarding_of(server) is Forwarding.DIRECT and not self._by_dhcp[version(rip)]:
+                yield place.problem(
+                    "address",
+                    f"{rip} is in no network of an interface: direct routing does not pass routers (a tunnel does)",
+                )
+
+    def _beside(self, address: str) -> bool:
+        return any(contains(net, address) for net in self._connected)
 
     def _not_a_host(self, text: str) -> str | None:
-        address = ipaddress.IPv4Address(text)
-        for net in self._connected:
-            if net.prefixlen < 31 and address in (net.network_address, net.broadcast_address):
-                kind = "network" if address == net.network_address else "broadcast"
-                return f"{address} is the {kind} address of {net}"
-        return None
+        address = ipaddress.ip_address(text)
+        return next((sentence for net in self._connected if (sentence := not_a_host(net, address))), None)

@@ -6,7 +6,9 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterator
 
-from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name
+from lbconfig.addresses import Network as IPNetwork
+from lbconfig.addresses import contains, version
+from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name, not_a_host
 from lbconfig.problem import Place, Problem, Unseen, each, quote
 from lbconfig.snapshot import Interface, Management, Network
 
@@ -18,11 +20,11 @@ def network_problems(network: Network) -> Iterator[Problem]:
             "hostname",
             f"must be letters, digits, hyphens and dots, at most 64, as in RFC 1123, not {quote(network.hostname)}",
         )
-    yield from each(place, gateway=_gateway(network))
+    yield from each(place, gateway=_gateway(network, 4), gateway6=_gateway(network, 6))
     if not any(interface.dhcp or interface.addresses for interface in network.interfaces):
         yield place.problem("interfaces", "at least one interface needs an address, or DHCP")
     first_name, first_address = Unseen(), Unseen()
-    taken: list[tuple[str, ipaddress.IPv4Network]] = []
+    taken: list[tuple[str, IPNetwork]] = []
     for interface in network.interfaces:
         inner = Place(f"interface {quote(interface.name)}", f"network.interfaces[{interface.name}]")
         yield from each(inner, name=interface_name(interface.name))
@@ -35,7 +37,7 @@ MAX_ADDRESSES = 256  # each is compared with each
 
 
 def _addresses(
-    place: Place, interface: Interface, first: Unseen, taken: list[tuple[str, ipaddress.IPv4Network]]
+    place: Place, interface: Interface, first: Unseen, taken: list[tuple[str, IPNetwork]]
 ) -> Iterator[Problem]:
     for text in interface.addresses:
         sentence = interface_address(text)
@@ -45,7 +47,7 @@ def _addresses(
         if len(taken) == MAX_ADDRESSES:
             yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
             return
-        address = ipaddress.IPv4Interface(text)
+        address = ipaddress.ip_interface(text)
         if not first(address.ip):
             yield place.problem("addresses", f"{address.ip} is given twice")
             continue
@@ -55,22 +57,23 @@ def _addresses(
         taken.append((interface.name, address.network))
 
 
-def _gateway(network: Network) -> str | None:
-    gateway = network.gateway
+def _gateway(network: Network, kind: int) -> str | None:
+    """`kind`: 4 or 6."""
+    gateway = network.gateway6 if kind == 6 else network.gateway
     if gateway == "":
         return None
     if sentence := host_address(gateway):
         return sentence
-    own = [ipaddress.IPv4Interface(text) for interface in usable(network).interfaces for text in interface.addresses]
-    address = ipaddress.IPv4Address(gateway)
+    if version(gateway) != kind:
+        return f"must be an IPv{kind} address, not {gateway}"
+    own = [ipaddress.ip_interface(text) for interface in usable(network).interfaces for text in interface.addresses]
+    address = ipaddress.ip_address(gateway)
     if any(address == mine.ip for mine in own):
         return f"{gateway} is this box's own address"
-    nets = [mine.network for mine in own if address in mine.network]
+    nets = [mine.network for mine in own if contains(mine.network, gateway)]
     if not nets:
         return f"{gateway} is in no network of an interface"
-    if any(net.prefixlen < 31 and address in (net.network_address, net.broadcast_address) for net in nets):
-        return f"{gateway} is the network or broadcast address of {nets[0]}"
-    return None
+    return next((sentence for net in nets if (sentence := not_a_host(net, address))), None)
 
 
 def usable(network: Network) -> Network:
@@ -82,8 +85,11 @@ def usable(network: Network) -> Network:
         )
         for interface in network.interfaces
     )
-    gateway = network.gateway if host_address(network.gateway) is None else ""
-    return dataclasses.replace(network, interfaces=usable, gateway=gateway)
+    gateways = {
+        name: text if host_address(text := getattr(network, name)) is None and version(text) == kind else ""
+        for name, kind in (("gateway", 4), ("gateway6", 6))
+    }
+    return dataclasses.replace(network, interfaces=usable, **gateways)
 
 
 def management_problems(management: Management) -> Iterator[Problem]:

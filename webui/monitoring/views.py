@@ -3,7 +3,8 @@
 from django.shortcuts import render
 
 from lbconfig import names
-from lbconfig.snapshot import CheckKind, RealServer, VirtualService
+from lbconfig.addresses import endpoint, shown
+from lbconfig.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
 from monitoring.frame import Frame, look
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.
@@ -11,6 +12,7 @@ HEALTH = {
     "up": ("▲", "up", "good"),
     "down": ("▼", "down", "bad"),
     "checking": ("…", "checking", "wait"),
+    "draining": ("◐", "draining", "wait"),
     "disabled": ("■", "disabled", "off"),
     "unchecked": ("◇", "not checked", "wait"),
     "draft": ("+", "not applied", "off"),
@@ -48,37 +50,51 @@ def _service(service: VirtualService, running: dict | None, applied: VirtualServ
     """`running`: what the kernel says of it; `applied`: the service as the box runs it."""
     live = {entry["id"]: entry for entry in running["real_servers"]} if running else {}
     silent = "unknown" if applied and running is None else "draft"
-    servers = [_server(server, live.get(server.id), silent) for server in service.real_servers]
+    runs = {server.id: server for server in applied.real_servers} if applied and running else {}
+    servers = [_server(server, live.get(server.id), silent, runs.get(server.id)) for server in service.real_servers]
     states = [server["state"] for server in servers]
     up = sum(state in ("up", "unchecked") for state in states)
     return {
         "id": service.id,
         "name": service.name,
-        "address": service.address,
-        "port": service.port,
+        "note": service.note,
+        "disabled": not service.enabled,
+        "place": endpoint(service.address, service.port),
+        "more_ports": service.more_ports.replace(",", ", "),
         "protocol": names.PROTOCOLS[service.protocol].long,
         "scheduler": names.SCHEDULERS[service.scheduler].long,
         "check": names.CHECKS[service.check.kind].long,
         "servers": servers,
         "up": up,
-        "all": sum(state not in ("disabled", "draft") for state in states),
+        "all": sum(state not in ("draining", "disabled", "draft") for state in states),
         "active": sum(server["active"] or 0 for server in servers),
         "waiting": applied != service,
         "new": applied is None,
         "running": running is not None,
         "unchecked": service.check.kind is CheckKind.OFF,
-        "missing": running is not None
-        and not running["table"]
-        and any(server.enabled for server in service.real_servers),
+        "fallback": _fallback(applied, running),
+        "missing": running is not None and not running["table"] and service.enabled,
     }
 
 
-def _server(server: RealServer, live: dict | None, silent: str) -> dict:
+def _fallback(applied: VirtualService | None, running: dict | None) -> str:
+    """Who answers in place of the real servers; "" while they do."""
+    if not (applied and running and running["fallback"] and running["fallback"]["serves"]):
+        return ""
+    if applied.fallback.kind is FallbackKind.PAGE:
+        return "sorry page shown"
+    return f"fallback {shown(running['fallback']['address'], running['fallback']['port'])} serves"
+
+
+def _server(server: RealServer, live: dict | None, silent: str, runs: RealServer | None) -> dict:
+    """`runs`: the server as it is applied."""
     state = live["health"] if live else silent
     sign, word, tone = HEALTH.get(state, ("?", state, "wait"))
     return {
+        "id": server.id,
+        "wish": str(runs.state) if runs else "",
         "address": server.address,
-        "port": server.port,
+        "place": shown(server.address, server.port),
         "state": state,
         "sign": sign,
         "word": word,

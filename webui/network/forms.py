@@ -20,6 +20,9 @@ class Lines(forms.CharField):
     def prepare_value(self, value):
         return value if isinstance(value, str) else "\n".join(value or ())
 
+    def comparable(self, value) -> str:
+        return "\n".join(self.prepare_value(value).split())
+
     def clean(self, value) -> tuple[str, ...]:
         entries = tuple(super().clean(value).replace(",", " ").split())
         if len(entries) > MAX_LINES:
@@ -38,6 +41,13 @@ class NetworkForm(forms.Form):
         widget=forms.TextInput(attrs=PLAIN),
         help_text="Empty: none, or the one that DHCP brings.",
     )
+    gateway6 = forms.CharField(
+        label="Default gateway of IPv6",
+        max_length=45,
+        required=False,
+        widget=forms.TextInput(attrs=PLAIN),
+        help_text="Empty: none. Router announcements are not listened to.",
+    )
 
 
 class InterfaceForm(forms.Form):
@@ -47,7 +57,7 @@ class InterfaceForm(forms.Form):
         label="Fixed addresses",
         required=False,
         rows=2,
-        help_text="One a line, with the length of the network, such as 10.2.0.1/24.",
+        help_text="One a line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
     )
 
 
@@ -64,7 +74,7 @@ class AccessForm(forms.Form):
     allow = Lines(
         label="Networks that may open this web page",
         rows=6,
-        help_text="One a line, such as 192.168.0.0/16. A single address is written 192.0.2.7/32.",
+        help_text="One a line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
         error_messages={"required": "Name at least one network."},
     )
 
@@ -76,7 +86,8 @@ def network_wish(form: NetworkForm, rows, known: set[str]) -> Network:
         for data in (row.cleaned_data for row in rows.forms)
         if data["dhcp"] or data["addresses"] or data["name"] in known
     )
-    return Network(form.cleaned_data["hostname"], form.cleaned_data["gateway"], interfaces)
+    data = form.cleaned_data
+    return Network(data["hostname"], data["gateway"], interfaces, data["gateway6"])
 
 
 def management_wish(form: AccessForm) -> Management:

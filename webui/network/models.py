@@ -8,6 +8,7 @@ from changes.models import Tracked
 class Network(Tracked):
     hostname = models.CharField(max_length=253, default="fairlead")
     gateway = models.CharField(max_length=45, blank=True)
+    gateway6 = models.CharField(max_length=45, blank=True)
 
     def __str__(self) -> str:
         return self.hostname

@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
-from changes import draft
+from changes import draft, pages
 from monitoring.frame import look
 from network import editor
 
@@ -20,7 +20,7 @@ def edit_network(request):
     with transaction.atomic():
         page = editor.network_page(status, request.POST)
         if page.stale:
-            return _network(request, editor.merged(page, editor.network_page(status), user), 409)
+            return _network(request, pages.merged(page, editor.network_page(status), user), 409)
         candidate = editor.check_network(page, draft.current(), request.META["REMOTE_ADDR"])
         if candidate is None:
             return _network(request, page, 422)
@@ -28,7 +28,7 @@ def edit_network(request):
     return _saved(request, page)
 
 
-def _network(request, page: editor.Page, status: int = 200):
+def _network(request, page: pages.Page, status: int = 200):
     found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
     rows = [(row, found.get(row["name"].value())) for row in page.rows]
     # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
@@ -45,7 +45,7 @@ def edit_access(request):
     with transaction.atomic():
         page = editor.access_page(request.POST)
         if page.stale:
-            return _access(request, editor.merged(page, editor.access_page(), user), 409)
+            return _access(request, pages.merged(page, editor.access_page(), user), 409)
         candidate = editor.check_access(page, draft.current(), request.META["REMOTE_ADDR"])
         if candidate is None:
             return _access(request, page, 422)
@@ -53,12 +53,12 @@ def edit_access(request):
     return _saved(request, page)
 
 
-def _access(request, page: editor.Page, status: int = 200):
+def _access(request, page: pages.Page, status: int = 200):
     context = {"page": page, "form": page.form, "own": request.META["REMOTE_ADDR"]}
     return render(request, "network/access.html", context, status=status)
 
 
-def _saved(request, page: editor.Page):
+def _saved(request, page: pages.Page):
     messages.success(request, SAVED)
     for sentence in page.consequences:
         messages.warning(request, f"Before you can apply: {sentence}")

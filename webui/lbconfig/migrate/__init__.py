@@ -11,7 +11,26 @@ from collections.abc import Callable
 
 from lbconfig.snapshot import SCHEMA, Snapshot, SnapshotError, from_data
 
-STEPS: dict[int, Callable[[dict], dict]] = {}  # schema number -> what makes it the next one
+
+def _states(data: dict) -> dict:
+    """1 to 2: a real server was enabled or not; now it can also be quiesced."""
+    return {**data, "services": [_with_states(service) for service in data.get("services", [])]}
+
+
+def _with_states(service: dict) -> dict:
+    if not isinstance(service, dict) or not isinstance(service.get("real_servers", []), list):
+        return service  # from_data will say what is wrong with it
+    return {**service, "real_servers": [_with_state(server) for server in service.get("real_servers", [])]}
+
+
+def _with_state(server: dict) -> dict:
+    if not isinstance(server, dict) or type(server.get("enabled", True)) is not bool:
+        return server
+    rest = {key: value for key, value in server.items() if key != "enabled"}
+    return {**rest, "state": "enabled" if server.get("enabled", True) else "disabled"}
+
+
+STEPS: dict[int, Callable[[dict], dict]] = {1: _states}  # schema number -> what makes it the next one
 
 
 def read(text: str) -> Snapshot:

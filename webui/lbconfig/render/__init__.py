@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from lbconfig.render import interfaces, ipvs, ldirectord, nftables, sysctl
+from lbconfig.render import interfaces, ipvs, ldirectord, nftables, sorry, sysctl
 from lbconfig.snapshot import Snapshot
 
 RENDERERS: dict[str, Callable[[Snapshot], str]] = {
@@ -13,6 +13,7 @@ RENDERERS: dict[str, Callable[[Snapshot], str]] = {
     "ipvs.rules": ipvs.render,
     "ldirectord.cf": ldirectord.render,
     "nftables.conf": nftables.render,
+    "sorry.html": sorry.render,
     "sysctl.conf": sysctl.render,
 }
 

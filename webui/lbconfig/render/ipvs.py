@@ -2,36 +2,49 @@
 
 Lines are in the syntax that `ipvsadm -R` reads. While they are applied ldirectord does not run: it
 writes the same table. It alone decides that a checked server is up, hence the rule of `difference`:
-a server of a checked service is never raised from weight 0.
+a server of a checked service is never raised from weight 0. It also adds and removes the fallback server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from lbconfig.snapshot import CheckKind, Forwarding, Snapshot, VirtualService
+from lbconfig.addresses import bits, endpoint, version
+from lbconfig.snapshot import CheckKind, Forwarding, RealServer, ServerState, Snapshot, VirtualService
 
 ServiceKey = tuple[str, str, int]  # protocol, address, port
 ServerKey = tuple[str, int]  # address, port
 
-FIREWALL_MARK = "fwm"  # the protocol of a Service that is a firewall mark: address "", port = the mark
+# The kernel's service flags by the names that ipvsadm has for them (ip_vs.h: IP_VS_SVC_F_ONEPACKET, _SCHED1, …).
+# What flag-1 and flag-2 mean is the scheduler's: of sh and mh "fallback" and "port".
+ONE_PACKET, HASH_NEXT, HASH_PORT = "ops", "flag-1", "flag-2"
+# The protocols of a Service that is a firewall mark, of IPv4 and IPv6: address "", port = the mark.
+FIREWALL_MARK, FIREWALL_MARK6 = "fwm", "fwm6"
 
-_SERVICE_OPTIONS = {"tcp": "-t", "udp": "-u", "sctp": "--sctp-service", FIREWALL_MARK: "-f"}
+_SERVICE_OPTIONS = {"tcp": "-t", "udp": "-u", "sctp": "--sctp-service"}
 _METHOD_OPTIONS = {"masq": "-m", "route": "-g", "tunnel": "-i"}
-_METHODS = {Forwarding.NAT: "masq"}
+_METHODS = {
+    Forwarding.NAT: "masq",
+    Forwarding.SNAT: "masq",
+    Forwarding.DIRECT: "route",
+    Forwarding.TUNNEL: "tunnel",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """A virtual service as the kernel has it."""
 
-    protocol: str  # "tcp", "udp", "sctp", "fwm"
+    protocol: str  # "tcp", "udp", "sctp", "fwm", "fwm6"
     address: str
     port: int
     scheduler: str
-    flags: tuple[str, ...] = ()  # names of set service flags, sorted; read from the kernel, none is wanted yet
-    persistence: int = 0  # seconds, 0: not persistent; read from the kernel, not wanted yet
+    flags: tuple[str, ...] = ()  # of FLAGS, sorted
+    persistence: int = 0  # seconds, 0: not persistent
+    prefix: int = 0  # length of the persistence mask in bits; 0 where the service is not persistent
+    engine: str = ""  # of persistence: "sip"
 
     @property
     def key(self) -> ServiceKey:
@@ -44,6 +57,20 @@ class Server:
 
     weight: int
     method: str = "masq"  # "masq", "route", "tunnel"
+    upper: int = 0  # connections, 0: no threshold
+    lower: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What of a service is ldirectord's to decide, beside the weights of its servers."""
+
+    fallback: ServerKey | None = None  # whether this one is in the table
+    leaves: bool = False  # a dead server is not in the table: else it is, with weight 0
+
+
+Checked = Mapping[ServiceKey, Watched]
+_NOT_WATCHED = Watched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +82,8 @@ class Table:
 
 
 def key(service: VirtualService) -> ServiceKey:
+    if service.by_mark:
+        return (FIREWALL_MARK6 if version(service.address) == 6 else FIREWALL_MARK, "", service.mark)
     return (str(service.protocol), service.address, service.port)
 
 
@@ -62,36 +91,65 @@ def wanted(snapshot: Snapshot) -> Table:
     """The table of a box where every enabled server is up, in the order of the snapshot."""
     return Table(
         {
-            Service(*key(service), scheduler=str(service.scheduler)): {
-                (server.address, server.port): Server(server.weight, _METHODS[service.forwarding])
+            _service(service): {
+                (server.address, server.port): _server(service, server)
                 for server in service.real_servers
-                if server.enabled
+                if server.in_table
             }
-            for service in snapshot.services
+            for service in snapshot.enabled_services
         }
     )
 
 
-def checked(snapshot: Snapshot) -> frozenset[ServiceKey]:
-    """The services whose servers' weights are ldirectord's to raise."""
-    return frozenset(key(service) for service in snapshot.services if service.check.kind != CheckKind.OFF)
+def _service(service: VirtualService) -> Service:
+    flags = {ONE_PACKET: service.one_packet, HASH_NEXT: service.hash_next, HASH_PORT: service.hash_port}
+    return Service(
+        *key(service),
+        scheduler=str(service.scheduler),
+        flags=tuple(sorted(name for name, wanted in flags.items() if wanted)),
+        persistence=service.persistence,
+        prefix=(service.persistence_prefix or bits(service.address)) if service.persistence else 0,
+        engine="sip" if service.call_id else "",
+    )
+
+
+def _server(service: VirtualService, server: RealServer) -> Server:
+    weight = 0 if server.state is ServerState.QUIESCED else server.weight
+    return Server(weight, _METHODS[service.forwarding_of(server)], server.upper, server.lower)
+
+
+def checked(snapshot: Snapshot) -> Checked:
+    return {
+        key(service): Watched(
+            (fallback.address, fallback.port) if (fallback := service.fallback_server) else None,
+            service.dead_leave,
+        )
+        for service in snapshot.enabled_services
+        if service.check.kind != CheckKind.OFF
+    }
+
+
+def timeouts(snapshot: Snapshot) -> tuple[int, int, int]:
+    """Seconds, in the order of `ipvsadm --set`: TCP, TCP after FIN, UDP."""
+    return snapshot.policy.tcp_timeout, snapshot.policy.fin_timeout, snapshot.policy.udp_timeout
 
 
 def render(snapshot: Snapshot) -> str:
     """The whole wish with its weights, for reading and comparing. It is never loaded as it is."""
-    lines = []
+    lines = [f"--set {' '.join(map(str, timeouts(snapshot)))}"]
     for service, servers in wanted(snapshot).services.items():
         lines.append(_service_line("-A", service))
         lines.extend(_server_line("-a", service, place, server) for place, server in servers.items())
     return "".join(f"{line}\n" for line in lines)
 
 
-def difference(running: Table, wanted: Table, checked: Collection[ServiceKey]) -> list[str]:
+def difference(running: Table, wanted: Table, checked: Checked) -> list[str]:
     """The `ipvsadm -R` lines that turn `running` into `wanted`, nothing else touched.
 
     Additions come first and deletions last, so that at no moment a service has fewer servers than
     before and after. A new server of a checked service enters with weight 0, and one that stands at
-    0 stays there. A service that differs in anything but its servers is edited with its whole
+    0 stays there; where dead servers leave, it is ldirectord that adds new ones. A fallback server that
+    is in the table stays. A service that differs in anything but its servers is edited with its whole
     definition.
     """
     before = running.by_key()
@@ -102,12 +160,16 @@ def difference(running: Table, wanted: Table, checked: Collection[ServiceKey]) -
             services.append(_service_line("-A" if old is None else "-E", service))
         present = {} if old is None else running.services[old]
         wait = service.key in checked
+        watched = checked.get(service.key, _NOT_WATCHED)
         for place, server in servers.items():
+            if watched.leaves and place not in present:
+                continue
             line = _server_change(service, place, present.get(place), server, wait)
             if line is not None:
                 (edits if place in present else additions).append(line)
+        kept_places = {*servers, watched.fallback}
         deletions += [
-            f"-d {_service_name(service)} -r {_endpoint(*place)}" for place in present if place not in servers
+            f"-d {_service_name(service)} -r {endpoint(*place)}" for place in present if place not in kept_places
         ]
     kept = wanted.by_key()
     gone = [f"-D {_service_name(service)}" for service in running.services if service.key not in kept]
@@ -116,7 +178,7 @@ def difference(running: Table, wanted: Table, checked: Collection[ServiceKey]) -
 
 def _server_change(service: Service, place: ServerKey, old: Server | None, new: Server, wait: bool) -> str | None:
     if wait and (old is None or old.weight == 0):
-        new = Server(0, new.method)
+        new = replace(new, weight=0)
     if old == new:
         return None
     return _server_line("-a" if old is None else "-e", service, place, new)
@@ -124,20 +186,34 @@ def _server_change(service: Service, place: ServerKey, old: Server | None, new: 
 
 def _service_line(verb: str, service: Service) -> str:
     """The whole definition: what is not written (flags, persistence) is switched off by an edit."""
-    return f"{verb} {_service_name(service)} -s {service.scheduler}"
+    words = [verb, _service_name(service), "-s", service.scheduler]
+    if service.persistence:
+        words += ["-p", str(service.persistence), "-M", _mask(service)]
+    if service.engine:
+        words += ["--pe", service.engine]
+    if ONE_PACKET in service.flags:
+        words.append("-o")
+    if of_scheduler := [flag for flag in service.flags if flag != ONE_PACKET]:
+        words += ["-b", ",".join(of_scheduler)]
+    return " ".join(words)
+
+
+def _mask(service: Service) -> str:
+    """As ipvsadm takes it: dotted for IPv4, the number of bits for IPv6."""
+    if service.protocol == FIREWALL_MARK6 or version(service.address) == 6:
+        return str(service.prefix)
+    return str(ipaddress.IPv4Network(f"0.0.0.0/{service.prefix}").netmask)
 
 
 def _server_line(verb: str, service: Service, place: ServerKey, server: Server) -> str:
     method = _METHOD_OPTIONS[server.method]
-    return f"{verb} {_service_name(service)} -r {_endpoint(*place)} {method} -w {server.weight}"
+    line = f"{verb} {_service_name(service)} -r {endpoint(*place)} {method} -w {server.weight}"
+    return f"{line} -x {server.upper} -y {server.lower}" if server.upper or server.lower else line
 
 
 def _service_name(service: Service) -> str:
-    option = _SERVICE_OPTIONS[service.protocol]
     if service.protocol == FIREWALL_MARK:
-        return f"{option} {service.port}"
-    return f"{option} {_endpoint(service.address, service.port)}"
-
-
-def _endpoint(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        return f"-f {service.port}"
+    if service.protocol == FIREWALL_MARK6:
+        return f"-f {service.port} -6"
+    return f"{_SERVICE_OPTIONS[service.protocol]} {endpoint(service.address, service.port)}"

@@ -5,7 +5,9 @@ Facts from ldirectord's source (4.12 to 4.16) that this file rests on:
   forwarding, request and receive. Equal identities share one state and one failure counter across
   services, so `receive` gets a prefix with the service's id. It enters the identity for every check
   type, also where nothing is received, and its `{0}` makes it match the empty string.
-- With fork=no `checkinterval` counts only globally; in a block it is ignored with a warning.
+- It checks one server after the other. On the box a module of ours, loaded into it, checks them side by side
+  (overlay/usr/lib/fairlead/perl/Fairlead/Rounds.pm) and each at the interval of its block. ldirectord itself heeds
+  that interval only with fork=yes, and warns of it otherwise; with the module nothing else depends on fork.
 - `#` cuts a line even inside quotes, and a blank line ends a block.
 - A connect check of a UDP service silently becomes a ping: validate refuses it.
 - connect takes its time limit from checktimeout, http from negotiatetimeout, ping from checktimeout.
@@ -15,9 +17,9 @@ from __future__ import annotations
 
 import string
 
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Snapshot, VirtualService
-
-DEFAULT_INTERVAL = 10  # seconds; ldirectord's own, used where nothing is checked
+from lbconfig.addresses import endpoint, version
+from lbconfig.checks import KINDS
+from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, ServerState, Snapshot, VirtualService
 
 # supervised comes first: with it the log goes to standard output and logfile is not opened.
 _GLOBAL = """\
@@ -26,67 +28,66 @@ logfile="daemon"
 quiescent=yes
 readdquiescent=yes
 cleanstop=no
-fork=no
+fork=yes
 autoreload=no
 """
-_METHODS = {Forwarding.NAT: "masq"}
-_CHECK_TYPES = {CheckKind.CONNECT: "connect", CheckKind.HTTP: "negotiate", CheckKind.PING: "ping"}
+_METHODS = {
+    Forwarding.NAT: "masq",
+    Forwarding.SNAT: "masq",
+    Forwarding.DIRECT: "gate",
+    Forwarding.TUNNEL: "ipip",
+}
+_CHECK_TYPES = {CheckKind.CONNECT: "connect", CheckKind.PING: "ping"}  # all others: negotiate
 _PLAIN = frozenset((string.ascii_letters + string.digits + " ").encode())
 
 
 def watched(snapshot: Snapshot) -> tuple[VirtualService, ...]:
-    """The services that have a block: those with a check and at least one enabled real server."""
+    """The services that have a block: enabled ones with a check and a real server in the table."""
     return tuple(
         service
-        for service in snapshot.services
-        if service.check.kind != CheckKind.OFF and any(server.enabled for server in service.real_servers)
+        for service in snapshot.enabled_services
+        if service.check.kind != CheckKind.OFF and any(server.in_table for server in service.real_servers)
     )
 
 
-def interval(snapshot: Snapshot) -> int:
-    """Seconds between two rounds of checks: the shortest interval of all services counts for all."""
-    return min((service.check.interval for service in watched(snapshot)), default=DEFAULT_INTERVAL)
+def worst_case_detection(check: HealthCheck) -> float:
+    """Seconds until a dead server has left its service, at the worst; 0 where nothing is checked.
 
-
-def worst_case_detection(service: VirtualService, snapshot: Snapshot | None = None) -> float:
-    """Seconds until a dead server has left its service, at the worst.
-
-    ldirectord checks one server after the other and rests for the interval after each round. The
-    worst is a server that dies right after its check while every other server answers so late that
-    the check runs into its timeout:
-
-        failures x (interval + sum of the timeouts of all servers that are checked)
-
-    With a snapshot the sum goes over all its services, and the interval is the shortest of them,
-    because both are shared; without one, over this service alone. 0 where nothing is checked.
+    A check begins an interval after the last one began, or when that one ended if it took longer. The worst is a
+    server that dies right after its check began, silently, so that each check runs into its timeout; where plain
+    connects stand between whole checks, one that goes on taking connections. A box that has too many servers to ask
+    in time says so in its log.
     """
-    everything = snapshot or Snapshot(services=(service,))
-    checked = watched(everything)
-    if not any(other.id == service.id for other in checked):
+    if check.kind == CheckKind.OFF:
         return 0.0
-    round_of_checks = sum(
-        other.check.timeout * sum(server.enabled for server in other.real_servers) for other in checked
-    )
-    return float(service.check.failures * (interval(everything) + round_of_checks))
+    first = check.interval * (1 + _connects(check))
+    return float(first + (check.failures - 1) * max(check.interval, check.timeout) + check.timeout)
+
+
+def _connects(check: HealthCheck) -> int:
+    return check.connects if "connects" in KINDS[check.kind].fields else 0
 
 
 def render(snapshot: Snapshot) -> str:
-    head = f"{_GLOBAL}checkinterval={interval(snapshot)}\n"
-    return head + "".join(f"\n{_block(service)}" for service in watched(snapshot))
+    return _GLOBAL + "".join(f"\n{_block(service)}" for service in watched(snapshot))
 
 
 def _block(service: VirtualService) -> str:
     check = service.check
+    six = "6" if version(service.address) == 6 else ""
     lines = [
-        f"virtual={service.address}:{service.port}",
-        *(f"real={_real(service, server)}" for server in service.real_servers if server.enabled),
-        f"protocol={service.protocol}",
+        f"virtual{six}={service.mark if service.by_mark else endpoint(service.address, service.port)}",
+        *(f"real{six}={_real(service, server)}" for server in service.real_servers if server.in_table),
+        *([f"fallback{six}={_place(service, fallback)}"] if (fallback := service.fallback_server) else []),
+        f"protocol={'fwm' if service.by_mark else service.protocol}",
         f"scheduler={service.scheduler}",
-        f"checktype={_CHECK_TYPES[check.kind]}",
+        *(["quiescent=no"] if service.dead_leave else []),
+        f"checktype={_connects(check) or _CHECK_TYPES.get(check.kind, 'negotiate')}",
         f"checktimeout={check.timeout}",
         f"negotiatetimeout={check.timeout}",
+        f"checkinterval={check.interval}",
         f"failurecount={check.failures}",
-        *_check_port(check),
+        *_check_port(service),
         *_question(check),
         f'receive="(?:vs{service.id}){{0}}{_pattern(check)}"',
     ]
@@ -94,23 +95,52 @@ def _block(service: VirtualService) -> str:
 
 
 def _real(service: VirtualService, server: RealServer) -> str:
-    return f"{server.address}:{server.port} {_METHODS[service.forwarding]} {server.weight}"
+    """A quiesced server has a line too: ldirectord removes from the table what its file does not name."""
+    weight = 0 if server.state is ServerState.QUIESCED else server.weight
+    line = f"{_place(service, server)} {weight}"
+    return f"{line} l:{server.lower} u:{server.upper}" if server.upper else line
 
 
-def _check_port(check: HealthCheck) -> list[str]:
-    return [f"checkport={check.port}"] if check.port and check.kind != CheckKind.PING else []
+def _place(service: VirtualService, server: RealServer) -> str:
+    return f"{endpoint(server.address, server.port)} {_METHODS[service.forwarding_of(server)]}"
+
+
+def _check_port(service: VirtualService) -> list[str]:
+    """Servers of a service by mark have no port of their own."""
+    port = service.check.port or (service.port if service.by_mark else 0)
+    return [f"checkport={port}"] if port and service.check.kind != CheckKind.PING else []
 
 
 def _question(check: HealthCheck) -> list[str]:
     """What is asked. Without `service=` ldirectord would guess it from the port."""
-    if check.kind != CheckKind.HTTP:
+    if check.kind in _CHECK_TYPES:
         return ["service=none"]
-    host = [f'virtualhost="{check.host}"'] if check.host else []
-    return ["service=http", f'request="{check.path}"', *host]
+    uses = KINDS[check.kind].fields
+    lines = [f"service={check.kind}"]
+    if "path" in uses:
+        lines.append(f'request="{check.path}"')
+    if "host" in uses and check.host:
+        lines.append(f'virtualhost="{check.host}"')
+    if check.verify and "verify" in uses:
+        # ldirectord has no words for it; Talks.pm reads these.
+        lines.append(f'login="{_hidden("verify")}"')
+        lines += [f'passwd="{_hidden(check.authority)}"'] if check.authority else []
+    for name, word in _WORDS.items():
+        if name in uses and (value := getattr(check, name)):
+            lines.append(f'{word}="{_hidden(value)}"')
+    return lines
+
+
+_WORDS = {"login": "login", "password": "passwd", "secret": "secret", "database": "database", "ask": "request"}
+
+
+def _hidden(text: str) -> str:
+    """So that no character of it means anything to ldirectord; our own checks read it (Fairlead/Talks.pm)."""
+    return f"hex:{text.encode().hex()}"
 
 
 def _pattern(check: HealthCheck) -> str:
     """A Perl pattern for the literal text: its UTF-8 bytes, all but letters, digits and spaces as \\xHH."""
-    if check.kind != CheckKind.HTTP:
+    if "expect" not in KINDS[check.kind].fields:
         return ""
     return "".join(chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in check.expect.encode())

@@ -7,6 +7,10 @@ takes the packets before they are confirmed), so each of its packets may count a
 Therefore services and replies are matched by address, before anything looks at the state, and ICMP
 errors, which belong to no connection that is tracked, are matched by their type.
 
+With source NAT it is tracked after all (net.ipv4.vs.conntrack), and a packet that IPVS sends on is masqueraded as it
+leaves. Its tracked connection was made for the VIP: a server may stand behind one VIP with source NAT and behind
+another one without.
+
 IPVS's hooks stand at priorities 98 to 100 (ip_vs_core.c): it takes a client's packet out of `input`
 there, and gives a reply in `forward` the VIP as its source. So a chain at 150 sees only what IPVS did
 not want: without it a service on a VIP's port 443 would be the web UI, for everybody, while the IPVS
@@ -16,14 +20,19 @@ table is empty.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from lbconfig import addresses
+from lbconfig.addresses import order
 from lbconfig.names import MANAGEMENT_PORT
-from lbconfig.snapshot import Snapshot, VirtualService
+from lbconfig.ports import parse
+from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
 _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
+_FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 _ND = "nd-neighbor-solicit, nd-neighbor-advert"
+_ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wire; not worth a line in the log
 _ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
 
 
@@ -33,14 +42,17 @@ def render(snapshot: Snapshot) -> str:
         "table inet fairlead {}",
         "delete table inet fairlead",
         "",
+        *_translation(snapshot),
         "table inet fairlead {",
         *_sets(snapshot),
+        *_marking(snapshot),
         *_input(snapshot),
         "",
         *_forward(snapshot),
         "",
-        *_after_ipvs(),
+        *_after_ipvs(snapshot),
         "",
+        *_source_nat(snapshot),
         "\tchain output {",
         "\t\ttype filter hook output priority filter; policy accept;",
         "\t}",
@@ -50,17 +62,90 @@ def render(snapshot: Snapshot) -> str:
 
 
 def _sets(snapshot: Snapshot) -> list[str]:
-    lines = _set(
-        "management_v4", "ipv4_addr", _management(snapshot), "from where the web UI may be reached", "interval"
-    )
-    lines += _set("vips", "ipv4_addr", _foreign_vips(snapshot), "addresses on which the web UI does not answer")
-    lines += _set("services", "ipv4_addr . inet_proto . inet_service", _services(snapshot), "what clients may reach")
-    lines += _set("replies", "ipv4_addr . inet_proto . inet_service", _replies(snapshot), "sources of NAT replies")
+    """Each set twice, for IPv4 and IPv6."""
+    lines = []
+    for version, suffix, kind in _FAMILIES:
+        lines += _set(
+            f"management_v{version}",
+            kind,
+            _management(snapshot, version),
+            "from where the web UI may be reached",
+            "interval",
+        )
+        lines += _set(
+            f"vips{suffix}", kind, _foreign_vips(snapshot, version), "addresses on which the web UI does not answer"
+        )
+        place = f"{kind} . inet_proto . inet_service"
+        lines += _set(f"services{suffix}", place, _services(snapshot, version), "what clients may reach")
+        lines += _set(f"replies{suffix}", place, _replies(snapshot, version), "sources of NAT replies")
+        if _by_mark(snapshot, version):
+            lines += _ranges(snapshot, version, suffix, place)
     return lines
 
 
-def _set(name: str, kind: str, elements: Iterable[str], comment: str, flag: str = "") -> list[str]:
-    lines = [f"\tset {name} {{", f"\t\ttype {kind}"]
+def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[str]:
+    """The same for services of several ports or protocols, and the mark by which IPVS knows them."""
+    marked = _by_mark(snapshot, version)
+    fronts = [
+        (f"{one.address} . {protocol} . {_range(ports)}", one)
+        for one in marked
+        for protocol in one.protocol.parts
+        for ports in one.port_ranges
+    ]
+    backs = sorted(
+        {
+            (order(server.address), protocol, ports, server.address)
+            for one in marked
+            for server in one.machines
+            for protocol in one.protocol.parts
+            for ports in ([(server.port, server.port)] if server.port else one.port_ranges)
+        }
+    )
+    return [
+        *_set(
+            f"marks{suffix}",
+            f"{place} : mark",
+            (f'{front} comment "{one.name}" : {one.mark}' for front, one in fronts),
+            "services of several ports, and their marks",
+            "interval",
+            "map",
+        ),
+        *_set(f"service_ranges{suffix}", place, (front for front, _ in fronts), "what clients may reach", "interval"),
+        *_set(
+            f"reply_ranges{suffix}",
+            place,
+            _apart(backs),
+            "sources of NAT replies",
+            "interval",
+        ),
+    ]
+
+
+def _apart(backs: list[tuple]) -> list[str]:
+    """Servers behind several services: an interval set refuses ranges that overlap."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for _, protocol, ports, address in backs:
+        found.setdefault((address, protocol), []).append(_range(ports))
+    return [
+        f"{address} . {protocol} . {_range(ports)}"
+        for (address, protocol), entries in found.items()
+        for ports in parse(",".join(entries))
+    ]
+
+
+def _range(ports: tuple[int, int]) -> str:
+    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
+
+
+def _by_mark(snapshot: Snapshot, version: int) -> list[VirtualService]:
+    found = [one for one in snapshot.enabled_services if one.by_mark and addresses.version(one.address) == version]
+    return sorted(found, key=lambda one: (order(one.address), one.id))
+
+
+def _set(
+    name: str, kind: str, elements: Iterable[str], comment: str, flag: str = "", keyword: str = "set"
+) -> list[str]:
+    lines = [f"\t{keyword} {name} {{", f"\t\ttype {kind}"]
     if flag:
         lines.append(f"\t\tflags {flag}")
     lines.append(f'\t\tcomment "{comment}"')
@@ -70,44 +155,97 @@ def _set(name: str, kind: str, elements: Iterable[str], comment: str, flag: str 
     return [*lines, "\t}", ""]
 
 
-def _management(snapshot: Snapshot) -> list[str]:
+def _management(snapshot: Snapshot, version: int) -> list[str]:
     """Networks in order; an interval set refuses overlaps, so what lies in another one is left out."""
-    networks = map(ipaddress.IPv4Network, snapshot.management.allow)
+    networks = [ipaddress.ip_network(text) for text in snapshot.management.allow if addresses.version(text) == version]
     return [str(network) for network in ipaddress.collapse_addresses(networks)]
 
 
-def _foreign_vips(snapshot: Snapshot) -> list[str]:
+def _foreign_vips(snapshot: Snapshot, version: int) -> list[str]:
     """VIPs that are not an interface's own address: a shared address must keep its web UI."""
     own = {address.partition("/")[0] for interface in snapshot.network.interfaces for address in interface.addresses}
-    return sorted({service.address for service in snapshot.services} - own, key=ipaddress.IPv4Address)
+    vips = {service.address for service in snapshot.enabled_services} - own
+    return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
-def _services(snapshot: Snapshot) -> list[str]:
-    def order(service: VirtualService):
-        return ipaddress.IPv4Address(service.address), service.protocol, service.port
-
+def _services(snapshot: Snapshot, version: int) -> list[str]:
+    services = [
+        one for one in snapshot.enabled_services if not one.by_mark and addresses.version(one.address) == version
+    ]
     return [
         f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
-        for service in sorted(snapshot.services, key=order)
+        for service in sorted(services, key=lambda one: (order(one.address), one.protocol, one.port))
     ]
 
 
-def _replies(snapshot: Snapshot) -> list[str]:
-    """Also of disabled servers: connections that are still open end in peace."""
-    sources: dict[tuple, list[str]] = {}
-    for service in snapshot.services:
-        for server in service.real_servers:
-            place = (ipaddress.IPv4Address(server.address), str(service.protocol), server.port)
-            sources.setdefault(place, []).append(service.name)
+def _replies(snapshot: Snapshot, version: int) -> list[str]:
+    """Also of disabled servers and of those that have another method now: what began by NAT ends in peace.
+
+    It opens nothing: what IPVS does not know as an answer is dropped behind it.
+    """
+
+    def place(service: VirtualService, server: RealServer):
+        return ipaddress.ip_address(server.address), str(service.protocol), server.port
+
+    return _by_place(snapshot, version, place)
+
+
+def _masqueraded(snapshot: Snapshot, version: int) -> list[str]:
+    def place(service: VirtualService, server: RealServer):
+        if service.forwarding_of(server) is not Forwarding.SNAT:
+            return None
+        vip, address = ipaddress.ip_address(service.address), ipaddress.ip_address(server.address)
+        return vip, str(service.protocol), address, server.port
+
+    return _by_place(snapshot, version, place)
+
+
+def _masqueraded_marks(snapshot: Snapshot, version: int) -> list[str]:
     return [
-        f'{address} . {protocol} . {port} comment "{_comment(names)}"'
-        for (address, protocol, port), names in sorted(sources.items())
+        f'{one.mark} . {address} comment "{one.name}"'
+        for one in _by_mark(snapshot, version)
+        for address in dict.fromkeys(
+            server.address for server in one.machines if one.forwarding_of(server) is Forwarding.SNAT
+        )
     ]
+
+
+def _by_place(
+    snapshot: Snapshot, version: int, place: Callable[[VirtualService, RealServer], tuple | None]
+) -> list[str]:
+    """Elements of a set, in order: what `place` says of each server, with the names of the services it is said for."""
+    found: dict[tuple, list[str]] = {}
+    for service in snapshot.enabled_services:
+        if service.by_mark or addresses.version(service.address) != version:
+            continue
+        for server in service.machines:
+            if (element := place(service, server)) is not None:
+                found.setdefault(element, []).append(service.name)
+    return [f'{" . ".join(map(str, element))} comment "{_comment(names)}"' for element, names in sorted(found.items())]
 
 
 def _comment(names: list[str]) -> str:
     """nft takes 127 characters; a server of many services names the first and counts the rest."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _marking(snapshot: Snapshot) -> list[str]:
+    """Before anything else looks at a packet; IPVS finds its service by the mark."""
+    rules = [
+        f"\t\tmeta mark set ip{suffix} daddr . meta l4proto . th dport map @marks{suffix}"
+        for version, suffix, _ in _FAMILIES
+        if _by_mark(snapshot, version)
+    ]
+    if not rules:
+        return []
+    return ["\tchain marking {", "\t\ttype filter hook prerouting priority mangle; policy accept;", *rules, "\t}", ""]
+
+
+def _ranged(snapshot: Snapshot, rule: str) -> list[str]:
+    """A rule about services of several ports; {ip} and {six} differ between IPv4 and IPv6."""
+    return [
+        rule.format(ip=f"ip{suffix}", six=suffix) for version, suffix, _ in _FAMILIES if _by_mark(snapshot, version)
+    ]
 
 
 def _input(snapshot: Snapshot) -> list[str]:
@@ -116,39 +254,93 @@ def _input(snapshot: Snapshot) -> list[str]:
         "type filter hook input priority filter; policy drop;",
         "iif lo accept",
         "ip daddr . meta l4proto . th dport @services accept",
+        "ip6 daddr . meta l4proto . th dport @services6 accept",
+        *_ranged(snapshot, "{ip} daddr . meta l4proto . th dport @service_ranges{six} accept"),
         "ct state established,related accept",
         f"icmp type {{ {_ICMP_ERRORS} }} accept",
         f"icmpv6 type {{ {_ICMP6_ERRORS}, {_ND} }} accept",
         "icmp type echo-request limit rate 50/second burst 100 packets accept",
         "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
+        f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         "ct state invalid counter drop",
         f"ip saddr @management_v4 ip daddr != @vips tcp dport {MANAGEMENT_PORT} accept",
+        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {MANAGEMENT_PORT} accept",
         'limit rate 5/second burst 20 packets log prefix "fairlead input drop: "',
         "counter drop",
     ]
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
 
 
-def _after_ipvs() -> list[str]:
+def _after_ipvs(snapshot: Snapshot) -> list[str]:
     return [
         "\tchain input_after_ipvs {",
         f"\t\ttype filter hook input priority {_AFTER_IPVS}; policy accept;",
         "\t\tip daddr . meta l4proto . th dport @services counter drop",
+        "\t\tip6 daddr . meta l4proto . th dport @services6 counter drop",
+        *_ranged(snapshot, "\t\t{ip} daddr . meta l4proto . th dport @service_ranges{six} counter drop"),
         "\t}",
         "",
         "\tchain forward_after_ipvs {",
         f"\t\ttype filter hook forward priority {_AFTER_IPVS}; policy accept;",
         "\t\tip saddr . meta l4proto . th sport @replies counter drop",
+        "\t\tip6 saddr . meta l4proto . th sport @replies6 counter drop",
+        *_ranged(snapshot, "\t\t{ip} saddr . meta l4proto . th sport @reply_ranges{six} counter drop"),
         "\t}",
     ]
 
 
+def _translation(snapshot: Snapshot) -> list[str]:
+    """A table that is added and not replaced: it stays until the box restarts.
+
+    The kernel translates the addresses of open connections while any chain of this kind is there, and no longer.
+    """
+    if not _source_nat(snapshot):
+        return []
+    return [
+        "table inet fairlead_translation {",
+        "\tchain postrouting {",
+        "\t\ttype nat hook postrouting priority srcnat; policy accept;",
+        "\t}",
+        "}",
+        "",
+    ]
+
+
+def _source_nat(snapshot: Snapshot) -> list[str]:
+    """Only where it is wanted: a chain of this kind makes the kernel look at every packet once more."""
+    sets, rules = [], []
+    for version, suffix, kind in _FAMILIES:
+        if masqueraded := _masqueraded(snapshot, version):
+            name, place = f"masqueraded{suffix}", f"{kind} . inet_proto . {kind} . inet_service"
+            sets += _set(name, place, masqueraded, "VIPs and real servers with source NAT")
+            rules.append(
+                f"\t\tct original ip{suffix} daddr . meta l4proto . ip{suffix} daddr . th dport @{name} masquerade"
+            )
+        if marked := _masqueraded_marks(snapshot, version):
+            name = f"masqueraded_marks{suffix}"
+            sets += _set(name, f"mark . {kind}", marked, "the same for services of several ports")
+            rules.append(f"\t\tmeta mark . ip{suffix} daddr @{name} masquerade")
+    if not rules:
+        return []
+    return [
+        *sets,
+        "\tchain postrouting {",
+        "\t\ttype nat hook postrouting priority srcnat; policy accept;",
+        *rules,
+        "\t}",
+        "",
+    ]
+
+
 def _forward(snapshot: Snapshot) -> list[str]:
+    errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
     rules = [
         "type filter hook forward priority filter; policy drop;",
         "ip saddr . meta l4proto . th sport @replies accept",
-        *([f"icmp type {{ {_ICMP_ERRORS} }} accept"] if snapshot.services else []),
+        "ip6 saddr . meta l4proto . th sport @replies6 accept",
+        *_ranged(snapshot, "{ip} saddr . meta l4proto . th sport @reply_ranges{six} accept"),
+        *(errors if snapshot.enabled_services else []),
         'limit rate 5/second burst 20 packets log prefix "fairlead forward drop: "',
         "counter drop",
     ]

@@ -9,9 +9,10 @@ The net.ipv4.vs keys exist only once the module ip_vs is loaded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from lbconfig.snapshot import Snapshot
+from lbconfig.snapshot import Forwarding, Policy, Snapshot
 
 
 class Setting(NamedTuple):
@@ -35,26 +36,58 @@ _TABLE = (
     Setting("net/ipv4/conf/default/accept_source_route", "0", "the same for interfaces that appear later"),
     Setting("net/ipv4/icmp_echo_ignore_broadcasts", "1", "no amplifier for others' attacks"),
     Setting("net/ipv4/tcp_syncookies", "1", "the web UI stays reachable under a SYN flood"),
-    Setting("net/ipv6/conf/all/disable_ipv6", "1", "IPv6 is not supported yet: no address that nobody asked for"),
-    Setting("net/ipv6/conf/default/disable_ipv6", "1", "the same for interfaces that appear later"),
-    Setting("net/ipv4/vs/conntrack", "0", "IPVS keeps its own connection table; the firewall matches by address"),
-    Setting(
-        "net/ipv4/vs/conn_reuse_mode", "1", "a client that uses a port again is balanced anew, also to a new server"
-    ),
-    Setting("net/ipv4/vs/expire_nodest_conn", "1", "clients of a server that was removed are released at once"),
-    Setting("net/ipv4/vs/expire_quiescent_template", "1", "a persistent client leaves a server of weight 0"),
+    # Never switched off: that would take every address and route along, and an undo would have to know them.
+    Setting("net/ipv6/conf/all/disable_ipv6", "0", "IPv6 is there, with the addresses that were asked for"),
+    Setting("net/ipv6/conf/default/disable_ipv6", "0", "the same for interfaces that appear later"),
+    Setting("net/ipv6/conf/all/forwarding", "1", "NAT: replies of the real servers are routed through the box"),
 )
 
 
 def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
-    """The table in the order of writing; with a snapshot also the lines of its interfaces."""
-    interfaces = snapshot.network.interfaces if snapshot else ()
-    return _TABLE + tuple(
+    """The table in the order of writing; with a snapshot also what depends on it."""
+    snapshot = snapshot or Snapshot()
+    redirects = (
         Setting(
             f"net/ipv4/conf/{interface.name}/send_redirects", "0", "redirects are on where all or the interface says so"
         )
-        for interface in interfaces
+        for interface in snapshot.network.interfaces
     )
+    return (*_TABLE, *_policy(snapshot.policy), *_announcements(snapshot), _conntrack(snapshot), *redirects)
+
+
+def _policy(policy: Policy) -> Iterator[Setting]:
+    """What they mean: the kernel's Documentation/networking/ipvs-sysctl.rst."""
+    for name, wanted, reason in (
+        ("conn_reuse_mode", policy.reuse_ports, "whether a client that uses a port again is balanced anew"),
+        ("expire_nodest_conn", policy.release_removed, "whether clients of a server that was removed are released"),
+        ("expire_quiescent_template", policy.release_persistent, "whether a persistent client leaves weight 0"),
+        ("sloppy_tcp", policy.adopt, "whether connections are taken that began before the box saw them"),
+        ("schedule_icmp", policy.icmp_errors, "whether ICMP errors of unknown connections are passed on"),
+        ("snat_reroute", policy.route_answers, "whether the route of an answer is looked up again"),
+    ):
+        yield Setting(f"net/ipv4/vs/{name}", str(int(wanted)), reason)
+
+
+def _announcements(snapshot: Snapshot) -> Iterator[Setting]:
+    """conf/all is no word for all interfaces here, so each is told."""
+    for place in ("default", *(interface.name for interface in snapshot.network.interfaces)):
+        yield Setting(
+            f"net/ipv6/conf/{place}/accept_ra", "0", "no address or route that somebody on the wire announces"
+        )
+        yield Setting(f"net/ipv6/conf/{place}/autoconf", "0", "no address that nobody asked for")
+        yield Setting(f"net/ipv6/conf/{place}/accept_redirects", "0", "nobody on the wire changes our routes")
+
+
+def _conntrack(snapshot: Snapshot) -> Setting:
+    """A connection keeps what it began with (IP_VS_CONN_F_NFCT), so that a change breaks none."""
+    key = "net/ipv4/vs/conntrack"
+    if any(
+        service.forwarding_of(server) is Forwarding.SNAT
+        for service in snapshot.enabled_services
+        for server in service.machines
+    ):
+        return Setting(key, "1", "source NAT: the connections of IPVS are known to the firewall, which rewrites them")
+    return Setting(key, "0", "IPVS keeps its own connection table; the firewall matches by address")
 
 
 def render(snapshot: Snapshot) -> str:

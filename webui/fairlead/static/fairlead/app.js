@@ -1,11 +1,12 @@
 // Small comforts; every page works without them.
 "use strict";
 
-// Health check: show only the fields that the chosen kind of check has.
+// Show only the fields that the chosen kind of check, protocol or scheduler has: data-when="check_kind=http ping".
 function showFields(form) {
-  const chosen = form.querySelector("input[name=check_kind]:checked");
-  for (const part of form.querySelectorAll("[data-for]")) {
-    const wanted = !chosen || part.dataset.for.split(" ").includes(chosen.value);
+  for (const part of form.querySelectorAll("[data-when]")) {
+    const [name, values] = part.dataset.when.split("=");
+    const chosen = form.querySelector(`input[name=${name}]:checked`);
+    const wanted = !chosen || values.split(" ").includes(chosen.value);
     part.hidden = !wanted && !part.querySelector(".wrong, .note");
   }
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from state import State
 
+from lbconfig.addresses import in_url
+
 RED = "\033[1;31m"
 NORMAL = "\033[0m"
 RULE = "-" * 60
@@ -12,7 +14,7 @@ STICK = "  This box runs from a USB stick; 'Install on a disk' puts it on the in
 
 def screen(state: State, menu: list[str]) -> str:
     lines = ["", RULE, f"Fairlead {state.version}", ""]
-    pages = [f"https://{address}" for address in state.addresses] or ["no address yet"]
+    pages = [f"https://{in_url(address)}" for address in state.addresses] or ["no address yet"]
     lines += labelled("Web page", pages)
     if state.setup_code:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])

@@ -60,7 +60,7 @@ def addresses(status: dict) -> tuple[str, ...]:
     """Of each interface; without the addresses of virtual services, where the web page does not answer."""
     virtual = {service["address"] for service in status["snapshot"].get("services", ())}
     found = (one.partition("/")[0] for link in status["interfaces"] if link["up"] for one in link["addresses"])
-    return tuple(address for address in found if ":" not in address and address not in virtual | {"127.0.0.1"})
+    return tuple(address for address in found if address not in virtual | {"127.0.0.1", "::1"})
 
 
 def configuration(status: dict) -> str:

@@ -1,16 +1,41 @@
 package fairlead;
 
-# Loaded into ldirectord (PERL5OPT).
+# Loaded into ldirectord (PERL5OPT), whose file stays as it comes. It replaces a few of its functions, so that
+#   - the IPVS table is read once and written in batches (Fairlead::Table), not read before every change,
+#   - checks run side by side, each service at its own interval (Fairlead::Rounds), not one after the other,
+#   - a ping reaches IPv6 servers, too (Fairlead::Checks),
+#   - mail servers, directories, databases and others are asked without a Perl library for each (Fairlead::Talks).
+
+use strict;
+use warnings;
+
+use Fairlead::Checks;
+use Fairlead::Rounds;
+use Fairlead::Table;
+use Fairlead::Talks;
 
 # Its log goes to a pipe: without this it would arrive in blocks of 8 KB, minutes late, and the last
 # block not at all.
 $| = 1;
 
-# It reads ipvsadm's table several times a second and warns of each line that has no flags: that would
-# push everything else out of the log.
+# It reads ipvsadm's table and warns of each line that has no flags: that would push everything else out of the log.
 $SIG{__WARN__} = sub {
 	my ($text) = @_;
 	print STDERR $text unless $text =~ /^Use of uninitialized value in split at \S+ldirectord /;
 };
+
+# INIT: the script is compiled then, so its functions are there, and none has run yet.
+INIT {
+	my @replaced = map { $_->FUNCTIONS } qw(Fairlead::Checks Fairlead::Table Fairlead::Rounds Fairlead::Talks);
+	if (my @missing = grep { !main->can($_) } @replaced) {
+		print STDERR "fairlead: this ldirectord has no @missing; it checks one server after the other\n";
+	}
+	else {
+		Fairlead::Checks::install();
+		Fairlead::Table::install();
+		Fairlead::Rounds::install();
+		Fairlead::Talks::install();
+	}
+}
 
 1;

@@ -1,7 +1,10 @@
 """What the client does; each command prints JSON.
 
 client.py get HOST:PORT/PATH COUNT [SOURCE]   requests one after the other, a new connection each: who answered
-client.py ask HOST:PORT COUNT                 datagrams, a new port each: who answered
+client.py ask HOST:PORT COUNT [PORT]          datagrams, a new port each, or all from PORT: who answered
+client.py talk HOST:PORT COUNT                SCTP associations one after the other: who answered
+client.py load HOST:PORT/PATH CLIENTS SECONDS requests of several clients at once, each one after the other:
+                                              how many each server answered
 client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
 """
 
@@ -14,9 +17,17 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 TIMEOUT = 5.0  # seconds for one answer
 BEAT = 0.5  # seconds between two questions on a held connection
+
+
+def place(target: str) -> tuple[str, int]:
+    """ "10.1.0.100:80" and "[2001:db8:1::100]:80" as host and port."""
+    host, _, port = target.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 def get(url: str, count: str, source: str = "") -> list[str]:
@@ -37,24 +48,53 @@ def get(url: str, count: str, source: str = "") -> list[str]:
     return answers
 
 
-def ask(target: str, count: str) -> list[str]:
-    host, _, port = target.partition(":")
+def ask(target: str, count: str, source: str = "0") -> list[str]:
+    host, port = place(target)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     answers = []
     for _ in range(int(count)):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.settimeout(TIMEOUT)
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.settimeout(TIMEOUT if source == "0" else 1.0)
+            probe.bind(("", int(source)))
             try:
-                probe.sendto(b"hello", (host, int(port)))
+                probe.sendto(b"hello", (host, port))
                 answers.append(probe.recv(1000).decode().split()[0])
             except OSError as error:
                 answers.append(f"error: {error}")
     return answers
 
 
+def talk(target: str, count: str) -> list[str]:
+    answers = []
+    for _ in range(int(count)):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP) as association:
+            association.settimeout(TIMEOUT)
+            try:
+                association.connect(place(target))
+                association.sendall(b"hello\n")
+                answers.append(association.recv(1000).decode().split()[0])
+            except OSError as error:
+                answers.append(f"error: {error}")
+    return answers
+
+
+def load(url: str, clients: str, seconds: str) -> dict[str, int]:
+    end = time.monotonic() + float(seconds)
+
+    def client(_: int) -> Counter[str]:
+        answers = Counter()
+        while time.monotonic() < end:
+            answers.update(get(url, "1"))
+        return answers
+
+    with ThreadPoolExecutor(int(clients)) as pool:
+        return sum(pool.map(client, range(int(clients))), Counter())
+
+
 def hold(target: str, count: str, file: str) -> dict:
     """Connections that are spoken over all the time. Broken: refused, ended, silent or answered by another server."""
-    host, _, port = target.partition(":")
-    held = [Held(host, int(port)) for _ in range(int(count))]
+    host, port = place(target)
+    held = [Held(host, port) for _ in range(int(count))]
     ending: list[int] = []
     signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
     rounds = 0
@@ -66,6 +106,7 @@ def hold(target: str, count: str, file: str) -> dict:
             "open": sum(not one.error for one in held),
             "broken": [one.error for one in held if one.error],
             "servers": sorted({one.server for one in held if one.server}),
+            "shares": Counter(one.server for one in held if one.server),
             "rounds": rounds,
         }
         with open(f"{file}.new", "w") as output:
@@ -101,7 +142,7 @@ class Held:
         self.server = server
 
 
-COMMANDS = {"get": get, "ask": ask, "hold": hold}
+COMMANDS = {"get": get, "ask": ask, "talk": talk, "load": load, "hold": hold}
 
 if __name__ == "__main__":
     print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

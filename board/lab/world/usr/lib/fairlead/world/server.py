@@ -1,13 +1,20 @@
-"""A real server that tells its name: HTTP on port 80, lines over TCP and datagrams over UDP on port 7000.
+"""A real server that tells its name: HTTP on port 80, lines over TCP and datagrams over UDP on port 7000;
+by IPv4 and IPv6. Lines over SCTP by IPv4.
 
 Usage: server.py NAME
+
+/work is answered after PACE seconds, for WORKERS clients at a time; /run/world/NAME.pace may say other seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
+from pathlib import Path
 
+PACE = 0.1  # seconds of work for one answer
+WORKERS = 4  # clients that are worked for side by side
 COLOURS = {"rs1": "#2563eb", "rs2": "#059669", "rs3": "#b45309"}
 PAGE = """<!doctype html>
 <html lang="en">
@@ -29,12 +36,21 @@ class Server:
     def __init__(self, name: str) -> None:
         self.name = name
         page = PAGE.format(name=name, colour=COLOURS.get(name, "#444444"))
+        self.workers = asyncio.Semaphore(WORKERS)
         self.pages = {"/": ("text/html", page), "/name": ("text/plain", f"{name}\n"), "/health": ("text/plain", "ok\n")}
+        self.pages["/work"] = self.pages["/name"]
+
+    async def work(self) -> None:
+        pace = Path(f"/run/world/{self.name}.pace")
+        async with self.workers:
+            await asyncio.sleep(float(pace.read_text()) if pace.exists() else PACE)
 
     async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
             path = request.split(b" ", 2)[1].decode(errors="replace").partition("?")[0]
+            if path == "/work":
+                await self.work()
             kind, text = self.pages.get(path, ("text/plain", ""))
             status = "200 OK" if text else "404 Not Found"
             body = text.encode()
@@ -71,10 +87,14 @@ class Datagrams(asyncio.DatagramProtocol):
 
 async def main(name: str) -> None:
     server = Server(name)
-    await asyncio.start_server(server.http, "0.0.0.0", 80, backlog=1000)  # noqa: S104 # it has a network of its own
-    await asyncio.start_server(server.lines, "0.0.0.0", 7000, backlog=1000)  # noqa: S104
     loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(lambda: Datagrams(name), local_addr=("0.0.0.0", 7000))  # noqa: S104
+    for everywhere in ("0.0.0.0", "::"):  # noqa: S104 # it has a network of its own
+        await asyncio.start_server(server.http, everywhere, 80, backlog=1000)
+        await asyncio.start_server(server.lines, everywhere, 7000, backlog=1000)
+    associations = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
+    associations.bind(("0.0.0.0", 7000))  # noqa: S104
+    await asyncio.start_server(server.lines, sock=associations)
+    await loop.create_datagram_endpoint(lambda: Datagrams(name), local_addr=("::", 7000))  # IPv4, too
     await asyncio.Event().wait()
 
 

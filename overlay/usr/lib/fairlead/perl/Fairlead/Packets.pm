@@ -1,0 +1,268 @@
+package Fairlead::Packets;
+
+# Checks of servers that do not speak in lines: directories, databases, RADIUS and DNS. See Fairlead::Talks.
+#
+# Sources: LDAP RFC 4511, RADIUS RFC 2865 and 5997, DNS RFC 1035; MySQL: "Connection Phase" of its internals manual;
+# PostgreSQL: chapter "Frontend/Backend Protocol".
+
+use strict;
+use warnings;
+
+use Digest::MD5 qw(md5);
+use Socket qw(SOCK_DGRAM SOCK_STREAM);
+
+use Fairlead::Wire qw($received LONGEST dial put take datagram request);
+
+use constant DNS_RESULTS => ['', 'malformed question', 'server failure', 'no such name', 'not implemented', 'refused'];
+
+# --- directories ---
+
+sub ldap {
+	my ($v, $r) = @_;
+	my $socket = dial($v, $r);
+	put($socket, ber(0x30, ber(0x02, "\1"),
+		ber(0x60, ber(0x02, "\3"), ber(0x04, $v->{login}), ber(0x80, $v->{passwd}))),
+		'bind ' . ($v->{login} eq '' ? 'without a name' : "as $v->{login}") . "\n");
+	my ($code, $text) = ldap_result($socket, 0x61);
+	die "bind: result $code" . ($text eq '' ? '' : ", $text") . "\n" if $code;
+	my $base = request($r);
+	if ($base ne '') {
+		put($socket, ber(0x30, ber(0x02, "\2"),
+			ber(0x63, ber(0x04, $base), ber(0x0a, "\0"), ber(0x0a, "\0"), ber(0x02, "\1"), ber(0x02, "\0"),
+				ber(0x01, "\0"), ber(0x87, 'objectClass'), ber(0x30, ber(0x04, '1.1')))), "search $base\n");
+		my $found = 0;
+		while (1) {
+			my ($kind, $body) = ldap_message($socket);
+			last if $kind == 0x65 && do { ($code, $text) = ldap_code($body); 1 };
+			$found++ if $kind == 0x64;
+		}
+		die "search of $base: result $code" . ($text eq '' ? '' : ", $text") . "\n" if $code;
+		die "search of $base: nothing was found\n" unless $found;
+	}
+	put($socket, ber(0x30, ber(0x02, "\3"), ber(0x42)), "unbind\n");
+	return;
+}
+
+# An element of BER: kind, length, content.
+sub ber {
+	my ($kind, @parts) = @_;
+	my $content = join '', @parts;
+	my $length = length $content;
+	return pack('CC', $kind, $length) . $content if $length < 128;
+	return pack('CCn', $kind, 0x82, $length) . $content;
+}
+
+# The kind and content of the first element, and the rest.
+sub unber {
+	my ($bytes) = @_;
+	my ($kind, $length) = unpack 'CC', $bytes;
+	my $start = 2;
+	if (defined $length && $length > 127) {
+		my $octets = $length & 0x7f;
+		$length = hex unpack 'H*', substr $bytes, 2, $octets;
+		$start += $octets;
+	}
+	die "an answer that is no LDAP\n" if !defined $length || length $bytes < $start + $length;
+	return ($kind, substr($bytes, $start, $length), substr $bytes, $start + $length);
+}
+
+# Kind and content of the operation in the next message.
+sub ldap_message {
+	my ($socket) = @_;
+	my $seen = length $received;
+	my $head = take($socket, 2);
+	my ($kind, $length) = unpack 'CC', $head;
+	die "an answer that is no LDAP\n" unless $kind == 0x30;
+	if ($length > 127) {
+		$length = hex unpack 'H*', take($socket, $length & 0x7f);
+	}
+	my $message = take($socket, $length);
+	substr($received, $seen) = "an answer of $length bytes\n";
+	my (undef, undef, $operation) = unber($message);
+	my ($operation_kind, $body) = unber($operation);
+	return ($operation_kind, $body);
+}
+
+sub ldap_code {
+	my ($body) = @_;
+	my (undef, $code, $rest) = unber($body);
+	(undef, undef, $rest) = unber($rest);
+	my (undef, $text) = unber($rest);
+	return (unpack('C', $code), $text);
+}
+
+sub ldap_result {
+	my ($socket, $wanted) = @_;
+	my ($kind, $body) = ldap_message($socket);
+	die "an answer to another question\n" unless $kind == $wanted;
+	return ldap_code($body);
+}
+
+# --- databases ---
+
+# A server that greets takes connections; one that is full or that has blocked us says so in place of the greeting.
+# It blocks who hangs up after the greeting too often (max_connect_errors), so it gets an answer. That it refuses the
+# name is no fault of its own; an account of that name without a password and without rights spares its log.
+sub mysql {
+	my ($v, $r) = @_;
+	my $socket = dial($v, $r);
+	my $packet = mysql_packet($socket);
+	die "an answer that is no MySQL\n" unless unpack('C', $packet) == 10;
+	my ($version) = unpack 'Z*', substr $packet, 1;
+	$received = "MySQL $version\n";
+	# HandshakeResponse41: long passwords, protocol 4.1, its way of passwords, the way has a name; UTF-8.
+	my $way = 'mysql_native_password';
+	put_mysql($socket, 1, pack('VVCx23', 0x88201, LONGEST, 33) . "fairlead\0" . "\0" . "$way\0", "log in as fairlead\n");
+	my $number = 1;
+	while (1) {
+		$number += 2;
+		my $kind = unpack 'C', mysql_packet($socket, qr/^08/);    # the connection itself
+		return if $kind == 0xff;
+		last if $kind == 0;
+		put_mysql($socket, $number, '', "no password\n");    # it wants another way, or more of it
+	}
+	put_mysql($socket, 0, "\x01", "quit\n");
+	return;
+}
+
+# Ends the check where it is an error; after the greeting, one of these classes ("SQLSTATE") only.
+sub mysql_packet {
+	my ($socket, $classes) = @_;
+	my ($low, $high) = unpack 'vC', take($socket, 4);
+	my $packet = take($socket, $low + ($high << 16));
+	die "an answer that is no MySQL\n" if $packet eq '';
+	return $packet if unpack('C', $packet) != 0xff;
+	my $code = unpack 'xv', $packet;
+	my ($class, $text) = substr($packet, 3) =~ /^(?:#(.{5}))?(.*)/s;
+	die "the server said: error $code, $text\n" if !$classes || ($class // '') =~ $classes;
+	return $packet;
+}
+
+sub put_mysql {
+	my ($socket, $number, $bytes, $shown) = @_;
+	return put($socket, substr(pack('V', length $bytes), 0, 3) . pack('C', $number) . $bytes, $shown);
+}
+
+# Being asked for a password means that it takes connections. Who is let in without one is told of a wrong database only
+# then. A name that nobody has given cannot be wrong.
+sub pgsql {
+	my ($v, $r) = @_;
+	my $socket = dial($v, $r);
+	my $user = $v->{login} eq '' ? 'fairlead' : $v->{login};
+	my $database = $v->{database} eq '' ? 'postgres' : $v->{database};
+	my $message = pack('N', 196608) . "user\0$user\0database\0$database\0\0";
+	put($socket, pack('N', 4 + length $message) . $message, "start as $user in $database\n");
+	while (1) {
+		my $seen = length $received;
+		my $kind = take($socket, 1);
+		my $body = take($socket, unpack('N', take($socket, 4)) - 4);
+		substr($received, $seen) = '';
+		if ($kind eq 'E') {
+			my %said = map { substr($_, 0, 1) => substr $_, 1 } grep { length } split /\0/, $body;
+			$received .= "$said{S} $said{C}: $said{M}\n";
+			return if $v->{login} eq '' && $said{C} =~ /^28/ || $v->{database} eq '' && $said{C} eq '3D000';
+			die "the server said: $said{M}\n";
+		}
+		if ($kind eq 'R' && (my $wish = unpack 'N', $body)) {
+			$received .= "it asks for a password ($wish)\n";
+			return;
+		}
+		last if $kind eq 'Z';
+		die "an answer that is no PostgreSQL\n" unless $kind =~ /^[RSKNv]$/;
+	}
+	$received .= "it is ready\n";
+	put($socket, pack('AN', 'X', 4), "end\n");
+	return;
+}
+
+# --- names and passwords ---
+
+sub radius {
+	my ($v, $r) = @_;
+	my $socket = dial($v, $r, SOCK_DGRAM);
+	my $random = join '', map { chr int rand 256 } 1 .. 16;
+	my ($code, $attributes) = (12, '');    # Status-Server
+	if ($v->{login} ne '') {
+		$code = 1;    # Access-Request
+		my $hidden = '';
+		my $padded = $v->{passwd} . "\0" x (-length($v->{passwd}) % 16 || (length $v->{passwd} ? 0 : 16));
+		for my $part (unpack '(a16)*', $padded) {
+			$hidden .= $part ^ md5($v->{secret} . ($hidden eq '' ? $random : substr $hidden, -16));
+		}
+		$attributes = pack('CC', 1, 2 + length $v->{login}) . $v->{login} . pack('CC', 2, 2 + length $hidden) . $hidden;
+	}
+	$attributes .= pack('CC', 32, 10) . 'fairlead' . pack('CC', 80, 18) . "\0" x 16;
+	my $packet = pack('CCna16', $code, 1, 20 + length $attributes, $random) . $attributes;
+	substr($packet, -16) = hmac_md5($packet, $v->{secret});
+	put($socket, $packet, $code == 1 ? "Access-Request for $v->{login}\n" : "Status-Server\n");
+	my $answer = datagram($socket);
+	my ($answer_code, $id, $length) = unpack 'CCn', $answer;
+	$received = "an answer with code $answer_code\n";
+	die "an answer that is no RADIUS\n" unless length $answer >= 20 && $length <= length $answer && $id == 1;
+	my $signed = md5(substr($answer, 0, 4) . $random . substr($answer, 20, $length - 20) . $v->{secret});
+	die "an answer that was made with another secret\n" unless $signed eq substr $answer, 4, 16;
+	die "the server refuses $v->{login}\n" if $answer_code == 3;
+	die "an answer with code $answer_code\n" unless $answer_code == 2 || $code == 12 && $answer_code == 5;
+	return;
+}
+
+# RFC 2104.
+sub hmac_md5 {
+	my ($text, $key) = @_;
+	$key = md5($key) if length $key > 64;
+	$key .= "\0" x (64 - length $key);
+	return md5(($key ^ ("\x5c" x 64)) . md5(($key ^ ("\x36" x 64)) . $text));
+}
+
+# The addresses of a name; without a name any answer counts, also "refused".
+sub dns {
+	my ($v, $r) = @_;
+	my $tcp = $v->{protocol} eq 'tcp';
+	my $socket = dial($v, $r, $tcp ? SOCK_STREAM : SOCK_DGRAM);
+	my $name = request($r) =~ s/\.$//r;
+	my $six = index($r->{receive}, '\x3a') >= 0;    # a colon, as lbconfig/render/ldirectord.py writes it
+	my $type = $name eq '' ? 2 : $six ? 28 : 1;      # NS, AAAA, A
+	my $id = int rand 65536;
+	my $question = join('', map { pack 'C/a', $_ } split /\./, $name) . "\0" . pack 'nn', $type, 1;
+	my $query = pack('n6', $id, 0x0100, 1, 0, 0, 0) . $question;
+	put($socket, ($tcp ? pack 'n', length $query : '') . $query, 'asked for ' . ($name eq '' ? '.' : $name) . "\n");
+	my $answer = $tcp ? take($socket, unpack 'n', take($socket, 2)) : datagram($socket);
+	die "an answer that is no DNS\n" if length $answer < 12;
+	my ($answer_id, $flags, $questions, $answers) = unpack 'n4', $answer;
+	die "an answer to another question\n" unless $answer_id == $id && $flags & 0x8000;
+	my @found = addresses($answer, $questions, $answers);
+	$received = 'result ' . ($flags & 15) . join('', map { ", $_" } @found) . "\n";
+	return if $name eq '';
+	my $result = $flags & 15;
+	die 'the server said: ' . (DNS_RESULTS->[$result] // "result $result") . "\n" if $result;
+	die "$name has no address there\n" unless @found;
+	die "$name is @found there\n" unless grep { /^(?:$r->{receive})/ } @found;
+	return;
+}
+
+sub addresses {
+	my ($answer, $questions, $answers) = @_;
+	my ($place, @found) = (12);
+	my $skip_name = sub {
+		while (1) {
+			my $length = unpack 'C', substr $answer, $place, 1;
+			die "an answer that is no DNS\n" unless defined $length;
+			if ($length >= 0xc0) { $place += 2; return }
+			$place += 1 + $length;
+			return if $length == 0;
+		}
+	};
+	for (1 .. $questions) { $skip_name->(); $place += 4 }
+	for (1 .. $answers) {
+		$skip_name->();
+		die "an answer that is no DNS\n" if length $answer < $place + 10;
+		my ($type, undef, undef, $length) = unpack 'nnNn', substr $answer, $place, 10;
+		my $data = substr $answer, $place + 10, $length;
+		push @found, Socket::inet_ntop(Socket::AF_INET, $data) if $type == 1 && length $data == 4;
+		push @found, Socket::inet_ntop(Socket::AF_INET6, $data) if $type == 28 && length $data == 16;
+		$place += 10 + $length;
+	}
+	return @found;
+}
+
+1;

@@ -1,0 +1,338 @@
+package Fairlead::Rounds;
+
+# Checks side by side. ldirectord asks one server after the other, so each one that is silent delays all others by
+# its timeout. Here the same checks run in worker processes; what they find comes back to the one process that keeps
+# the states and writes the table.
+#
+# A check begins an interval after the last one of that server began, or when that one ended if it took longer. So a
+# server that dies has left, at the worst, after: interval + (failures - 1) x max(interval, timeout) + timeout.
+#
+# A server that failed its last check waits for a worker in a queue of its own, which may use some of the workers
+# only: however many are dead, the others are asked in time. New workers come when those there are wait for answers.
+# While they compute, more of them would slow each other down until good servers seem not to answer in time.
+
+use strict;
+use warnings;
+
+use IO::Handle ();
+use IO::Select ();
+use List::Util qw(min);
+use POSIX ();
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+use Fairlead::Table ();
+
+use constant FUNCTIONS => qw(
+	ld_main _ld_main_check_all service_set check_signal _check_real _service_up _service_down _status_check ld_log
+	get_virtual_id_str
+);
+use constant {
+	FEWEST => 2,              # workers that are kept when there is little to do
+	MOST => 32,
+	WORKER => 10 * 1024,      # KiB: what a worker may come to own of its memory
+	RESERVED => 0.25,         # of the workers: for servers whose last check went well, and as many for the others
+	MOMENT => 0.05,           # seconds after which workers that were computing are looked at again
+	WORN => 1000,             # checks after which a worker is replaced: Perl gives no memory back
+	IDLE => 30,               # seconds without work after which a worker ends
+	GRACE => 5,               # seconds beyond its timeout after which a check that ignores it is ended, and has failed
+	LATE => 60,               # seconds between two complaints
+};
+
+# A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing }
+my @checks;
+my (@due, %rest);    # @due: of those whose time has come; $rest{interval}: the others, the next one first
+my @suspects;        # of those whose time has come: the last check failed
+my %workers;         # pid -> { pid, to, from, check, since, done }
+my ($first_left, $started, $complained) = (0, 0, 0);
+my ($most, $most_known) = (FEWEST, 0);
+my $processors = 1;
+
+sub install {
+	no warnings 'redefine';
+	*main::ld_main = \&watch;
+	*main::_ld_main_check_all = sub { };    # ld_start's own first round: `watch` begins with one
+	*main::service_set = \&settle;
+}
+
+sub now { return clock_gettime(CLOCK_MONOTONIC) }
+
+# In place of service_set: it looks through all servers for those of the same identity. Ours have one each.
+sub settle {
+	my ($v, $r, $state, $flags) = @_;
+	if ($state =~ /up/i) {
+		main::_service_up($v, $r, $flags->{force});
+	}
+	else {
+		main::_service_down($v, $r, $flags->{force});
+	}
+}
+
+# In place of ld_main: until a signal ends the process.
+sub watch {
+	$SIG{CHLD} = 'DEFAULT';    # ldirectord's own handler would reap the workers
+	Fairlead::Table::flush();
+	$Fairlead::Table::starting = 0;
+	$processors = processors();
+	warm_up();
+	gather();
+	while (1) {
+		main::check_signal();
+		wake();
+		my $soon = hand_out();
+		listen_for($soon);
+		end_overdue();
+		Fairlead::Table::flush();
+	}
+}
+
+sub processors {
+	open my $file, '<', '/proc/stat' or return 1;
+	return scalar(grep { /^cpu\d/ } <$file>) || 1;
+}
+
+# LWP loads half of itself at its first request. Done here it is done once, and not by each worker with its first
+# server waiting. Nobody listens at that port.
+sub warm_up {
+	my %schemes = map { $_ eq 'http_proxy' ? 'http' : $_ => 1 } grep { /^http/ } map { $_->{service} // '' } @main::VIRTUAL;
+	for my $scheme (sort keys %schemes) {
+		eval {
+			local $SIG{__DIE__} = 'DEFAULT';
+			local $SIG{ALRM} = sub { die "Timeout Alarm" };
+			alarm 5;
+			LWP::UserAgent->new(ssl_opts => { verify_hostname => 0 })->get("$scheme://127.0.0.1:9/");
+		};
+		alarm 0;
+	}
+	return;
+}
+
+sub gather {
+	for my $v (@main::VIRTUAL) {
+		next if $v->{checktype} eq 'off';
+		for my $r (@{$v->{real} // []}) {
+			$r->{failcount} = 0;    # ld_start counts servers that it does not know yet as failed
+			push @checks, {
+				v => $v,
+				r => $r,
+				number => scalar @checks,
+				interval => $v->{checkinterval} || $main::CHECKINTERVAL,
+				limit => limit($v) + GRACE,
+				failing => 0,
+				trusts => 0,
+				seen => 0,
+			};
+		}
+	}
+	# First those that have clients.
+	@due = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks;
+	($first_left, $started) = (scalar @checks, now());
+}
+
+# Seconds that a check may take.
+sub limit {
+	my ($v) = @_;
+	return $v->{negotiatetimeout} if $v->{checktype} eq 'negotiate';
+	return $v->{checktimeout} + $v->{negotiatetimeout} if $v->{checktype} eq 'combined';
+	return $v->{checktimeout} * $v->{checkcount} if $v->{checktype} eq 'ping' || $v->{protocol} eq 'udp';
+	return $v->{checktimeout};
+}
+
+# Whose time has come? All checks of one interval begin in the order in which they began the last time.
+sub wake {
+	my $now = now();
+	for my $interval (keys %rest) {
+		my $resting = $rest{$interval};
+		while (@$resting && $resting->[0]{began} + $interval <= $now) {
+			my $check = shift @$resting;
+			if ($check->{failing}) { push @suspects, $check }
+			else { push @due, $check }
+		}
+	}
+}
+
+# Give workers what is due. Seconds until there may be something to do again, if nobody answers before.
+sub hand_out {
+	my $most = most();
+	my $kept = int($most * RESERVED) || 1;
+	my $on_suspects = grep { $_->{check} && $_->{check}{failing} } values %workers;
+	while (@due || @suspects) {
+		my $queue = @suspects && $on_suspects < $kept ? \@suspects : @due ? \@due : \@suspects;
+		last if $queue == \@suspects && $on_suspects >= $kept && $on_suspects >= $most - $kept;
+		my $worker = idle() // (keys %workers < $most && !computing() ? hire() : undef) or last;
+		$on_suspects++ if $queue == \@suspects;
+		ask($worker, shift @$queue);
+	}
+	complain() if @due;
+	return until_something();
+}
+
+sub until_something {
+	my ($now, @waits) = (now(), IDLE);
+	push @waits, MOMENT if @due || @suspects;
+	push @waits, map { $_->[0]{began} + $_->[0]{interval} - $now } grep { @$_ } values %rest;
+	push @waits, map { $_->{since} + $_->{check}{limit} - $now } grep { $_->{check} } values %workers;
+	my $soon = min(@waits);
+	return $soon > 0 ? $soon : 0;
+}
+
+# Whether there are as many workers that could use a processor as there are processors; proc_pid_stat(5).
+sub computing {
+	my $running = 0;
+	for my $worker (grep { $_->{check} } values %workers) {
+		open my $file, '<', "/proc/$worker->{pid}/stat" or next;
+		$running++ if <$file> =~ /\) R /;
+	}
+	return $running >= $processors;
+}
+
+# The one that worked last: so those that are too many stay idle, and go.
+sub idle {
+	my $latest;
+	for my $worker (grep { !$_->{check} } values %workers) {
+		$latest = $worker if !$latest || $worker->{since} > $latest->{since};
+	}
+	return $latest;
+}
+
+sub ask {
+	my ($worker, $check) = @_;
+	$check->{began} = now();
+	@$worker{qw(check since)} = ($check, $check->{began});
+	my $line = "$check->{number} $check->{r}{num_connects}\n";
+	if (syswrite($worker->{to}, $line) != length $line) {    # it has died: end_overdue will see it
+		$worker->{since} = -$check->{limit};
+	}
+}
+
+sub listen_for {
+	my ($seconds) = @_;
+	my %by_handle = map { fileno($_->{from}) => $_ } values %workers;
+	my $select = IO::Select->new(map { $_->{from} } values %workers);
+	my @ready = %workers ? $select->can_read($seconds) : do { select undef, undef, undef, $seconds; () };
+	for my $handle (@ready) {
+		my $worker = $by_handle{fileno $handle};
+		my $line = readline $handle;
+		if (!defined $line) {
+			verdict(dismiss($worker), 'down', 'the check ended its process');
+		}
+		elsif ($line =~ /^(up|down) (-?\d+) (.*)$/) {
+			my $check = delete $worker->{check};
+			$worker->{since} = now();
+			$check->{r}{num_connects} = $2;
+			verdict($check, $1, $3);
+			dismiss($worker) if ++$worker->{done} >= WORN;
+		}
+	}
+	return;
+}
+
+# What a check found.
+sub verdict {
+	my ($check, $state, $message) = @_;
+	return unless $check;
+	my ($v, $r) = @$check{qw(v r)};
+	if ($state eq 'down' && !$check->{failing}) {
+		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
+	}
+	$check->{failing} = $state eq 'down';
+	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
+	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
+	$check->{trusts} = $Fairlead::Table::failures;
+	settle($v, $r, $state, $force ? { force => 1 } : {});
+	push @{$rest{$check->{interval}}}, $check;
+	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
+		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', scalar @checks,
+			now() - $started);
+	}
+	return;
+}
+
+# Checks that do not come to an end have failed; workers without work are sent home.
+sub end_overdue {
+	my $now = now();
+	for my $worker (my @all = values %workers) {
+		if ($worker->{check}) {
+			verdict(dismiss($worker), 'down', 'no answer in time') if $now >= $worker->{since} + $worker->{check}{limit};
+		}
+		elsif (keys %workers > FEWEST && $now >= $worker->{since} + IDLE) {
+			dismiss($worker);
+		}
+	}
+	return;
+}
+
+# End a worker; the check that it was at.
+sub dismiss {
+	my ($worker) = @_;
+	delete $workers{$worker->{pid}};
+	close $worker->{to};
+	close $worker->{from};
+	kill 'KILL', $worker->{pid};
+	waitpid $worker->{pid}, 0;
+	return $worker->{check};
+}
+
+# How many workers there may be: half of the memory that is free, at the most.
+sub most {
+	my $now = now();
+	return $most if $now < $most_known + 1;
+	$most_known = $now;
+	open my $file, '<', '/proc/meminfo' or return FEWEST;
+	my ($free) = join('', <$file>) =~ /^MemAvailable:\s+(\d+)/m;
+	my $room = int($free / 2 / WORKER) + keys %workers;
+	return $most = $room < FEWEST ? FEWEST : $room > MOST ? MOST : $room;
+}
+
+sub hire {
+	pipe(my $task, my $to) && pipe(my $from, my $answer) or return undef;
+	my $pid = fork;
+	if (!defined $pid) {
+		main::ld_log("fork: $!");
+		return undef;
+	}
+	if (!$pid) {
+		close $_ for $to, $from, map { ($_->{to}, $_->{from}) } values %workers;
+		work($task, $answer);
+		POSIX::_exit(0);
+	}
+	close $task;
+	close $answer;
+	return $workers{$pid} = { pid => $pid, to => $to, from => $from, since => now(), done => 0 };
+}
+
+# A worker: a server's number comes in, ldirectord's own check runs, what it would have done goes out.
+sub work {
+	my ($task, $answer) = @_;
+	$SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM HUP);
+	my ($state, $message);
+	{
+		no warnings 'redefine';
+		*main::service_set = sub { ($state, $message) = (@_[2, 4]) };
+	}
+	$answer->autoflush(1);
+	while (defined(my $line = readline $task)) {
+		my ($number, $connects) = split ' ', $line;
+		my ($v, $r) = @{$checks[$number]}{qw(v r)};
+		$r->{num_connects} = $connects;
+		($state, $message) = ('down', 'the check said nothing');
+		eval { main::_check_real($v, $r); 1 } or ($state, $message) = ('down', $@);
+		$message = substr($message // '-', 0, 200);
+		$message =~ s/[^\x20-\x7e]+/ /g;
+		print $answer "$state $r->{num_connects} $message\n" or last;
+	}
+	return;
+}
+
+# Checks that begin later than they should are said, not hidden.
+sub complain {
+	my $now = now();
+	my $check = $due[0];
+	return unless $check->{seen} && defined $check->{began};
+	my $late = $now - $check->{began} - $check->{interval};
+	return if $late < $check->{interval} || $now - $complained < LATE;
+	$complained = $now;
+	main::ld_log(sprintf 'Checks begin %.0f s later than they should: %d servers wait, %d workers.', $late,
+		scalar @due, scalar keys %workers);
+}
+
+1;

@@ -1,0 +1,72 @@
+"""How connections are treated, for all services of the box."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.shortcuts import redirect, render
+
+from balancing.forms import number_field
+from balancing.models import Policy
+from changes import draft
+from changes.pages import Page, check, finish, merged
+from lbconfig.names import POLICY
+from lbconfig.snapshot import Policy as Wish
+
+
+def _seconds(name: str) -> forms.IntegerField:
+    words = POLICY[name]
+    return number_field(f"{words.long} (seconds)", help_text=words.help)
+
+
+def _tick(name: str) -> forms.BooleanField:
+    words = POLICY[name]
+    return forms.BooleanField(label=words.long, required=False, help_text=words.help)
+
+
+class PolicyForm(forms.Form):
+    tcp_timeout = _seconds("tcp_timeout")
+    fin_timeout = _seconds("fin_timeout")
+    udp_timeout = _seconds("udp_timeout")
+    release_removed = _tick("release_removed")
+    release_persistent = _tick("release_persistent")
+    reuse_ports = _tick("reuse_ports")
+    adopt = _tick("adopt")
+    icmp_errors = _tick("icmp_errors")
+    route_answers = _tick("route_answers")
+
+
+def edit(request):
+    if request.method != "POST":
+        return _show(request, _page())
+    user = request.user.get_username()
+    with transaction.atomic():
+        page = _page(request.POST)
+        if page.stale:
+            return _show(request, merged(page, _page(), user), 409)
+        candidate = _check(page)
+        if candidate is None:
+            return _show(request, page, 422)
+        draft.write_policy(candidate.policy, user)
+    messages.success(request, "Saved to the draft. The box uses it after you have reviewed and applied the changes.")
+    return redirect("overview")
+
+
+def _page(data=None) -> Page:
+    row = Policy.objects.filter(pk=draft.ONLY_ROW).first()
+    form = PolicyForm(data) if data is not None else PolicyForm(initial=asdict(draft.current().policy))
+    return finish(Page(row, form), data)
+
+
+def _check(page: Page):
+    if not page.form.is_valid():
+        return None
+    snapshot = draft.current()
+    return check(page, snapshot, replace(snapshot, policy=Wish(**page.form.cleaned_data)), "policy.")
+
+
+def _show(request, page: Page, status: int = 200):
+    return render(request, "balancing/policy.html", {"page": page, "form": page.form}, status=status)

@@ -1,0 +1,11 @@
+
+# --- with ip alone, until the next restart ---
+
+memory=/run/fairlead-server-$server
+unfit="is not Linux"
+
+fits() { [ "$(uname)" = Linux ]; }
+kept() { :; }
+is_kept() { :; }
+set_up() { begin; }
+undo() { end; forget; }

@@ -1,0 +1,56 @@
+
+# --- NetworkManager, 1.20 or newer ---
+
+# Not lo: NetworkManager leaves that alone before version 1.42.
+direct_link=fairlead-vip$family
+unfit="has no running NetworkManager with nmcli"
+
+fits() { [ "$(nmcli -g RUNNING general status 2>/dev/null)" = running ]; }
+kept() { sysctl_kept; }
+contents() { sysctl_contents; }
+
+is_connection() {
+	nmcli connection show "$1" >/dev/null 2>&1
+}
+
+# connect type name addresses setting value...: an interface of this name, now and after each restart
+connect() {
+	type=$1 name=$2 wanted=
+	for vip in $3; do wanted=$wanted${wanted:+,}$(alone "$vip"); done
+	shift 3
+	set -- "$@" "ipv$family.method" manual "ipv$family.addresses" "$wanted" "ipv$((10 - family)).method" disabled
+	if is_connection "$name"; then
+		nmcli connection modify "$name" "$@"
+		nmcli device reapply "$name" >/dev/null || nmcli connection up "$name"
+	else
+		nmcli connection add con-name "$name" ifname "$name" type "$type" "$@"
+		nmcli connection up "$name"
+	fi
+}
+
+disconnect() {
+	if is_connection "$1"; then nmcli connection delete "$1"; fi
+}
+
+set_up() {
+	take_over
+	change_settings
+	keep
+	if [ -n "$direct" ]; then connect dummy "$direct_link" "$direct"; else disconnect "$direct_link"; fi
+	if [ "$family" = 6 ]; then any=:: mode=ip6ip6; else any=0.0.0.0 mode=ipip; fi
+	if [ -n "$tunnel" ]; then
+		connect ip-tunnel "$tunnel_link" "$tunnel" \
+			ip-tunnel.mode "$mode" ip-tunnel.local "$server" ip-tunnel.remote "$any"
+	else
+		disconnect "$tunnel_link"
+	fi
+	change_settings # of the interface that is there now
+}
+
+undo() {
+	disconnect "$direct_link"
+	disconnect "$tunnel_link"
+	end
+	discard
+	forget
+}

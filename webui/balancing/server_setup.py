@@ -1,0 +1,80 @@
+"""What a real server itself needs so that its services work, and a script that gives it that."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from balancing.server_systems import PLAIN, SYSTEMS, System
+from lbconfig.addresses import contains, order, version
+from lbconfig.snapshot import Forwarding, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSetup:
+    """Of one real server, over all enabled services that it serves."""
+
+    address: str
+    gateways: tuple[str, ...]  # by NAT: the box's addresses that may be its default gateway; () where none is needed
+    direct: tuple[str, ...]  # the virtual addresses that it gets by direct routing
+    tunnel: tuple[str, ...]  # those that it gets by tunnel
+    ports: tuple[str, ...]  # what must listen on it for `direct` and `tunnel`: "tcp/80"
+    directors: tuple[str, ...] = ()  # by tunnel: the box's addresses that packets may come from
+
+    @property
+    def scripted(self) -> bool:
+        return bool(self.direct or self.tunnel)
+
+    def possible_on(self, system: System) -> bool:
+        return system.tunnels or not self.tunnel
+
+
+def setup_of(snapshot: Snapshot, address: str) -> ServerSetup:
+    """`snapshot` must be valid."""
+    vips: dict[Forwarding, set[str]] = {method: set() for method in Forwarding}
+    ports = set()
+    for service in snapshot.enabled_services:
+        for server in service.real_servers:
+            method = service.forwarding_of(server)
+            if server.address == address:
+                vips[method].add(service.address)
+            if server.address == address and method in (Forwarding.DIRECT, Forwarding.TUNNEL):
+                own = ((server.port, server.port),) if server.port else service.port_ranges
+                ports |= {
+                    (protocol, first) for protocol in service.protocol.parts for first, last in own if first == last
+                }
+    return ServerSetup(
+        address=address,
+        gateways=_own_addresses(snapshot, address) if vips[Forwarding.NAT] else (),
+        # One place is enough for an address: a server takes what comes out of the tunnel, too, if lo has it, but
+        # only an interface for the tunnel brings it out.
+        direct=_in_order(vips[Forwarding.DIRECT] - vips[Forwarding.TUNNEL]),
+        tunnel=_in_order(vips[Forwarding.TUNNEL]),
+        ports=tuple(f"{protocol}/{port}" for protocol, port in sorted(ports)),
+        directors=_own_addresses(snapshot, address) if vips[Forwarding.TUNNEL] else (),
+    )
+
+
+def _own_addresses(snapshot: Snapshot, address: str) -> tuple[str, ...]:
+    """The box's own addresses in the server's network; all that it has where the server is in none of them."""
+    texts = [text for one in snapshot.network.interfaces for text in one.addresses if version(text) == version(address)]
+    own = [ipaddress.ip_interface(text) for text in texts]
+    beside = [one for one in own if contains(one.network, address)]
+    return tuple(str(one.ip) for one in beside or own)
+
+
+def _in_order(addresses: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(addresses, key=order))
+
+
+def script(setup: ServerSetup, system: System = SYSTEMS[PLAIN]) -> str:
+    """What is run on the real server; see its head. The system must be able to do what `setup` asks for."""
+    return system.filled(
+        {
+            "server": setup.address,
+            "direct": " ".join(setup.direct),
+            "tunnel": " ".join(setup.tunnel),
+            "directors": " ".join(setup.directors),
+            "ports": " ".join(setup.ports),
+        }
+    )

@@ -1,0 +1,88 @@
+"""The text of the sorry page, which is the same for all services."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from django import forms
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+
+from balancing.models import SorryPage
+from changes import draft
+from changes.pages import Page, check, finish, merged
+from lbconfig.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
+from lbconfig.render import sorry
+from lbconfig.snapshot import FallbackKind
+from lbconfig.snapshot import SorryPage as Wish
+
+FILL_IN = "Please fill this in."
+
+
+class Paragraphs(forms.CharField):
+    """One a line; cleans to a tuple of texts."""
+
+    def prepare_value(self, value):
+        return value if isinstance(value, str) else "\n".join(value or ())
+
+    def comparable(self, value) -> str:
+        return "\n".join(self.clean(self.prepare_value(value)))
+
+    def clean(self, value) -> tuple[str, ...]:
+        return tuple(line for text in super().clean(value).splitlines() if (line := text.strip()))
+
+
+class SorryForm(forms.Form):
+    title = forms.CharField(label="Title", max_length=MAX_TITLE, error_messages={"required": FILL_IN})
+    paragraphs = Paragraphs(
+        label="Text",
+        max_length=MAX_PARAGRAPHS * MAX_NOTE,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="Plain text; each line is a paragraph.",
+    )
+
+
+def edit(request):
+    if request.method != "POST":
+        return _show(request, _page())
+    user = request.user.get_username()
+    with transaction.atomic():
+        page = _page(request.POST)
+        if page.stale:
+            return _show(request, merged(page, _page(), user), 409)
+        candidate = _check(page)
+        if candidate is None:
+            return _show(request, page, 422)
+        draft.write_sorry_page(candidate.sorry, user)
+    messages.success(request, "Saved to the draft. The box shows it after you have reviewed and applied the changes.")
+    return redirect("sorry")
+
+
+def preview(request):
+    """As it stands in the draft."""
+    answer = HttpResponse(sorry.render(draft.current()))
+    answer["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'"
+    return answer
+
+
+def _page(data=None) -> Page:
+    row = SorryPage.objects.filter(pk=draft.ONLY_ROW).first()
+    stored = draft.current().sorry
+    form = SorryForm(data) if data is not None else SorryForm(initial=asdict(stored))
+    return finish(Page(row, form), data)
+
+
+def _check(page: Page):
+    if not page.form.is_valid():
+        return None
+    snapshot = draft.current()
+    candidate = replace(snapshot, sorry=Wish(**page.form.cleaned_data))
+    return check(page, snapshot, candidate, "sorry.")
+
+
+def _show(request, page: Page, status: int = 200):
+    uses = [one.name for one in draft.current().services if one.fallback.kind is FallbackKind.PAGE]
+    return render(request, "balancing/sorry.html", {"page": page, "form": page.form, "uses": uses}, status=status)

@@ -1,0 +1,44 @@
+"""IPv4 and IPv6 addresses as text: the few things that differ between them."""
+
+from __future__ import annotations
+
+import ipaddress
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def order(address: str) -> tuple[int, int]:
+    """For sorting: IPv4 first, then by number."""
+    parsed = ipaddress.ip_address(address)
+    return parsed.version, int(parsed)
+
+
+def version(address: str) -> int:
+    """4 or 6."""
+    return 6 if ":" in address else 4
+
+
+def bits(address: str) -> int:
+    """The prefix length that means this address alone."""
+    return 128 if version(address) == 6 else 32
+
+
+def in_url(address: str) -> str:
+    return f"[{address}]" if version(address) == 6 else address
+
+
+def endpoint(address: str, port: int) -> str:
+    """As ipvsadm, ldirectord and URLs write it: "192.0.2.1:80", "[2001:db8::1]:80"."""
+    return f"{in_url(address)}:{port}"
+
+
+def shown(address: str, port: int) -> str:
+    """The same for people; a real server without a port of its own (0) is its address."""
+    return endpoint(address, port) if port else address
+
+
+def contains(network: Network, address: str) -> bool:
+    """False for an address of the other kind."""
+    parsed = ipaddress.ip_address(address)
+    return parsed.version == network.version and parsed in network

@@ -1,0 +1,49 @@
+"""Lists of ports and ranges as text: "443,8000-8100"."""
+
+from __future__ import annotations
+
+import re
+
+from lbconfig.problem import quote
+
+Range = tuple[int, int]  # first and last port
+
+_ENTRY = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+MOST = 64  # entries of one list
+
+
+def parse(text: str) -> tuple[Range, ...]:
+    """In order, those that touch joined; () for an empty text. ValueError with a sentence where it is no such list."""
+    ranges = []
+    for entry in text.replace(" ", "").split(",") if text.strip() else ():
+        match = _ENTRY.fullmatch(entry)
+        if match is None:
+            raise ValueError(f"must be ports and ranges such as 443, 8000-8100, not {quote(text)}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not 1 <= first <= 65535 or not 1 <= last <= 65535:
+            raise ValueError(f"has a port that is not 1 to 65535: {entry}")
+        if last < first:
+            raise ValueError(f"has a range that ends before it begins: {entry}")
+        ranges.append((first, last))
+    joined: list[Range] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    if len(joined) > MOST:
+        raise ValueError(f"must not have more than {MOST} entries")
+    return tuple(joined)
+
+
+def text(ranges: tuple[Range, ...]) -> str:
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def problem(value: str) -> str | None:
+    """For a field of the snapshot, where one list has one spelling."""
+    try:
+        usual = text(parse(value))
+    except ValueError as error:
+        return str(error)
+    return None if usual == value else f"must be written as {usual}"
