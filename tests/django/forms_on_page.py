@@ -8,6 +8,7 @@ class _Reader(HTMLParser):
         super().__init__()
         self.values: dict[str, str] = {}
         self._area = ""
+        self._list = ""
 
     def handle_starttag(self, tag, attributes):
         known = dict(attributes)
@@ -15,6 +16,10 @@ class _Reader(HTMLParser):
         if tag == "textarea" and name:
             self._area = name
             self.values[name] = ""
+        if tag == "select" and name:
+            self._list = name
+        if tag == "option" and self._list and ("selected" in known or self._list not in self.values):
+            self.values[self._list] = known.get("value", "")
         if tag != "input" or not name:
             return
         if known.get("type") in ("checkbox", "radio") and "checked" not in known:
@@ -26,6 +31,8 @@ class _Reader(HTMLParser):
             self.values[self._area] += data
 
     def handle_endtag(self, tag):
+        if tag == "select":
+            self._list = ""
         if tag == "textarea":
             self.values[self._area] = self.values[self._area].removeprefix("\n").removeprefix("\r\n")
             self._area = ""

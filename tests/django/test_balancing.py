@@ -4,8 +4,11 @@ import pytest
 from forms_on_page import form_values, words
 
 from balancing.models import RealServer, VirtualService
+from balancing.presets import PRESETS
+from balancing.server_systems import SYSTEMS
 from changes import draft
-from lbconfig.snapshot import CheckKind, Scheduler
+from lbconfig.snapshot import CheckKind, Scheduler, ServerState
+from network.models import Interface
 
 NEW = {
     "version": "0",
@@ -16,6 +19,7 @@ NEW = {
     "protocol": "tcp",
     "scheduler": "rr",
     "forwarding": "nat",
+    "enabled": "on",
     "check_kind": "http",
     "check_path": "/health",
     "check_expect": "all is well",
@@ -24,16 +28,17 @@ NEW = {
     "check_interval": "2",
     "check_timeout": "1",
     "check_failures": "3",
+    "fallback_kind": "none",
     "servers-TOTAL_FORMS": "2",
     "servers-INITIAL_FORMS": "0",
     "servers-0-address": "10.2.0.41",
     "servers-0-port": "8080",
     "servers-0-weight": "2",
-    "servers-0-enabled": "on",
+    "servers-0-state": "enabled",
     "servers-1-address": "",
     "servers-1-port": "",
     "servers-1-weight": "1",
-    "servers-1-enabled": "on",
+    "servers-1-state": "enabled",
 }
 
 
@@ -49,7 +54,190 @@ def test_add(client):
     assert (service.name, service.scheduler, service.check.kind) == ("web", Scheduler.RR, CheckKind.HTTP)
     assert (service.check.expect, service.check.failures, service.check.port) == ("all is well", 3, 0)
     [server] = service.real_servers
-    assert (server.address, server.port, server.weight, server.enabled) == ("10.2.0.41", 8080, 2, True)
+    assert (server.address, server.port, server.weight, server.state) == ("10.2.0.41", 8080, 2, "enabled")
+
+
+@pytest.mark.parametrize("key", PRESETS)
+def test_a_preset_fills_a_form_that_can_be_saved(client, key):
+    page = client.get(f"/services/add/?preset={key}")
+    assert PRESETS[key].help in words(page)
+    filled = form_values(page)
+    for name, value in PRESETS[key].values.items():
+        assert filled[name] == ("on" if value is True else str(value)), name
+    mine = {"name": "mine", "address": "192.168.10.90", "servers-0-address": "10.2.0.41"}
+    client.post("/services/add/", filled | mine)
+    service = draft.current().services[-1]
+    port = PRESETS[key].values["port"]
+    assert (service.name, service.port) == ("mine", port)
+    assert [server.port for server in service.real_servers] == [0 if service.by_mark else port]
+
+
+def test_no_such_preset_is_an_empty_form(client):
+    assert form_values(client.get("/services/add/?preset=x"))["port"] == ""
+    assert "Begin with" in words(client.get("/services/add/"))
+    assert "Begin with" not in words(client.get("/services/1/"))
+
+
+def test_several_ports_and_both_protocols(client):
+    more = {"more_ports": " 8100, 443,8000-8099 ", "servers-0-port": ""}
+    client.post("/services/add/", NEW | more)
+    service = draft.current().services[-1]
+    assert (service.more_ports, service.by_mark, service.real_servers[0].port) == ("443,8000-8100", True, 0)
+    page = values_of(client, service.id)
+    assert (page["more_ports"], page["servers-0-port"]) == ("443,8000-8100", "")
+    overview = words(client.get("/"))
+    assert "192.168.10.90:80 and 443, 8000-8100" in overview
+    assert "10.2.0.41:0" not in overview
+    answer = client.post(f"/services/{service.id}/", page | {"servers-0-port": "81"})
+    assert "Must be empty: a service of several ports" in words(answer)
+    client.post(f"/services/{service.id}/", page | {"more_ports": "", "protocol": "tcp+udp"})
+    service = draft.current().services[-1]
+    assert (service.protocol, service.real_servers[0].port) == ("tcp+udp", 0)
+
+
+def test_an_address_may_be_spelled_in_any_way(client):
+    client.post("/services/add/", NEW | {"address": "2001:0DB8::0:5A", "servers-0-address": "2001:DB8:2::0041"})
+    assert not VirtualService.objects.filter(name="web").exists()  # the box has no IPv6 network yet
+    Interface.objects.filter(name="eth0").update(addresses=["192.168.10.2/24", "2001:db8::2/64"])
+    Interface.objects.filter(name="eth1").update(addresses=["10.2.0.1/24", "2001:db8:2::1/64"])
+    client.post("/services/add/", NEW | {"address": "2001:0DB8::0:5A", "servers-0-address": "2001:DB8:2::0041"})
+    service = draft.current().services[-1]
+    assert (service.address, service.real_servers[0].address) == ("2001:db8::5a", "2001:db8:2::41")
+    assert "[2001:db8::5a]:80" in words(client.get("/"))
+
+
+DIRECT = {
+    "forwarding": "direct",
+    "address": "10.2.0.100",
+    "port": "8080",
+    "check_kind": "connect",
+    "servers-1-address": "10.2.0.42",
+    "servers-1-port": "9090",
+    "servers-1-forwarding": "snat",
+}
+
+
+def test_forwarding_is_the_service_s_and_a_server_may_have_its_own(client):
+    client.post("/services/add/", NEW | DIRECT)
+    service = draft.current().services[-1]
+    assert [service.forwarding_of(server) for server in service.real_servers] == ["direct", "snat"]
+    assert [server.forwarding for server in service.real_servers] == [None, "snat"]
+    page = values_of(client, service.id)
+    assert (page["forwarding"], page["servers-0-forwarding"], page["servers-1-forwarding"]) == ("direct", "", "snat")
+
+
+def test_what_direct_routing_cannot_do_is_said_beside_the_field(client):
+    answer = client.post("/services/add/", NEW | DIRECT | {"port": "80"})
+    assert "Must be 80, as the service: direct routing leaves the port as it is." in words(answer)
+    assert VirtualService.objects.filter(name="web").count() == 0
+
+
+def test_each_server_of_direct_routing_has_a_script(client):
+    client.post("/services/add/", NEW | DIRECT)
+    service = draft.current().services[-1]
+    assert "Get a script for each server" in words(client.get(f"/services/{service.id}/"))
+    page = words(client.get(f"/services/{service.id}/servers/"))
+    assert "sh fairlead-server.sh verify" in page
+    assert "10.2.0.42 Nothing: it answers this box." in page
+    answer = client.get(f"/services/{service.id}/servers/10.2.0.41/script/")
+    assert answer["Content-Disposition"] == 'attachment; filename="fairlead-server.sh"'
+    script = answer.content.decode()
+    assert "\nserver=10.2.0.41\n" in script
+    assert "\ndirect=10.2.0.100\n" in script
+    for elsewhere in ("10.2.0.42", "10.2.0.43", "x", "%2e%2e", "10.2.0.41;reboot"):
+        assert client.get(f"/services/{service.id}/servers/{elsewhere}/script/").status_code == 404
+    assert client.get("/services/99/servers/").status_code == 404
+
+
+@pytest.mark.parametrize("key", SYSTEMS)
+def test_the_script_for_the_chosen_system(client, key):
+    client.post("/services/add/", NEW | DIRECT)
+    service = draft.current().services[-1]
+    page = client.get(f"/services/{service.id}/servers/?system={key}")
+    assert f"{SYSTEMS[key].run} undo" in words(page)
+    href = f"/services/{service.id}/servers/10.2.0.41/script/?system={key}"
+    assert f'href="{href}"' in page.content.decode()
+    answer = client.get(href)
+    assert answer["Content-Disposition"] == f'attachment; filename="{SYSTEMS[key].file}"'
+    assert "10.2.0.100" in answer.content.decode()
+
+
+@pytest.mark.parametrize("wrong", ["", "linux;reboot", "../head"])
+def test_a_system_that_there_is_none_of_is_plain_linux(client, wrong):
+    client.post("/services/add/", NEW | DIRECT)
+    service = draft.current().services[-1]
+    answer = client.get(f"/services/{service.id}/servers/10.2.0.41/script/", {"system": wrong})
+    assert "with ip alone, until the next restart" in answer.content.decode()
+
+
+def test_windows_has_no_tunnels(client):
+    client.post("/services/add/", NEW | DIRECT | {"forwarding": "tunnel"})
+    service = draft.current().services[-1]
+    page = words(client.get(f"/services/{service.id}/servers/?system=windows"))
+    assert "Windows takes no packets out of IP-in-IP tunnels." in page
+    assert "fairlead-server" not in page
+    assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/?system=windows").status_code == 404
+
+
+def test_servers_by_nat_need_a_gateway_and_no_script(client):
+    client.post("/services/add/", NEW)
+    service = draft.current().services[-1]
+    page = words(client.get(f"/services/{service.id}/servers/"))
+    assert "Its default gateway must be this box" in page
+    assert "ip -4 route replace default via" in page
+    assert "nmcli connection modify" in words(client.get(f"/services/{service.id}/servers/?system=networkmanager"))
+    assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/").status_code == 404
+
+
+OPTIONS = {
+    "protocol": "udp",
+    "scheduler": "mh",
+    "hash_port": "on",
+    "hash_next": "on",
+    "persistence": "300",
+    "persistence_prefix": "24",
+    "note": "asked for by <Kim> & “co”",
+    "servers-0-state": "quiesced",
+    "servers-0-upper": "100",
+    "servers-0-lower": "80",
+}
+
+
+def test_every_option_is_kept(client):
+    values = NEW | OPTIONS | {"check_port": "80"}
+    assert client.post("/services/add/", values).status_code == 302
+    service = draft.current().services[-1]
+    assert (service.hash_port, service.hash_next, service.one_packet, service.enabled) == (True, True, False, True)
+    assert (service.persistence, service.persistence_prefix, service.note) == (300, 24, OPTIONS["note"])
+    [server] = service.real_servers
+    assert (server.state, server.upper, server.lower) == (ServerState.QUIESCED, 100, 80)
+    assert client.post(f"/services/{service.id}/", values_of(client, service.id)).status_code == 302
+    assert draft.current().services[-1] == service
+    assert "asked for by <Kim>" in words(client.get("/"))
+
+    values = values_of(client, service.id) | {"persistence": "", "persistence_prefix": "", "one_packet": "on"}
+    del values["hash_port"], values["enabled"]
+    assert client.post(f"/services/{service.id}/", values).status_code == 302
+    service = draft.current().services[-1]
+    assert (service.hash_port, service.one_packet, service.enabled) == (False, True, False)
+    assert (service.persistence, service.persistence_prefix) == (0, 0)
+    assert "disabled" in words(client.get("/"))
+
+
+def test_a_copy_is_a_new_service(client):
+    values = form_values(client.get("/services/add/?like=1"))
+    assert (values["name"], values["servers-0-address"], values["servers-0-id"]) == ("", "10.2.0.11", "")
+    assert "a copy of shop" in words(client.get("/services/add/?like=1"))
+    assert client.post("/services/add/", values | {"name": "shop 2", "port": "81"}).status_code == 302
+    first, *_, copy = draft.current().services
+    assert (copy.name, copy.port, copy.check) == ("shop 2", 81, first.check)
+    assert [one.address for one in copy.real_servers] == [one.address for one in first.real_servers]
+    assert not {one.id for one in copy.real_servers} & {one.id for one in first.real_servers}
+
+
+@pytest.mark.parametrize("like", ["99", "x", "-1", "9" * 30, "1;drop"])
+def test_a_copy_of_nothing_is_an_empty_form(client, like):
+    assert form_values(client.get("/services/add/", {"like": like}))["name"] == ""
 
 
 def test_saving_without_a_change_changes_nothing(client):
@@ -68,8 +256,8 @@ def test_saving_without_a_change_changes_nothing(client):
         ("name", "<b>", "Must be 1 to 64 letters"),
         ("name", "nul\0", "Null characters"),
         ("address", "", "Please fill this in."),
-        ("address", "192.168.10.300", "Must be an IPv4 address"),
-        ("address", "fd00::1", "IPv6 is not supported yet"),
+        ("address", "192.168.10.300", "Must be an IP address"),
+        ("address", "fd00::1", "No interface can carry fd00::1"),
         ("address", "127.0.0.1", "Must be the address of one host"),
         ("port", "", "Please fill this in."),
         ("port", "0", "Must be 1 to 65535"),
@@ -77,9 +265,20 @@ def test_saving_without_a_change_changes_nothing(client):
         ("port", "http", "This must be a whole number."),
         ("port", "9" * 400, "less than or equal"),
         ("port", "9" * 9000, "This must be a whole number."),
-        ("protocol", "sctp", "Please choose one of these."),
+        ("protocol", "dccp", "Please choose one of these."),
         ("protocol", "", "Please choose one."),
-        ("scheduler", "mh", "Please choose one of these."),
+        ("scheduler", "twos", "Please choose one of these."),
+        ("persistence", "-1", "Must be 0 to 2678400"),
+        ("persistence", "2678401", "Must be 0 to 2678400"),
+        ("persistence", "an hour", "This must be a whole number."),
+        ("persistence_prefix", "33", "Must be 0 to 32"),
+        ("persistence_prefix", "-1", "Must be 0 to 32"),
+        ("hash_port", "on", "Is an option of source and Maglev hashing"),
+        ("one_packet", "on", "Is for UDP only"),
+        ("note", "x" * 501, "longer than 500 characters"),
+        ("servers-0-state", "asleep", "Please choose one of these."),
+        ("servers-0-upper", "-1", "Must be 0 to 2147483647"),
+        ("servers-0-lower", "3", "Needs an upper threshold"),
         ("check_kind", "external", "Please choose one of these."),
         ("check_path", "no slash", "Must begin with /"),
         ("check_expect", "x" * 201, "longer than 200 characters"),
@@ -90,9 +289,8 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_failures", "", "Please fill this in."),
         ("check_failures", "101", "Must be 1 to 100"),
         ("servers-0-address", "", "Please fill this in."),
-        ("servers-0-address", "elsewhere", "Must be an IPv4 address"),
+        ("servers-0-address", "elsewhere", "Must be an IP address"),
         ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
-        ("servers-0-port", "", "Please fill this in."),
         ("servers-0-port", "-1", "Must be 1 to 65535"),
         ("servers-0-weight", "", "Please fill this in."),
         ("servers-0-weight", "65536", "Must be 1 to 65535"),
@@ -154,11 +352,11 @@ def test_remove_change_and_add_servers_in_one_go(client):
     }
     assert client.post("/services/1/", values).status_code == 302
     servers = draft.current().services[0].real_servers
-    assert [(one.id, one.address, one.weight, one.enabled) for one in servers][:2] == [
-        (2, "10.2.0.12", 7, True),
-        (3, "10.2.0.13", 1, False),
+    assert [(one.id, one.address, one.weight, one.state) for one in servers][:2] == [
+        (2, "10.2.0.12", 7, "enabled"),
+        (3, "10.2.0.13", 1, "disabled"),
     ]
-    assert (servers[2].address, servers[2].enabled) == ("10.2.0.19", False)
+    assert (servers[2].address, servers[2].state) == ("10.2.0.19", "enabled")
     assert servers[2].id > 7
 
 

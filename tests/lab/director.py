@@ -13,13 +13,14 @@ import urllib.request
 
 from tests.lab.machine import CommandFailed, Machine
 from tests.lab.wait import until
-from tests.lab.world import SERVERS
+from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import (
     FACTORY,
     CheckKind,
     HealthCheck,
     Interface,
+    Management,
     Network,
     Protocol,
     RealServer,
@@ -29,7 +30,7 @@ from lbconfig.snapshot import (
     to_json,
 )
 
-VIP = "10.1.0.100"
+VIP, VIP6 = "10.1.0.100", "2001:db8:1::100"
 NETWORK = Network(
     interfaces=(
         Interface("eth0", dhcp=True),  # management: 10.0.2.15, where the host's browser comes in
@@ -62,6 +63,28 @@ def wish(*services: VirtualService) -> Snapshot:
     return dataclasses.replace(FACTORY, network=NETWORK, services=services)
 
 
+def by_six(one: VirtualService, address: str = VIP6) -> VirtualService:
+    """The same service by IPv6."""
+    names = {server: name for name, server in SERVERS.items()}
+    servers = tuple(dataclasses.replace(server, address=SERVERS6[names[server.address]]) for server in one.real_servers)
+    return dataclasses.replace(one, address=address, real_servers=servers)
+
+
+def wish6(*services: VirtualService) -> Snapshot:
+    """With networks of both families, and the web page open to both."""
+    first, *others = NETWORK.interfaces
+    both = (
+        dataclasses.replace(one, addresses=(*one.addresses, f"2001:db8:{one.addresses[0].split('.')[1]}::1/64"))
+        for one in others
+    )
+    plain = wish(*services)
+    return dataclasses.replace(
+        plain,
+        network=dataclasses.replace(NETWORK, interfaces=(first, *both)),
+        management=Management((*plain.management.allow, "2001:db8:1::/64")),
+    )
+
+
 def browser() -> urllib.request.OpenerDirector:
     """Keeps cookies, and takes the certificate that the box has signed itself."""
     context = ssl.create_default_context()
@@ -79,6 +102,11 @@ def read_page(opener: urllib.request.OpenerDirector, request: str | urllib.reque
             return answer.status, answer.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace")
+
+
+def _host(place: str) -> str:
+    """Of "10.2.0.11:80" or "[2001:db8:2::11]:80"."""
+    return place.rpartition(":")[0].strip("[]")
 
 
 class Director(Machine):
@@ -101,6 +129,16 @@ class Director(Machine):
         """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back."""
         self.write("/run/wish.json", to_json(snapshot))
         return json.loads(self.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLY))
+
+    def diagnose(self, service: int = 1) -> list[tuple[str, str]]:
+        """(code, address of the real server) of everything that the doctor finds."""
+        found = json.loads(self.applier("diagnose", str(service)))["findings"]
+        return [(one["code"], one["server"]) for one in found]
+
+    def try_check(self, snapshot: Snapshot, service: int = 1) -> dict[str, dict]:
+        """Address of each real server -> what became of the one question."""
+        self.write("/run/wish.json", to_json(snapshot))
+        return {one["server"]: one for one in json.loads(self.applier("try-check", "/run/wish.json", str(service)))}
 
     def refuses(self, snapshot: Snapshot) -> str:
         """Try to apply it; what the applier said. Raises CommandFailed when it took it."""
@@ -128,7 +166,7 @@ class Director(Machine):
         found, service = {}, ""
         for line in self.succeed(["ipvsadm", "-Ln"]).splitlines():
             words = line.split()
-            if words[0] in ("TCP", "UDP"):
+            if words[0] in ("TCP", "UDP", "FWM"):
                 service = words[1]
             elif words[0] == "->" and service:
                 found[service, words[1]] = int(words[3])
@@ -136,19 +174,22 @@ class Director(Machine):
 
     def healthy(self) -> set[str]:
         """The names of the real servers that get connections from every service that has them."""
-        servers = [(server.partition(":")[0], weight) for (_, server), weight in self.weights().items()]
-        idle = {address for address, weight in servers if weight == 0}
-        return {name for name, address in SERVERS.items() if address not in idle and address in dict(servers)}
+        found = {name: [] for name in SERVERS}
+        for (_, server), weight in self.weights().items():
+            for name, weights in found.items():
+                if _host(server) in (SERVERS[name], SERVERS6[name]):
+                    weights.append(weight)
+        return {name for name, weights in found.items() if weights and all(weights)}
 
     def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
         until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
 
     def wait_until_gone(self, name: str, timeout: float = 30) -> None:
         """Until no service gives this server new connections."""
-        place = f"{SERVERS[name]}:"
+        places = (SERVERS[name], SERVERS6[name])
 
         def gone() -> bool:
-            return not any(weight for (_, server), weight in self.weights().items() if server.startswith(place))
+            return not any(weight for (_, server), weight in self.weights().items() if _host(server) in places)
 
         until(f"{name} gone", gone, timeout)
 

@@ -13,12 +13,14 @@ from tests.lab.machine import WORLD, Machine
 from tests.lab.wait import until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
+SERVERS6 = {"rs1": "2001:db8:2::11", "rs2": "2001:db8:2::12", "rs3": "2001:db8:2::13"}
 CLIENT = "/usr/lib/fairlead/world/client.py"
 DIRECTOR = "10.2.0.1"  # its address among the servers; clients keep their own
 # Before SILENCE: a check that nobody answers counts, too.
 CHECKS = (
-    "table inet checks { counter seen {}; chain input { type filter hook input priority -400; "
-    f"ip saddr {DIRECTOR} tcp flags syn / fin,syn,rst,ack counter name seen; }}; }}"
+    "table inet checks { counter seen {}; counter asked {}; chain input { type filter hook input priority -400; "
+    f"ip saddr {DIRECTOR} tcp flags syn / fin,syn,rst,ack counter name seen; "
+    f"ip saddr {DIRECTOR} tcp flags & psh == psh counter name asked; }}; }}"
 )
 SILENCE = "table inet silence { chain input { type filter hook input priority -300; policy drop; }; }"
 
@@ -40,9 +42,26 @@ class World(Machine):
         """How many of `count` HTTP requests each server answered."""
         return Counter(self.get(target, count))
 
-    def ask(self, target: str, count: int = 1, timeout: float = 120) -> list[str]:
-        """Who answered each of `count` datagrams to "10.1.0.100:7000"."""
-        return self._client("ask", target, str(count), timeout=timeout)
+    def ask(self, target: str, count: int = 1, port: int = 0, timeout: float = 120) -> list[str]:
+        """Who answered each of `count` datagrams to "10.1.0.100:7000", sent from one port or from a new one each."""
+        return self._client("ask", target, str(count), str(port), timeout=timeout)
+
+    def talk(self, target: str, count: int = 1, timeout: float = 120) -> list[str]:
+        """Who answered in each of `count` SCTP associations with "10.1.0.100:7000"."""
+        return self._client("talk", target, str(count), timeout=timeout)
+
+    def datagrams(self, name: str) -> int:
+        """How many datagrams this real server has taken in (/proc/net/snmp)."""
+        words = self.succeed(f"ip netns exec {name} grep ^Udp: /proc/net/snmp").split()
+        return int(words[words.index("InDatagrams") + len(words) // 2])
+
+    def load(self, target: str, clients: int, seconds: float) -> Counter[str]:
+        """How many requests each server answered to clients that each ask again as soon as they are answered."""
+        return Counter(self._client("load", target, str(clients), str(seconds), timeout=seconds + 60))
+
+    def pace(self, name: str, seconds: float) -> None:
+        """From now on this server takes so long for an answer to "/work"."""
+        self.write(f"/run/world/{name}.pace", str(seconds))
 
     def hold(self, target: str, count: int) -> Held:
         """Open long TCP connections to the line server behind "10.1.0.100:7000" and keep talking over them."""
@@ -56,7 +75,7 @@ class World(Machine):
         """Run a line for sh in the client's network; its output."""
         return self.succeed(["ip", "netns", "exec", "client", "sh", "-c", command], timeout)
 
-    def _client(self, *words: str, timeout: float) -> list[str]:
+    def _client(self, *words: str, timeout: float) -> list[str] | dict[str, int]:
         return json.loads(self.succeed(["ip", "netns", "exec", "client", "python3", CLIENT, *words], timeout))
 
     # --- the real servers ---
@@ -80,9 +99,21 @@ class World(Machine):
         """From now on `checks` tells how often the director began to check it."""
         self.succeed(["ip", "netns", "exec", name, "nft", CHECKS])
 
-    def checks(self, name: str) -> int:
-        listed = self.succeed(["ip", "netns", "exec", name, "nft", "list", "counter", "inet", "checks", "seen"])
+    def checks(self, name: str, counter: str = "seen") -> int:
+        """By TCP; with the counter "asked" only those that said something."""
+        listed = self.succeed(["ip", "netns", "exec", name, "nft", "list", "counter", "inet", "checks", counter])
         return int(listed.split("packets")[1].split()[0])
+
+    def give_servers_a_router(self) -> None:
+        """Their way out is the client itself, at 10.2.0.254 and 2001:db8:2::254 in their network: past the director."""
+        self.succeed(
+            "set -e; ip link add v-client2 type veth peer name eth1 netns client; "
+            "ip link set v-client2 master servers up; "
+            "ip -n client addr add 10.2.0.254/24 dev eth1; ip -n client link set eth1 up; "
+            "ip -n client addr add 2001:db8:2::254/64 dev eth1 nodad; "
+            "for name in rs1 rs2 rs3; do ip -n $name route replace default via 10.2.0.254; "
+            "ip -n $name -6 route replace default via 2001:db8:2::254; done"
+        )
 
     def wait_for_servers(self, timeout: float = 60) -> None:
         self.wait_for_agent(timeout)
@@ -98,7 +129,10 @@ class Held:
         self.file = file
 
     def report(self) -> dict:
-        """{"open": number, "broken": [reasons], "servers": [names], "rounds": number}, at most a second old."""
+        """{"open": number, "broken": [reasons], "servers": [names], "shares": {name: number}, "rounds": number}.
+
+        At most a second old.
+        """
         return json.loads(self.world.wait_until_succeeds(["cat", self.file], 60))
 
     def next_round(self, timeout: float = 30) -> dict:

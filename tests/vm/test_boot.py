@@ -4,6 +4,8 @@ import pytest
 from tests.lab.director import Director
 from tests.lab.machine import CommandFailed
 
+from lbconfig.snapshot import SORRY_PORT
+
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -31,23 +33,27 @@ def test_network_cards_are_named_by_their_place(director):
     assert places == [director.read(f"/sys/class/net/eth{number}/address").strip()[-2:] for number in range(3)]
 
 
-def test_only_the_web_server_listens_and_only_with_tls(director):
+def test_only_the_web_server_listens_with_tls_and_the_sorry_page(director):
+    """Nobody comes to the sorry page past a service: see test_fallback."""
     sockets = director.succeed("ss -Hlntup").splitlines()
     listening = {(line.split()[0], line.split()[4], line.partition('(("')[2].partition('"')[0]) for line in sockets}
-    assert listening == {("tcp", "0.0.0.0:443", "nginx")}
+    ports = (443, SORRY_PORT)
+    assert listening == {("tcp", f"{anywhere}:{port}", "nginx") for anywhere in ("0.0.0.0", "[::]") for port in ports}
 
 
 def test_no_process_of_the_web_ui_runs_as_root(director):
-    processes = director.succeed("ps -o pid,user,args | grep -E 'gunicorn|nginx' | grep -v -E 'grep|runsv|logger'")
-    assert len(processes.splitlines()) >= 4, processes
+    processes = director.succeed("ps -o pid,ppid,user,args | grep -E 'gunicorn|nginx' | grep -v -E 'grep|runsv|logger'")
+    assert len(processes.splitlines()) >= 6, processes
+    [sorry] = [line.split()[0] for line in processes.splitlines() if "sorry.conf" in line]
     for line in processes.splitlines():
-        number = line.split()[0]
+        number, parent = line.split()[:2]
         status = director.read(f"/proc/{number}/status")
         fields = dict(one.split(":\t", 1) for one in status.splitlines() if ":\t" in one)
         assert set(fields["Uid"].split()) <= {"990", "991"}, line
         assert fields["NoNewPrivs"] == "1", line
         capabilities = int(fields["CapPrm"], 16) | int(fields["CapBnd"], 16)
-        assert capabilities == (0x400 if "nginx" in line else 0), line  # 0x400: to listen on port 443
+        listens = "nginx" in line and sorry not in (number, parent)
+        assert capabilities == (0x400 if listens else 0), line  # 0x400: to listen on port 443
 
 
 def test_the_console_shows_the_address_and_the_set_up_code_and_offers_no_shell(lab, director):

@@ -6,7 +6,7 @@ import pytest
 from tests.lab.director import VIP, service, wish
 from tests.lab.fixtures import BALANCED
 
-from lbconfig.snapshot import Scheduler
+from lbconfig.snapshot import Scheduler, ServerState
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
@@ -41,7 +41,7 @@ def test_a_server_that_is_down_is_not_raised_by_a_change_elsewhere(director, wor
 
 def test_a_disabled_server_gets_no_connections(director, world):
     first, *others = LINES.real_servers
-    lines = dataclasses.replace(LINES, real_servers=(dataclasses.replace(first, enabled=False), *others))
+    lines = dataclasses.replace(LINES, real_servers=(dataclasses.replace(first, state=ServerState.DISABLED), *others))
     director.apply(wish(SITE, lines))
     director.wait_until_healthy("rs2", "rs3")
     assert world.hold(f"{VIP}:7000", 6).end()["servers"] == ["rs2", "rs3"]

@@ -3,12 +3,15 @@
 The checks are counted at a server beside it that lives: when a second is missed on a slow machine, they tell why.
 """
 
+import dataclasses
 import time
 
 import pytest
 from tests.lab.director import VIP, service, wish
+from tests.lab.wait import until
+from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, ServerState, VirtualService
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
 
@@ -57,8 +60,127 @@ def test_a_server_that_answers_the_wrong_text_gets_no_clients(director, world):
     assert world.count(f"{VIP}:81/", 6) == {"rs1": 6}
 
 
+def test_plain_connects_between_whole_checks(director, world):
+    """They ask nothing of a server that is up, and bring none back that answers the wrong text."""
+    sparing = HealthCheck(CheckKind.HTTP, path="/name", expect="rs1", interval=1, timeout=3, failures=1, connects=3)
+    director.apply(wish(service(3, "picky", port=81, server_port=80, check=sparing)))
+    director.wait_until_healthy("rs1")
+    for name in ("rs1", "rs2"):
+        world.count_checks(name)
+    until("twelve checks", lambda: world.checks("rs1") >= 12, 60)
+    begun, asked = world.checks("rs1"), world.checks("rs1", "asked")
+    assert begun / 4 - 1 <= asked <= begun / 4 + 1
+    assert director.healthy() == {"rs1"}
+    assert world.checks("rs2", "asked") >= 9  # one that is down is asked each time
+
+
 def test_a_killed_checker_is_started_again_and_changes_nothing(director, world):
     director.succeed("kill -KILL $(cat /run/service/ldirectord/supervise/pid)")
     assert world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}
     world.stop_server("rs3")
     director.wait_until_gone("rs3")
+
+
+def test_dead_servers_do_not_delay_the_detection_of_another(director, world):
+    """One after the other, the twenty silent ones alone would take a minute a round."""
+    silent = [f"10.2.0.{number}" for number in range(150, 170)]  # nobody has these addresses
+    slow = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=1, timeout=3, failures=1)
+    crowd = VirtualService(
+        9, "crowd", VIP, 81, check=slow,
+        real_servers=tuple(RealServer(900 + number, address, 80) for number, address in enumerate(silent)),
+    )  # fmt: skip
+    director.apply(wish(crowd, service(1, "site", check=CHECK)))
+    director.wait_until_healthy("rs1", "rs2", "rs3")
+    world.count_checks("rs2")
+    for name in ("rs3", "rs1"):
+        died = time.monotonic()
+        world.silence(name)
+        dead = world.checks("rs2")
+        director.wait_until_gone(name, 60)
+        left, checks = time.monotonic() - died, world.checks("rs2") - dead
+        assert left <= LEAVES + SLOW_MACHINE, f"{left:.1f} s, {checks} checks"
+        assert checks <= CHECK.failures + SEEN_LATE
+    assert world.count(f"{VIP}:80/", 4) == {"rs2": 4}
+
+
+def test_many_checks_at_once_make_no_server_look_dead(director):
+    """Workers that get into each other's way would let checks run into their timeouts."""
+    failures = "grep 'The check of .* failed' /var/log/messages || true"
+    before = director.succeed(failures)
+    quick = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=1, timeout=3, failures=1)
+    director.apply(
+        wish(*(service(number, f"s{number}", 100 + number, server_port=80, check=quick) for number in range(1, 13)))
+    )
+    director.wait_until_healthy(*SERVERS, timeout=60)
+    time.sleep(15)
+    assert director.healthy() == set(SERVERS)
+    assert director.succeed(failures) == before
+
+
+def test_workers_of_the_checker_that_are_killed_are_replaced(director, world):
+    checker = director.read("/run/service/ldirectord/supervise/pid").strip()
+    for _ in range(3):
+        # proc_pid_stat(5): the number, the name, the state, the parent.
+        workers = director.succeed(f"awk '$4 == {checker} {{print $1}}' /proc/[0-9]*/stat || true").split()
+        assert workers
+        director.succeed(f"kill -KILL {' '.join(workers)}")
+        time.sleep(3)  # the next checks bring new ones
+    assert director.healthy() == {"rs1", "rs2", "rs3"}, "a killed check is one failure, and two are needed"
+    world.stop_server("rs3")
+    director.wait_until_gone("rs3")
+    world.start_server("rs3")
+    director.wait_until_healthy("rs3")
+
+
+def test_udp_clients_of_a_dead_server_move_on(director, world):
+    """A client that goes on sending from one port would keep its server, dead or not, for as long as it sends."""
+    lines = service(2, "lines", 7000, protocol=Protocol.UDP, check=dataclasses.replace(CHECK, port=80))
+    director.apply(wish(lines))
+    director.wait_until_healthy(*SERVERS)
+    [first] = set(world.ask(f"{VIP}:7000", 5, port=5555))
+    world.stop_server(first)
+    director.wait_until_gone(first)
+    [second] = set(world.ask(f"{VIP}:7000", 5, port=5555))
+    assert second in SERVERS and second != first
+    world.start_server(first)
+    director.wait_until_healthy(*SERVERS)
+    assert set(world.ask(f"{VIP}:7000", 5, port=5555)) == {second}
+
+
+def test_udp_clients_of_a_draining_server_stay_through_changes(director, world):
+    lines = service(2, "lines", 7000, protocol=Protocol.UDP, check=dataclasses.replace(CHECK, port=80))
+    director.apply(wish(lines))
+    director.wait_until_healthy(*SERVERS)
+    [first] = set(world.ask(f"{VIP}:7000", 5, port=5555))
+    servers = tuple(
+        dataclasses.replace(one, state=ServerState.QUIESCED) if one.address == SERVERS[first] else one
+        for one in lines.real_servers
+    )
+    for services in ([], [service(1, "site", check=CHECK)]):
+        director.apply(wish(dataclasses.replace(lines, real_servers=servers), *services))
+        assert set(world.ask(f"{VIP}:7000", 5, port=5555)) == {first}
+    assert first not in world.ask(f"{VIP}:7000", 9)
+
+
+def test_a_check_is_tried_without_being_applied(director, world):
+    """Beside the checks that run, of a service that the box does not know."""
+    before = director.status()["generation"]
+    world.stop_server("rs2")
+    tried = director.try_check(wish(service(7, "new", address="10.1.0.150", check=CHECK)), 7)
+    assert {address: one["state"] for address, one in tried.items()} == {
+        SERVERS["rs1"]: "up",
+        SERVERS["rs2"]: "down",
+        SERVERS["rs3"]: "up",
+    }
+    good, dead = tried[SERVERS["rs1"]], tried[SERVERS["rs2"]]
+    assert good["sent"].startswith(f"GET http://{SERVERS['rs1']}:80/health")
+    assert good["received"].endswith("ok")
+    assert "200 OK" in good["message"]
+    assert "Connection refused" in dead["message"]
+
+    world.silence("rs3")
+    quick = HealthCheck(CheckKind.CONNECT, timeout=1)
+    slow = director.try_check(wish(service(7, "new", address="10.1.0.150", check=quick)), 7)[SERVERS["rs3"]]
+    assert (slow["state"], int(slow["seconds"])) == ("down", 1)
+    assert "10.1.0.150" not in director.succeed(["ipvsadm", "-Ln"])
+    assert director.status()["generation"] == before

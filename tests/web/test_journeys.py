@@ -103,14 +103,14 @@ def test_only_the_fields_of_the_chosen_check_are_shown(open_page, admin):
     page.locator("[name=check_kind][value=http]").check()
     expect(page.locator("[name=check_path]")).to_be_visible()
     page.locator("[name=check_kind][value=off]").check()
-    expect(page.locator("summary", has_text="More")).to_be_hidden()
+    expect(page.locator("summary", has_text="times of the check")).to_be_hidden()
 
 
 def test_the_time_to_notice_follows_the_form(open_page, admin):
     page = open_page(admin)
     page.goto("/services/1/")
     before = page.locator("#detection").inner_text()
-    page.locator("summary", has_text="More").click()
+    page.locator("summary", has_text="times of the check").click()
     page.locator("[name=check_failures]").fill("9")
     page.keyboard.press("Tab")
     expect(page.locator("#detection")).not_to_have_text(before)
@@ -119,7 +119,7 @@ def test_the_time_to_notice_follows_the_form(open_page, admin):
 def test_a_wrong_field_has_the_focus_and_its_reason_beside_it(open_page, admin):
     page = open_page(admin)
     page.goto("/services/1/")
-    page.locator("summary", has_text="More").click()
+    page.locator("summary", has_text="times of the check").click()
     page.locator("[name=check_timeout]").fill("600")
     page.get_by_role("button", name="Save to the draft").click()
     field = page.locator("[name=check_timeout]")

@@ -60,6 +60,8 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
         ("overview", "/"),
         ("service", "/services/1/"),
         ("service-delete", "/services/1/delete/"),
+        ("service-preset", "/services/add/?preset=web-tls"),
+        ("server", "/servers/10.2.0.11/"),
         ("network", "/network/"),
         ("access", "/access/"),
         ("review-nothing", "/changes/"),
@@ -69,6 +71,29 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
     ):
         page.goto(url)
         shoot(page, name, look)
+
+
+def test_every_option_of_a_service(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/services/add/?like=3")
+    page.fill("[name=name]", "names inside")
+    page.fill("[name=port]", "5353")
+    page.get_by_text("More: clients that come back").click()
+    page.fill("[name=persistence]", "300")
+    page.get_by_text("More ways to choose").click()
+    page.check("[name=scheduler][value=mh]")
+    page.check("[name=hash_next]")
+    page.select_option("[name=servers-0-state]", "quiesced")
+    page.locator(".limits summary").first.click()
+    page.fill("[name=servers-0-upper]", "1000")
+    shoot(page, "service-options", look)
+    page.uncheck("[name=enabled]")
+    page.get_by_text("More: several ports, a note").click()
+    page.fill("[name=note]", "kept for the move in May")
+    page.click("button:text('Save to the draft')")
+    shoot(page, "overview-disabled", look)
+    page.goto("/changes/")
+    shoot(page, "review-options", look)
 
 
 def test_changes_until_they_run(open_page, admin, look, shoot):
@@ -141,3 +166,81 @@ def test_fault_page(open_page, admin, settings, look, shoot):
         shoot(page, "fault", look)
     finally:
         settings.FAULT_FILE.unlink()
+
+
+def test_what_servers_need(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/services/2/")
+    page.check("[name=forwarding][value=direct]")
+    page.locator(".limits summary").last.click()
+    page.select_option("[name=servers-1-forwarding]", "nat")
+    shoot(page, "service-forwarding", look)
+    page.click("button:text('Save to the draft')")
+    page.goto("/services/2/servers/")
+    shoot(page, "service-servers", look)
+
+
+def test_what_a_check_finds(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    fake.box.down.add(("10.2.0.12", 80))
+    page.goto("/services/1/")
+    page.click("text=Try it now")
+    page.locator(".trial details").first.wait_for()
+    page.locator(".trial details").last.evaluate("one => one.open = true")
+    shoot(page, "check-tried", look)
+    page.goto("/services/1/doctor/")
+    shoot(page, "doctor", look)
+    fake.box.down.clear()
+    page.click("text=Look again")
+    page.get_by_text("Nothing was found").wait_for()
+    shoot(page, "doctor-nothing", look)
+
+
+def test_several_ports_and_ipv6(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/network/")
+    page.get_by_label("Fixed addresses").first.fill("192.168.10.2/24\n2001:db8:1::2/64")
+    page.fill("[name=gateway6]", "2001:db8:1::1")
+    shoot(page, "network-two-gateways", look)
+    page.click("button:text('Save to the draft')")
+    page.goto("/services/add/")
+    page.fill("[name=name]", "site")
+    page.fill("[name=address]", "2001:db8:1::100")
+    page.fill("[name=port]", "80")
+    page.check("[name=protocol][value='tcp+udp']")
+    page.get_by_text("More: several ports").click()
+    page.fill("[name=more_ports]", "443, 8000-8010")
+    page.fill("[name=servers-0-address]", "2001:db8:1::11")
+    page.press("[name=servers-0-address]", "Tab")
+    page.get_by_text("6 seconds").wait_for()
+    shoot(page, "service-several-ports", look)
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("not applied").first.wait_for()
+    shoot(page, "overview-several-ports", look)
+    page.goto("/changes/")
+    shoot(page, "review-several-ports", look)
+
+
+def test_when_all_servers_are_down(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/services/1/")
+    page.get_by_text("More: when all of them are down").click()
+    page.check("[name=fallback_kind][value=server]")
+    page.fill("[name=fallback_address]", "10.2.0.11")
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("This service has a real server").wait_for()
+    shoot(page, "service-fallback-wrong", look)
+    page.check("[name=fallback_kind][value=page]")
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("not applied").first.wait_for()
+    page.goto("/sorry/")
+    shoot(page, "sorry", look)
+    page.goto("/connections/")
+    shoot(page, "connections", look)
+    page.goto("/changes/")
+    page.click("button:text('Apply')")
+    page.get_by_text("The changes run").wait_for()
+    fake.box.down |= {(one.address, one.port) for one in fake.box.snapshot.services[0].real_servers}
+    page.goto("/")
+    page.get_by_text("sorry page shown").wait_for()
+    shoot(page, "overview-sorry", look)

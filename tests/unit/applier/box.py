@@ -15,10 +15,12 @@ from lbconfig.snapshot import (
     Interface,
     Management,
     Network,
+    Policy,
     Protocol,
     RealServer,
     Scheduler,
     Snapshot,
+    SorryPage,
     VirtualService,
 )
 from lbconfig.validate import validate
@@ -37,11 +39,15 @@ ONE = Snapshot(
     network=Network(
         hostname="one",
         gateway="192.168.10.1",
-        interfaces=(Interface("eth0", addresses=("192.168.10.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",))),
+        interfaces=(
+            Interface("eth0", addresses=("192.168.10.2/24", "2001:db8:1::2/64")),
+            Interface("eth1", addresses=("10.2.0.1/24", "2001:db8:2::1/64")),
+        ),
+        gateway6="2001:db8:1::1",
     ),
     management=Management(allow=("192.168.0.0/16",)),
 )
-# It changes something in every step: rules, settings, addresses both ways, DHCP, the table and the checks.
+# It changes something in every step: rules, settings, addresses both ways, DHCP, IPv6, sorry page, table, checks.
 TWO = Snapshot(
     services=(
         dataclasses.replace(WEB, scheduler=Scheduler.RR, real_servers=WEB.real_servers[:1]),
@@ -52,11 +58,13 @@ TWO = Snapshot(
         gateway="192.168.10.254",
         interfaces=(
             Interface("eth0", dhcp=True, addresses=("192.168.10.3/24",)),
-            ONE.network.interfaces[1],
+            Interface("eth1", addresses=("10.2.0.1/24",)),
             Interface("eth2", addresses=("172.20.0.1/24",)),
         ),
     ),
     management=Management(allow=("192.168.0.0/16", "10.0.0.0/8")),
+    sorry=SorryPage("Back tomorrow"),
+    policy=Policy(udp_timeout=60, adopt=True),
 )
 assert not validate(ONE) and not validate(TWO), (validate(ONE), validate(TWO))
 

@@ -37,7 +37,13 @@ class ModelHost:
         self.links = {name: Link(f"52:54:00:00:00:{i:02x}") for i, name in enumerate(links)}
         for name in links:
             self.settings[f"net/ipv4/conf/{name}/send_redirects"] = "1"
+        for name in ("all", "default", *links):
+            for key in ("accept_ra", "autoconf", "accept_redirects"):
+                self.settings[f"net/ipv6/conf/{name}/{key}"] = "1"
+            for key in ("disable_ipv6", "forwarding"):
+                self.settings[f"net/ipv6/conf/{name}/{key}"] = "0"
         self.routes: list[tuple[str, int]] = []  # gateway, metric
+        self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
         self.files: dict[Path, str] = {}
         self.director_pid: int | None = None
@@ -78,6 +84,7 @@ class ModelHost:
             "settings": {key: value for key, value in self.settings.items() if "promote" not in key},
             "links": {name: (link.up, sorted(link.addresses)) for name, link in self.links.items()},
             "routes": sorted(self.routes),
+            "timeouts": self.timeouts,
             "table": {key: (scheduler, dict(places)) for key, (scheduler, places) in self.table.items()},
             "files": {str(path): text for path, text in self.files.items() if self.paths.candidate not in path.parents},
             "director": self.director_pid is not None,
@@ -89,8 +96,12 @@ class ModelHost:
         match list(argv):
             case ["ip", "-json", "address", "show"]:
                 return Output(0, json.dumps([self._lo(), *(self._link(*item) for item in self.links.items())]), "")
-            case ["ip", "-json", "route", "show", "default"]:
-                routes = [{"dst": "default", "gateway": gateway, "metric": m} for gateway, m in self.routes]
+            case ["ip", "-json", *option, "route", "show", "default"]:
+                routes = [
+                    {"dst": "default", "gateway": gateway, "metric": metric}
+                    for gateway, metric in self.routes
+                    if (":" in gateway) == (option == ["-6"])
+                ]
                 return Output(0, json.dumps(routes), "")
             case ["ip", "-batch", "-"]:
                 lines = stdin.splitlines()
@@ -108,6 +119,8 @@ class ModelHost:
                 lines = stdin.splitlines()
                 half = lines[: len(lines) // 2]
                 return self.change(f"ipvsadm {lines}", lambda: self._ipvsadm(lines), lambda: self._ipvsadm(half))
+            case ["ipvsadm", "--set", *seconds]:
+                return self.change(f"ipvsadm --set {seconds}", lambda: self._set_timeouts(seconds))
             case ["sv", *_, verb, folder] if Path(folder).name == "ldirectord":
                 return self._sv(verb, folder)
             case ["sv", "-w", "5", "down", folder]:
@@ -124,6 +137,8 @@ class ModelHost:
                 for (protocol, address, port), (scheduler, _) in self.table.items()
             ]
             return [*found, nl.DONE]
+        if command == 13:
+            return [nl.message(13, nl.timeouts(*self.timeouts), flags=0)]
         address = socket.inet_ntoa(request[44:48])
         protocol = {6: "tcp", 17: "udp"}[int.from_bytes(request[36:38], "little")]
         port = int.from_bytes(request[64:66], "big")
@@ -138,7 +153,24 @@ class ModelHost:
 
     def set(self, key, value):
         assert key in self.settings, key
-        self.change(f"set {key}={value}", lambda: self.settings.__setitem__(key, value))
+        self.change(f"set {key}={value}", lambda: self._set(key, value))
+
+    def _set(self, key, value):
+        """Without IPv6 an interface has no address of that kind; conf/all speaks for every interface."""
+        self.settings[key] = value
+        place, _, name = key.removeprefix("net/ipv6/conf/").partition("/")
+        if name != "disable_ipv6":
+            return
+        for link in self.links if place == "all" else [place] if place in self.links else []:
+            self.settings[f"net/ipv6/conf/{link}/disable_ipv6"] = value
+            if value == "1":
+                self.links[link].addresses = [one for one in self.links[link].addresses if ":" not in one]
+        if value == "1" and place == "all":
+            self.routes = [(gateway, metric) for gateway, metric in self.routes if ":" not in gateway]
+
+    def _set_timeouts(self, seconds):
+        self.timeouts = tuple(map(int, seconds))
+        return Output(0, "", "")
 
     def put(self, path, text):
         def write():
@@ -184,15 +216,22 @@ class ModelHost:
             self.director_since = self.clock
             self.director_pid = next(self.pids)
             return
-        for virtual, protocol, reals in _blocks(self.files.get(self.paths.ldirectord, "")):
-            key = (protocol, *virtual)
+        for key, reals, fallback, leave in _blocks(self.files.get(self.paths.ldirectord, "")):
             if key not in self.table:
                 self.violations.append(f"ldirectord misses {key}")
                 continue
+            places = self.table[key][1]
             for place, weight in reals:
-                if place not in self.table[key][1]:
+                if place not in places and not leave:
                     self.violations.append(f"ldirectord misses {place} of {key}")
-                self.table[key][1][place] = 0 if place in self.dead else weight
+                if leave and place in self.dead:
+                    places.pop(place, None)
+                else:
+                    places[place] = 0 if place in self.dead else weight
+            if fallback:
+                places.pop(fallback, None)
+                if all(place in self.dead for place, _ in reals):
+                    places[fallback] = 1
 
     def _sv(self, verb, folder):
         seconds = int(self.clock - self.director_since)
@@ -228,13 +267,17 @@ class ModelHost:
             match line.split():
                 case ["link", "set", "dev", name, state] if name in self.links:
                     self.links[name].up = state == "up"
-                case ["address", "add", address, "dev", name] if name in self.links:
+                case ["address", "add", address, "dev", name, *kind] if name in self.links:
+                    assert kind == (["nodad", "preferred_lft", "0"] if address.endswith("/128") else [])
                     assert address not in self.links[name].addresses
+                    assert ":" not in address or self.settings[f"net/ipv6/conf/{name}/disable_ipv6"] == "0"
                     self.links[name].addresses.append(address)
                 case ["address", "del", address, "dev", name] if address in self.links[name].addresses:
                     self.links[name].addresses.remove(address)
                 case ["route", "replace", "default", "via", gateway]:
-                    self.routes = [(gateway, 0), *(route for route in self.routes if route[1])]
+                    six = ":" in gateway
+                    others = [(other, metric) for other, metric in self.routes if metric or (":" in other) != six]
+                    self.routes = [(gateway, 0), *others]
                 case ["route", "del", "default", "via", gateway] if gateway in [g for g, _ in self.routes]:
                     self.routes = [route for route in self.routes if route[0] != gateway]
                 case _:
@@ -247,7 +290,8 @@ class ModelHost:
         status = 0
         for line in lines:
             words = line.split()
-            key = (PROTOCOLS[words[1]], words[2].split(":")[0], int(words[2].split(":")[1]))
+            address, _, port = words[2].rpartition(":")
+            key = (PROTOCOLS[words[1]], address.strip("[]"), int(port))
             options = dict(itertools.pairwise(words))
             status = 0
             try:
@@ -291,9 +335,15 @@ class ModelHost:
 
 
 def _blocks(text):
-    """(VIP and port, protocol, [((address, port), weight)]) of each block of an ldirectord.cf."""
+    """Key of the service, its servers and their weights, fallback, whether dead ones leave: of each block."""
     for block in re.split(r"\n(?=virtual=)", text)[1:]:
         address, port = re.match(r"virtual=(.*):(\d+)", block).groups()
         protocol = re.search(r"protocol=(\w+)", block)[1]
         reals = re.findall(r"real=([\d.]+):(\d+) masq (\d+)", block)
-        yield (address, int(port)), protocol, [((a, int(p)), int(w)) for a, p, w in reals]
+        fallback = re.search(r"fallback=([\d.]+):(\d+)", block)
+        yield (
+            (protocol, address, int(port)),
+            [((a, int(p)), int(w)) for a, p, w in reals],
+            (fallback[1], int(fallback[2])) if fallback else None,
+            "quiescent=no" in block,
+        )

@@ -27,7 +27,9 @@ def family() -> bytes:
     return message(1, attr(2, b"IPVS\0") + attr(1, struct.pack("=H", FAMILY)), kind=16, flags=0)
 
 
-def service(protocol, address, port, scheduler, flags=2, timeout=0, af=socket.AF_INET) -> bytes:
+def service(
+    protocol, address, port, scheduler, flags=2, timeout=0, af=socket.AF_INET, mask=b"\xff\xff\xff\xff"
+) -> bytes:
     return attr(
         0x8001,
         attr(1, struct.pack("=H", af))
@@ -37,9 +39,13 @@ def service(protocol, address, port, scheduler, flags=2, timeout=0, af=socket.AF
         + attr(6, scheduler.encode() + b"\0")
         + attr(7, struct.pack("=II", flags, 0xFFFFFFFF))
         + attr(8, struct.pack("=I", timeout))
-        + attr(9, b"\xff\xff\xff\xff")
+        + attr(9, mask)
         + attr(0x800A, attr(1, struct.pack("=I", 5))),
     )
+
+
+def timeouts(tcp, fin, udp) -> bytes:
+    return b"".join(attr(kind, struct.pack("=I", seconds)) for kind, seconds in ((4, tcp), (5, fin), (6, udp)))
 
 
 def fwmark_service(mark, scheduler, af=socket.AF_INET) -> bytes:
@@ -48,14 +54,16 @@ def fwmark_service(mark, scheduler, af=socket.AF_INET) -> bytes:
     return attr(0x8001, b"".join(attr(*part) for part in parts))
 
 
-def dest(address, port, weight, method=0, active=0, inactive=0, af=socket.AF_INET, with_af=True) -> bytes:
+def dest(
+    address, port, weight, method=0, active=0, inactive=0, af=socket.AF_INET, with_af=True, upper=0, lower=0
+) -> bytes:
     parts = [
         (1, socket.inet_pton(af, address).ljust(16, b"\0")),
         (2, struct.pack("!H", port)),
         (3, struct.pack("=I", 0x100 | method)),
         (4, struct.pack("=i", weight)),
-        (5, struct.pack("=I", 0)),
-        (6, struct.pack("=I", 0)),
+        (5, struct.pack("=I", upper)),
+        (6, struct.pack("=I", lower)),
         (7, struct.pack("=I", active)),
         (8, struct.pack("=I", inactive)),
         (9, struct.pack("=I", 0)),

@@ -8,7 +8,17 @@ from box import DNS, ONE, TWO, WEB, Box, running_one
 from applier.errors import ApplierRefused
 from applier.runs import TITLES
 from applier.steps import APPLY
-from lbconfig.snapshot import Interface, to_data
+from lbconfig.snapshot import (
+    SORRY_PORT,
+    CheckKind,
+    Fallback,
+    FallbackKind,
+    HealthCheck,
+    Interface,
+    Scheduler,
+    ServerState,
+    to_data,
+)
 
 
 def test_the_table_of_steps_and_their_titles_agree():
@@ -178,7 +188,7 @@ def test_an_undo_that_fails_twice_is_healed_by_the_way_of_the_boot(tmp_path):
         after = box.host.state()
         # Of an interface that is not configured nobody minds whether it is up.
         after["links"]["eth2"] = before["links"]["eth2"]
-        after["settings"]["net/ipv4/conf/eth2/send_redirects"] = "1"
+        after["settings"] |= {key: value for key, value in before["settings"].items() if "/eth2/" in key}
         assert after == before, second
         assert not box.host.violations and not box.faults()
 
@@ -191,7 +201,7 @@ def test_when_nothing_works_any_more_the_outcome_says_so(tmp_path):
     assert "not-restored" in box.faults()
     assert box.applier.generations.confirmed_number() == 1
     box.power_cut()
-    assert box.host.state()["links"]["eth0"] == (True, ["192.168.10.2/24", "192.168.10.80/32"])
+    assert box.host.state()["links"]["eth0"] == (True, ["192.168.10.2/24", "192.168.10.80/32", "2001:db8:1::2/64"])
     assert not box.faults()
 
 
@@ -284,7 +294,7 @@ def test_health_of_each_server(tmp_path):
     servers = (
         *WEB.real_servers,
         dataclasses.replace(WEB.real_servers[0], id=98, address="10.2.0.13"),
-        dataclasses.replace(WEB.real_servers[0], id=99, address="10.2.0.14", enabled=False),
+        dataclasses.replace(WEB.real_servers[0], id=99, address="10.2.0.14", state=ServerState.DISABLED),
     )
     box.host.dead.add(("10.2.0.13", 80))
     box.apply(dataclasses.replace(ONE, services=(dataclasses.replace(WEB, real_servers=servers), DNS)))
@@ -317,3 +327,39 @@ def test_a_fresh_box_has_nothing_confirmed(tmp_path):
     assert (status["generation"], status["confirmed"], status["faults"]) == (None, None, [])
     assert status["setup_code_active"]
     assert box.paths.services / "dhcp-eth0" / "run" in box.host.files
+
+
+def test_a_change_leaves_the_sorry_page_where_it_is_shown(tmp_path):
+    page = dataclasses.replace(WEB, fallback=Fallback(FallbackKind.PAGE))
+    box = running_one(tmp_path)
+    assert box.apply(dataclasses.replace(ONE, services=(page, DNS)))["state"] == "done"
+    key, place = ("tcp", "192.168.10.80", 80), ("192.168.10.80", SORRY_PORT)
+    assert place not in box.host.table[key][1]
+    box.host.dead |= {(one.address, one.port) for one in WEB.real_servers}
+    box.host.sleep(30)
+    assert box.host.table[key][1][place] == 1
+    [web] = [one for one in box.applier.status()["running"]["services"] if one["name"] == WEB.name]
+    assert web["fallback"]["serves"] and {one["health"] for one in web["real_servers"]} == {"down"}
+    shown = len(box.host.log)
+    run = box.apply(dataclasses.replace(ONE, services=(dataclasses.replace(page, scheduler=Scheduler.RR), DNS)))
+    assert run["state"] == "done", run
+    assert not [line for line in box.host.log[shown:] if str(SORRY_PORT) in line]
+    assert box.apply(ONE)["state"] == "done"
+    assert place not in box.host.table[key][1]
+
+
+def test_a_dead_server_of_a_udp_service_stays_out_of_the_table(tmp_path):
+    checked = dataclasses.replace(DNS, check=HealthCheck(CheckKind.PING))
+    box = running_one(tmp_path)
+    first, *others = [(one.address, one.port) for one in DNS.real_servers]
+    box.host.dead.add(first)
+    for hostname in ("one", "other"):
+        network = dataclasses.replace(ONE.network, hostname=hostname)
+        run = box.apply(dataclasses.replace(ONE, services=(WEB, checked), network=network))
+        assert run["state"] == "done", run
+        box.host.sleep(30)
+        assert set(box.host.table[("udp", "192.168.10.80", 53)][1]) == set(others)
+    box.host.dead.clear()
+    box.host.sleep(30)
+    assert first in box.host.table[("udp", "192.168.10.80", 53)][1]
+    assert not box.host.violations

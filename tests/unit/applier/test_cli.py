@@ -25,6 +25,13 @@ def test_status_and_faults(box, capsys):
     assert cli.main(["faults"]) == 0 and capsys.readouterr().out == "It is full.\n"
 
 
+def test_diagnose(box, capsys):
+    assert cli.main(["diagnose", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["findings"][0]["server"] == "10.2.0.12"
+    assert cli.main(["diagnose", "99"]) == 1
+    assert "unknown-service" in capsys.readouterr().err
+
+
 def test_apply_waits_for_the_end(box, capsys, tmp_path):
     path = tmp_path / "snapshot.json"
     path.write_text(to_json(dataclasses.replace(fake.sample_snapshot(), services=())))

@@ -38,7 +38,7 @@ def test_services_and_servers():
     )
     found = ipvs_netlink.dump(kernel)
     table = ipvs_netlink.to_table(found)
-    web, dns = Service("tcp", "192.0.2.1", 80, "wlc"), Service("udp", "192.0.2.1", 53, "rr", persistence=300)
+    web, dns = Service("tcp", "192.0.2.1", 80, "wlc"), Service("udp", "192.0.2.1", 53, "rr", persistence=300, prefix=32)
     assert table.services == {
         web: {("10.0.0.1", 80): Server(5, "masq"), ("10.0.0.2", 8080): Server(0, "route")},
         dns: {("10.0.0.3", 53): Server(65535, "tunnel")},
@@ -121,3 +121,18 @@ def test_the_end_of_an_answer():
     assert ipvs_netlink.is_last(nl.message(4, b"") + nl.DONE)
     assert ipvs_netlink.is_last(nl.error(2))
     assert ipvs_netlink.is_last(nl.family())
+
+
+def test_masks_and_thresholds():
+    wide, narrow = b"\xff\xff\xfe\x00", struct.pack("=I", 56)
+    kernel = Kernel(
+        [
+            nl.service(6, "192.0.2.1", 80, "sh", flags=0x1 | 0x8, timeout=60, mask=wide),
+            nl.service(6, "2001:db8::1", 80, "rr", flags=0x1, timeout=61, af=socket.AF_INET6, mask=narrow),
+        ],
+        {0: [nl.dest("10.0.0.1", 80, 5, upper=100, lower=80)]},
+    )
+    four, six = ipvs_netlink.dump(kernel)
+    assert four.service == Service("tcp", "192.0.2.1", 80, "sh", ("flag-1",), 60, 23)
+    assert six.service == Service("tcp", "2001:db8::1", 80, "rr", (), 61, 56)
+    assert four.servers["10.0.0.1", 80].server == Server(5, "masq", 100, 80)

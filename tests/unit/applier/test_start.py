@@ -21,7 +21,7 @@ def test_a_boot_brings_up_the_confirmed_generation_firewall_first(tmp_path):
     status = box.applier.status()
     assert status["generation"] == 1 and not status["faults"]
     assert status["start"]["state"] == "done"
-    assert sorted(box.host.links["eth0"].addresses) == ["192.168.10.2/24", "192.168.10.80/32"]
+    assert sorted(box.host.links["eth0"].addresses) == ["192.168.10.2/24", "192.168.10.80/32", "2001:db8:1::2/64"]
     assert box.host.director_pid is not None and not box.host.violations
     changed = [entry for entry in box.host.log if not entry.startswith("put")]
     assert changed[0] == "nft -f"
@@ -158,7 +158,7 @@ def test_at_boot_one_bad_thing_does_not_keep_the_rest_down(tmp_path):
     box = running_one(tmp_path)
     box.host = type(box.host)(box.paths, links=("eth0",))  # the card of eth1 is broken
     box.restart_daemon()
-    assert sorted(box.host.links["eth0"].addresses) == ["192.168.10.2/24", "192.168.10.80/32"]
+    assert sorted(box.host.links["eth0"].addresses) == ["192.168.10.2/24", "192.168.10.80/32", "2001:db8:1::2/64"]
     assert box.host.director_pid is not None and box.host.table
     assert "eth1" in box.faults()["start"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "fe80::1/64"]}
+ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "2001:db8:1::2/64"]}
 SERVICE = {"id": 1, "name": "site", "address": "10.1.0.100", "port": 80, "protocol": "tcp"}
 SERVER = {"id": 2, "address": "10.2.0.11", "port": 80, "weight": 1, "active": 3, "inactive": 1, "health": "up"}
 STATUS = {
@@ -36,7 +36,7 @@ def test_where_the_box_runs_from_is_told(console, tmp_path):
 
 def test_the_web_page_is_told_where_it_answers(console):
     state, _ = console
-    assert state.addresses(STATUS) == ("10.1.0.2",)  # no virtual service's, no interface's that is down
+    assert state.addresses(STATUS) == ("10.1.0.2", "2001:db8:1::2")  # no virtual service's, no interface's that is down
 
 
 def test_what_runs_in_a_few_words(console):

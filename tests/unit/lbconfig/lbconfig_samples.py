@@ -1,9 +1,11 @@
 """A snapshot that uses everything, and ways to change one field of it."""
 
 import dataclasses
+import itertools
 
 from lbconfig.snapshot import (
     CheckKind,
+    Forwarding,
     HealthCheck,
     Interface,
     Management,
@@ -11,6 +13,7 @@ from lbconfig.snapshot import (
     Protocol,
     RealServer,
     Scheduler,
+    ServerState,
     Snapshot,
     VirtualService,
 )
@@ -31,7 +34,7 @@ DNS = VirtualService(
     Protocol.UDP,
     Scheduler.RR,
     check=HealthCheck(CheckKind.PING),
-    real_servers=(RealServer(9, "10.2.0.11", 53), RealServer(10, "10.2.0.12", 53, enabled=False)),
+    real_servers=(RealServer(9, "10.2.0.11", 53), RealServer(10, "10.2.0.12", 53, state=ServerState.DISABLED)),
 )
 NETWORK = Network(
     "lb1",
@@ -39,6 +42,30 @@ NETWORK = Network(
     (Interface("eth0", addresses=("10.0.2.15/24",)), Interface("eth1", addresses=("10.2.0.1/24",))),
 )
 SAMPLE = Snapshot((WEB, DNS), NETWORK, Management(("10.0.2.0/24",)))
+
+# Both kinds of NAT, for IPv4 and IPv6, of services with one port and with several.
+EVERY_NAT = Snapshot(
+    tuple(
+        VirtualService(
+            number,
+            f"s{number}",
+            vip,
+            number,
+            forwarding=forwarding,
+            more_ports="443" if several else "",
+            real_servers=(RealServer(number, rip, 0 if several else 80),),
+        )
+        for number, ((vip, rip), forwarding, several) in enumerate(
+            itertools.product(
+                [("10.0.2.100", "10.2.0.11"), ("2001:db8:1::100", "2001:db8:2::11")],
+                [Forwarding.NAT, Forwarding.SNAT],
+                [False, True],
+            ),
+            start=1,
+        )
+    ),
+    NETWORK,
+)
 
 
 def with_service(**fields) -> Snapshot:

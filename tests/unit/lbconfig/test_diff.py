@@ -11,7 +11,19 @@ from lbconfig_strategies import snapshots
 from lbconfig import diff, names
 from lbconfig.diff import Change, summary, unified
 from lbconfig.render import render
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Interface, Protocol, RealServer, Scheduler
+from lbconfig.snapshot import (
+    CheckKind,
+    Fallback,
+    FallbackKind,
+    Forwarding,
+    HealthCheck,
+    Interface,
+    Protocol,
+    RealServer,
+    Scheduler,
+    ServerState,
+    SorryPage,
+)
 
 
 def only(new, old=SAMPLE) -> Change:
@@ -60,7 +72,7 @@ def test_a_removed_service_closes_its_connections():
             None,
         ),
         (
-            (dataclasses.replace(WEB.real_servers[0], enabled=False), WEB.real_servers[1]),
+            (dataclasses.replace(WEB.real_servers[0], state=ServerState.DISABLED), WEB.real_servers[1]),
             ("Real server 10.2.0.11:8000 is disabled.",),
             diff.SERVER_CLOSED,
         ),
@@ -94,12 +106,6 @@ def test_health_checks():
         "(every 2 s, timeout 2 s, down after 2) to no check.",
     )
     assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]
-
-
-def test_an_interval_that_is_shared_is_told():
-    changes = summary(SAMPLE, with_check(interval=1))
-    assert [change.object for change in changes] == ["virtual service 'web'", "health checks"]
-    assert changes[1].sentences[0] == "All servers are checked every 1 s instead of every 2 s."
 
 
 def test_network_and_management():
@@ -169,3 +175,57 @@ def test_the_words_of_a_network_are_kept_short():
         "It has an address by DHCP.",
     )
     assert HealthCheck().kind == CheckKind.CONNECT
+
+
+def test_options_of_a_service():
+    first, second = WEB.real_servers
+    servers = (
+        dataclasses.replace(first, state=ServerState.QUIESCED),
+        dataclasses.replace(second, upper=100, lower=80),
+    )
+    new = with_service(
+        scheduler=Scheduler.SH, hash_port=True, hash_next=True, persistence=300, persistence_prefix=24,
+        note="ask Kim", real_servers=servers,
+    )  # fmt: skip
+    change = only(new)
+    assert change.sentences[1:] == (
+        "A client comes back to its server for 300 s, clients of one /24 together.",
+        "The client's port counts for the hash.",
+        "A client whose server takes nothing goes to another one.",
+        "Note: 'ask Kim'.",
+        "Real server 10.2.0.11:8000 drains: no new connections, those that are open go on.",
+        "Real server 10.2.0.12:8000: at most 100 connections, new ones again below 80.",
+    )
+    assert change.impact == diff.REFUSED  # the scheduler; draining closes nothing
+    assert summary(new, SAMPLE)[0].sentences[1:] == (
+        "Persistence is switched off.",
+        "The client's port does not count any more.",
+        "A client whose server takes nothing gets no answer.",
+        "The note is removed.",
+        "Real server 10.2.0.11:8000 takes connections.",
+        "Real server 10.2.0.12:8000: takes connections without a limit.",
+    )
+
+
+def test_who_answers_while_all_are_down():
+    page = with_service(fallback=Fallback(FallbackKind.PAGE))
+    assert only(page).sentences == ("While all real servers are down, the sorry page answers.",)
+    other = with_service(fallback=Fallback(FallbackKind.SERVER, "10.2.0.99"))
+    assert summary(page, other)[0].sentences == (
+        "While all real servers are down, a fallback server 10.2.0.99:80 answers.",
+    )
+    assert summary(other, SAMPLE)[0].sentences == ("While all real servers are down, nobody answers.",)
+    [change] = summary(SAMPLE, dataclasses.replace(SAMPLE, sorry=SorryPage("Soon", ())))
+    assert change.object == "sorry page" and change.impact is None
+    assert change.sentences == ("Its title changes from 'We will be back soon' to 'Soon'.", "Its text changes.")
+
+
+def test_a_service_is_disabled_and_enabled():
+    off = with_service(enabled=False)
+    change = only(off)
+    assert (change.sentences, change.impact) == (("Is disabled: the box does not serve it any more.",), diff.CLOSED)
+    change = only(SAMPLE, off)
+    assert (change.sentences, change.impact) == (("Is enabled: the box serves it.",), None)
+    gone = dataclasses.replace(SAMPLE, services=(DNS,))
+    assert only(gone, off).impact is None
+    assert "It is disabled: the box does not serve it." in only(off, gone).sentences

@@ -1,6 +1,7 @@
 """The lines of `difference`, applied one by one to a model of the kernel's table."""
 
 import dataclasses
+import ipaddress
 
 import pytest
 from hypothesis import given, settings
@@ -8,8 +9,8 @@ from hypothesis import strategies as st
 from lbconfig_samples import DNS, SAMPLE, WEB, with_service
 
 from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Server, Service, Table
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Scheduler
+from lbconfig.render.ipvs import Server, Service, Table, Watched
+from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, HealthCheck, RealServer, Scheduler
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp", "-f": "fwm"}
 METHODS = {"-m": "masq", "-g": "route", "-i": "tunnel"}
@@ -29,12 +30,10 @@ class Kernel:
         """Returns the service key and, for a line about a server, its place."""
         words = line.split(" ")
         verb, option, name = words[:3]
-        options = dict(zip(words[3::2], words[4::2], strict=False))
         key = (PROTOCOLS[option], "", int(name)) if option == "-f" else (PROTOCOLS[option], *endpoint(name))
         if verb in ("-A", "-E"):
             assert (key in self.services) == (verb == "-E"), line
-            assert set(options) == {"-s"}, line
-            self.services[key] = Service(*key, options["-s"])
+            self.services[key] = read_service(key, words[3:])
             self.servers.setdefault(key, {})
             return key, None
         assert key in self.services, line
@@ -48,10 +47,36 @@ class Kernel:
         if verb == "-d":
             del servers[place]
         else:
-            method, weight_option, weight = words[5:]
+            method, weight_option, weight, *thresholds = words[5:]
             assert weight_option == "-w", line
-            servers[place] = Server(int(weight), METHODS[method])
+            assert thresholds[::2] in ([], ["-x", "-y"]), line
+            servers[place] = Server(int(weight), METHODS[method], *map(int, thresholds[1::2]))
         return key, place
+
+
+def read_service(key, words: list[str]) -> Service:
+    """As ipvsadm reads it: what is not written is off."""
+    words = list(words)
+    fields = {}
+    while words:
+        match words.pop(0):
+            case "-s":
+                fields["scheduler"] = words.pop(0)
+            case "-p":
+                fields["persistence"] = int(words.pop(0))
+            case "-M":
+                mask = words.pop(0)
+                fields["prefix"] = ipaddress.ip_network(f"0.0.0.0/{mask}").prefixlen if "." in mask else int(mask)
+            case "--pe":
+                fields["engine"] = words.pop(0)
+            case "-o":
+                fields["flags"] = ("ops", *fields.get("flags", ()))
+            case "-b":
+                fields["flags"] = tuple(sorted((*fields.get("flags", ()), *words.pop(0).split(","))))
+            case unknown:
+                raise AssertionError(unknown)
+    assert ("persistence" in fields) == ("prefix" in fields)
+    return Service(*key, **fields)
 
 
 def endpoint(text: str) -> tuple[str, int]:
@@ -62,31 +87,36 @@ def endpoint(text: str) -> tuple[str, int]:
 places = st.tuples(st.sampled_from([f"10.2.0.{n}" for n in range(1, 6)]), st.sampled_from([80, 81]))
 weights = st.sampled_from([0, 0, 1, 2, 100, 65535])
 servers = st.dictionaries(places, st.builds(Server, weights, st.sampled_from(["masq", "masq", "route"])), max_size=5)
-wanted_servers = st.dictionaries(places, st.builds(Server, weights.filter(bool)), max_size=5)
+thresholds = st.sampled_from([(0, 0), (9, 0), (9, 5)])
+wanted_servers = st.dictionaries(
+    places, st.builds(lambda weight, limits: Server(weight, "masq", *limits), weights, thresholds), max_size=5
+)
 keys = st.tuples(
     st.sampled_from(["tcp", "udp"]), st.sampled_from(["10.0.2.100", "10.0.2.101"]), st.sampled_from([80, 443])
 )
 foreign_keys = st.sampled_from([("fwm", "", 7), ("tcp", "2001:db8::1", 80)])
 
 
-def tables(keys, servers, **more):
-    entry = st.tuples(st.sampled_from(["rr", "wlc"]), st.fixed_dictionaries(more), servers)
+persistence = st.sampled_from(
+    [{}, {}, {"persistence": 300, "prefix": 32}, {"persistence": 60, "prefix": 24, "engine": "sip"}]
+)
+flags = st.sampled_from([{}, {"flags": ("flag-1", "ops")}, {"flags": ("ops",)}, {"flags": ("flag-1", "flag-2")}])
+options = st.builds(lambda one, other: {**one, **other}, persistence, flags)
+
+
+def tables(keys, servers):
+    entry = st.tuples(st.sampled_from(["rr", "wlc"]), options, servers)
     return st.dictionaries(keys, entry, max_size=6).map(
         lambda found: Table({Service(*key, name, **more): content for key, (name, more, content) in found.items()})
     )
 
 
-running_tables = tables(
-    keys | foreign_keys,
-    servers,
-    persistence=st.sampled_from([0, 0, 300]),
-    flags=st.sampled_from([(), ("flag-1", "ops")]),
-)
-checked_keys = st.frozensets(keys)
+running_tables = tables(keys | foreign_keys, servers)
+checked_services = st.dictionaries(keys, st.builds(Watched, st.none() | places, st.booleans()))
 
 
 @settings(max_examples=500, deadline=None)
-@given(running_tables, tables(keys, wanted_servers), checked_keys)
+@given(running_tables, tables(keys, wanted_servers), checked_services)
 def test_any_table_becomes_the_wanted_one_safely(running, wanted, checked):
     kernel = Kernel(running)
     before = {key: dict(found) for key, found in kernel.servers.items()}
@@ -101,23 +131,30 @@ def test_any_table_becomes_the_wanted_one_safely(running, wanted, checked):
             assert before[key].keys() & wanted.services[target[key]].keys() <= kernel.servers[key].keys()
     assert kernel.services == target
     for service, servers in wanted.services.items():
-        assert kernel.servers[service.key].keys() == servers.keys()
+        present = before.get(service.key, {}).keys()
+        watched = checked.get(service.key, Watched())
+        expected = servers.keys() & present if watched.leaves else servers.keys()
+        assert kernel.servers[service.key].keys() == expected | (present & {watched.fallback})
         for place, server in servers.items():
+            if place not in expected:
+                continue
             old = before.get(service.key, {}).get(place)
             waits = service.key in checked and (old is None or old.weight == 0)
-            assert kernel.servers[service.key][place] == Server(0 if waits else server.weight, server.method)
+            assert kernel.servers[service.key][place] == dataclasses.replace(
+                server, weight=0 if waits else server.weight
+            )
     assert ipvs.difference(Table(kernel.table()), wanted, checked) == []
 
 
 @settings(max_examples=300, deadline=None)
-@given(running_tables, tables(keys, wanted_servers), checked_keys, st.data())
+@given(running_tables, tables(keys, wanted_servers), checked_services, st.data())
 def test_a_service_that_stays_as_it_is_is_not_touched(running, wanted, checked, data):
     if not wanted.services:
         return
     same = data.draw(st.sampled_from(list(wanted.services)))
     # As it runs: some of its servers were found dead and stand at 0, if it is checked.
     content = {
-        place: Server(0, server.method) if same.key in checked and data.draw(st.booleans()) else server
+        place: dataclasses.replace(server, weight=0) if same.key in checked and data.draw(st.booleans()) else server
         for place, server in wanted.services[same].items()
     }
     others = {service: found for service, found in running.services.items() if service.key != same.key}
@@ -129,6 +166,7 @@ def test_a_service_that_stays_as_it_is_is_not_touched(running, wanted, checked, 
 
 def test_the_wish_in_full():
     assert ipvs.render(SAMPLE).splitlines() == [
+        "--set 900 120 300",
         "-A -t 10.0.2.100:80 -s wlc",
         "-a -t 10.0.2.100:80 -r 10.2.0.11:8000 -m -w 1",
         "-a -t 10.0.2.100:80 -r 10.2.0.12:8000 -m -w 2",
@@ -143,8 +181,8 @@ def test_a_disabled_server_is_not_in_the_table():
 
 
 def test_checked_means_any_check_but_off():
-    assert ipvs.checked(SAMPLE) == {("tcp", "10.0.2.100", 80), ("udp", "10.0.2.100", 53)}
-    assert ipvs.checked(with_service(check=HealthCheck(CheckKind.OFF))) == {("udp", "10.0.2.100", 53)}
+    assert set(ipvs.checked(SAMPLE)) == {("tcp", "10.0.2.100", 80), ("udp", "10.0.2.100", 53)}
+    assert set(ipvs.checked(with_service(check=HealthCheck(CheckKind.OFF)))) == {("udp", "10.0.2.100", 53)}
 
 
 def change(old, new):
@@ -201,14 +239,48 @@ def test_a_server_that_ldirectord_took_out_stays_out_while_its_weight_is_edited(
     assert len(ipvs.difference(running, ipvs.wanted(unchecked), ipvs.checked(unchecked))) == 2
 
 
+def test_dead_servers_of_a_udp_service_leave_and_ldirectord_brings_them_back():
+    more = (*DNS.real_servers, RealServer(30, "10.2.0.13", 53))
+    udp = dataclasses.replace(SAMPLE, services=(WEB, dataclasses.replace(DNS, real_servers=more)))
+    assert change(SAMPLE, udp) == []
+    unchecked = dataclasses.replace(udp.services[1], check=HealthCheck(CheckKind.OFF))
+    udp = dataclasses.replace(SAMPLE, services=(WEB, unchecked))
+    assert change(SAMPLE, udp) == ["-a -u 10.0.2.100:53 -r 10.2.0.13:53 -m -w 1"]
+
+
 def test_services_that_are_not_ours_are_removed_by_their_own_names():
     running = Table(
         {Service("fwm", "", 7, "rr"): {}, Service("tcp", "2001:db8::1", 80, "rr"): {("2001:db8::2", 80): Server(1)}}
     )
-    assert ipvs.difference(running, Table(), frozenset()) == ["-D -f 7", "-D -t [2001:db8::1]:80"]
+    assert ipvs.difference(running, Table(), {}) == ["-D -f 7", "-D -t [2001:db8::1]:80"]
+
+
+PAGE = Fallback(FallbackKind.PAGE)
+OTHER = Fallback(FallbackKind.SERVER, "10.2.0.99")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        (PAGE, PAGE, []),
+        (OTHER, OTHER, []),
+        (PAGE, OTHER, ["-d -t 10.0.2.100:80 -r 10.0.2.100:64503"]),
+        (OTHER, Fallback(), ["-d -t 10.0.2.100:80 -r 10.2.0.99:80"]),
+    ],
+)
+def test_a_fallback_server_comes_by_itself_and_goes_with_the_wish_for_it(before, after, lines):
+    old = with_service(fallback=before)
+    serving = ipvs.wanted(old)
+    web = serving.by_key()["tcp", "10.0.2.100", 80]
+    place = ipvs.checked(old)[web.key].fallback
+    dead = {server: Server(0) for server in serving.services[web]}
+    running = Table({**serving.services, web: {**dead, place: Server(1)}})
+    new = with_service(fallback=after)
+    assert place not in ipvs.wanted(new).services[web]
+    assert ipvs.difference(running, ipvs.wanted(new), ipvs.checked(new)) == lines
 
 
 def test_a_snapshot_without_services():
     empty = dataclasses.replace(SAMPLE, services=())
-    assert ipvs.render(empty) == ""
+    assert ipvs.render(empty) == "--set 900 120 300\n"
     assert change(SAMPLE, empty) == ["-D -t 10.0.2.100:80", f"-D -u {DNS.address}:53"]

@@ -38,6 +38,18 @@ def test_what_is_no_snapshot_is_refused(text):
         read(text)
 
 
+def test_schema_1_knew_enabled_and_disabled_servers():
+    old = to_data(SAMPLE)
+    old["schema"] = 1
+    for service in old["services"]:
+        for name in ("enabled", "note", "hash_port", "hash_next", "persistence", "persistence_prefix", "one_packet"):
+            del service[name]
+        for server in service["real_servers"]:
+            del server["upper"], server["lower"]
+            server["enabled"] = server.pop("state") == "enabled"
+    assert read(json.dumps(old)) == SAMPLE
+
+
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from lbconfig_hostile import ADDRESSES, HOSTILE, NUMBERS
 from lbconfig_samples import (
     DNS,
     SAMPLE,
@@ -15,67 +16,25 @@ from lbconfig_samples import (
     with_service,
 )
 
-from lbconfig.snapshot import FACTORY, CheckKind, Interface, Network, Protocol, RealServer, Snapshot, VirtualService
+from lbconfig.snapshot import (
+    FACTORY,
+    CheckKind,
+    Fallback,
+    FallbackKind,
+    Forwarding,
+    HealthCheck,
+    Interface,
+    Management,
+    Network,
+    Policy,
+    Protocol,
+    RealServer,
+    Snapshot,
+    SorryPage,
+    VirtualService,
+)
 from lbconfig.validate import Problem, admin_problem, lease_problems, validate, worst_case_detection
 
-# What must never get through any field of text: separators and quotes of every grammar that is
-# rendered, shell characters, and characters that look like the allowed ones.
-HOSTILE = (
-    "a\nb",
-    "a\n    checkcommand=/bin/sh",
-    "a\r",
-    "a\tb",
-    "a\x00b",
-    "a\x7fb",
-    "a\u2028b",
-    'a"b',
-    "a'b",
-    "a`id`",
-    "$(reboot)",
-    "a;reboot",
-    "a|b",
-    "a&b",
-    "a#b",
-    "a{b}",
-    "a\\b",
-    "a<b>",
-    "-a",
-    "../a",
-    " a",
-    "a ",
-    "\uff41",  # a full-width a
-    "\u0661",  # an Arabic digit
-    "a" * 1000,
-    "",
-)
-NUMBERS = (0, -1, 65536, 10**30, 10**5000)
-ADDRESSES = (
-    "",
-    "10.0.2",
-    "10.0.2.300",
-    "010.0.2.100",
-    "10.0.2.100 ",
-    "10.0.2.100\n",
-    "10.0.2.100/24",
-    "10.0.2.100:80",
-    "\u0661\u0660.0.2.100",
-    "0x0a000264",
-    "167772772",
-    "host.example.org",
-    "0.0.0.0",
-    "0.1.2.3",
-    "127.0.0.1",
-    "224.0.0.5",
-    "239.255.255.250",
-    "240.0.0.1",
-    "255.255.255.255",
-    "fe80::1",
-    "2001:db8::1",
-    "::ffff:10.0.2.100",
-    "10.0.2.0",  # the network's own address
-    "10.0.2.255",  # its broadcast address
-    *HOSTILE,
-)
 BAD_PATHS = ("alive", "/a b", "/a#b", '/a"b', "/a\nb", "/\xe9", "/" + "a" * 200, "/a\\", "/^")
 BAD_HOSTS = ("a..b", "-a.b", "a-.b", "a_b", "a:80", ".", "a.", "a" * 64, "\xe9.org")
 WRONG_TYPES = (None, 1.5, True, b"x", [], {}, ("a",), object())
@@ -129,6 +88,14 @@ REFUSED = [
         interval=(0, -1, 3601, 10**5000),
         timeout=(0, -1, 61, 10**5000),
         failures=(0, -1, 101, 10**5000),
+        connects=(-1, 101, 10**5000),
+        authority=(
+            "ü",
+            "\x00",
+            "a" * 50_001,
+            "-----BEGIN CERTIFICATE-----",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+        ),
     ),
     *cases(
         with_server,
@@ -163,19 +130,24 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
         assert len(problem.message) < 400
 
 
+BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify")
+
+
 @pytest.mark.parametrize("make", [with_service, with_check, with_server, with_network, with_interface])
 @pytest.mark.parametrize("wrong", WRONG_TYPES, ids=repr)
 def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
     for field in dataclasses.fields(TYPES[make]):
-        if field.name in ("dhcp", "enabled") and wrong is True:
+        if field.name in BOOLEANS and wrong is True:
             continue
         if wrong in ([], ()) and field.name in ("real_servers", "addresses", "interfaces"):
             continue
         if wrong == ("a",) and field.name == "addresses":
             continue
+        if wrong is None and (make, field.name) == (with_server, "forwarding"):  # that of the service
+            continue
         found = validate(make(**{field.name: wrong}))
         assert [problem.object for problem in found] == ["snapshot"]
-        assert field.name in found[0].path or (wrong == {} and field.name == "check")
+        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback"))
 
 
 TYPES = {
@@ -234,8 +206,9 @@ def test_interface_names(value):
         "10.0.2.0",
         "10.0.2.0/33",
         "10.0.2.0/255.255.255.0",
-        "fe80::/64",
-        "::/0",
+        "2001:DB8::/32",
+        "2001:db8::1/32",
+        "::/129",
         "any",
         "0.0.0.0",
         "010.0.0.0/8",
@@ -284,13 +257,169 @@ def test_a_problem_reads_as_a_sentence():
     assert problem.path == "services[id=3].real_servers[id=7].weight"
 
 
-def test_ipv6_is_refused_clearly():
+SIX = Network(
+    "lb1",
+    "10.0.2.2",
+    (
+        Interface("eth0", addresses=("10.0.2.15/24", "2001:db8:1::15/64")),
+        Interface("eth1", addresses=("10.2.0.1/24", "2001:db8:2::1/64")),
+    ),
+    "2001:db8:1::2",
+)
+
+
+def six(vip: str = "2001:db8:1::100", server: str = "2001:db8:2::11", network: Network = SIX, **fields) -> Snapshot:
+    service = dataclasses.replace(WEB, address=vip, real_servers=(RealServer(7, server, 80),), **fields)
+    return Snapshot((service,), network, Management(("10.0.2.0/24", "2001:db8::/32", "fe80::/10")))
+
+
+def test_ipv6_is_as_good_as_ipv4():
+    assert validate(six()) == []
+    assert validate(six(persistence=60, persistence_prefix=64)) == []
+    assert validate(six(server="2001:db8:9::11")) == []  # behind the gateway
+    assert validate(six(forwarding=Forwarding.DIRECT)) == []
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (six(vip="2001:DB8:1::100"), "address", "must be written as 2001:db8:1::100"),
+        (six(vip="2001:db8:1:0::100"), "address", "must be written as 2001:db8:1::100"),
+        (six(vip="::ffff:10.0.2.100"), "address", "an IPv4 address in disguise"),
+        (six(vip="fe80::1"), "address", "link-local"),
+        (six(vip="fe80::1%eth0"), "address", "link-local"),
+        (six(vip="ff02::1"), "address", "multicast"),
+        (six(vip="::1"), "address", "loopback"),
+        (six(vip="2001:db8:1::2"), "address", "is the default gateway"),
+        (six(vip="2001:db8:1::"), "address", "the network address of 2001:db8:1::/64"),
+        (six(server="10.2.0.11"), "address", "must be an IPv6 address, as the virtual address is"),
+        (six(vip="10.0.2.100"), "address", "must be an IPv4 address, as the virtual address is"),
+        (six(server="2001:db8:9::11", forwarding=Forwarding.DIRECT), "address", "does not pass routers"),
+        (six(server="2001:db8:9::11", network=dataclasses.replace(SIX, gateway6="")), "address", "cannot be reached"),
+        (six(vip="2001:db8:9::1", network=dataclasses.replace(SIX, gateway6="")), "address", "no interface can carry"),
+        (six(network=dataclasses.replace(SIX, gateway6="10.0.2.2")), "gateway6", "must be an IPv6 address"),
+        (six(network=dataclasses.replace(SIX, gateway="2001:db8:1::2")), "gateway", "must be an IPv4 address"),
+        (six(network=dataclasses.replace(SIX, gateway6="2001:db8:9::2")), "gateway6", "in no network of an interface"),
+        (six(network=dataclasses.replace(SIX, gateway6="2001:db8:1::15")), "gateway6", "this box's own address"),
+        (six(persistence=60, persistence_prefix=129), "persistence_prefix", "must be 0 to 128"),
+        (with_interface(addresses=("2001:db8::1/8",)), "addresses", "must have a prefix length of 16 to 128"),
+        (with_interface(addresses=("2001:db8::/64",)), "addresses", "the network address of 2001:db8::/64"),
+    ],
+)
+def test_what_cannot_be_in_ipv6(snapshot, field, words):
+    found = [problem for problem in validate(snapshot) if problem.field == field]
+    assert found
+    assert words in found[0].message
+
+
+def test_an_admin_by_ipv6_is_not_locked_out():
+    assert admin_problem(six(), "2001:db8:7::7") is None
+    assert admin_problem(six(), "::ffff:10.0.2.9") is None
+    assert "none of these networks" in str(admin_problem(six(), "2001:dead::7"))
+    lost = dataclasses.replace(SIX, gateway6="")
+    assert admin_problem(six(network=lost), "2001:db8:1::7") is None
+    assert "no way back to you" in str(admin_problem(six(network=lost), "2001:db8:7::7"))
+
+
+def several(more_ports: str = "443,8000-8100", port: int = 80, server_port: int = 0, **fields) -> Snapshot:
+    servers = (RealServer(7, "10.2.0.11", server_port),)
+    return with_service(more_ports=more_ports, port=port, real_servers=servers, **fields)
+
+
+def test_a_service_of_several_ports_or_protocols():
+    for snapshot in (several(), several("", protocol=Protocol.TCP_UDP), several(protocol=Protocol.TCP_UDP)):
+        assert validate(snapshot) == []
+        assert snapshot.services[0].by_mark
+    assert several().services[0].port_ranges == ((80, 80), (443, 443), (8000, 8100))
+    assert not WEB.by_mark
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (several("443, 8000"), "more_ports", "must be written as 443,8000"),
+        (several("8000,443"), "more_ports", "must be written as 443,8000"),
+        (several("443,444"), "more_ports", "must be written as 443-444"),
+        (several("443-440"), "more_ports", "ends before it begins"),
+        (several("0"), "more_ports", "not 1 to 65535"),
+        (several("65536"), "more_ports", "not 1 to 65535"),
+        (several("99999999999999"), "more_ports", "ports and ranges such as"),
+        (several("http"), "more_ports", "ports and ranges such as"),
+        (several("443;reboot"), "more_ports", "ports and ranges such as"),
+        (several("٤٤٣"), "more_ports", "ports and ranges such as"),
+        (several(",".join(str(n) for n in range(1000, 1400, 2))), "more_ports", "more than 64"),
+        (several("79-81"), "more_ports", "must not contain 80"),
+        (several(server_port=80), "port", "must be empty"),
+        (several("53", protocol=Protocol.UDP), "port", "is 10.0.2.100 port 53 udp already"),
+        (several("50-60", protocol=Protocol.TCP_UDP), "port", "is 10.0.2.100 port 53 udp already"),
+        (several("442-444", address="10.0.2.15"), "port", "is the web UI of this box"),
+        (with_server(port=0), "port", "must be 1 to 65535, not 0"),
+    ],
+)
+def test_what_several_ports_cannot_be(snapshot, field, words):
+    found = [problem.message for problem in validate(snapshot) if problem.field == field]
+    assert any(words in message for message in found), validate(snapshot)
+
+
+def falling_back(address="10.2.0.99", port=0, kind=FallbackKind.SERVER, **fields):
+    return with_service(fallback=Fallback(kind, address, port), **fields)
+
+
+def test_who_may_answer_while_all_are_down():
+    page = with_service(fallback=Fallback(FallbackKind.PAGE))
     for snapshot in (
-        with_service(address="2001:db8::1"),
-        with_interface(addresses=("2001:db8::1/64",)),
-        with_allow("::/0"),
-    ):
-        assert any("IPv6 is not supported yet" in problem.message for problem in validate(snapshot))
+        page, falling_back(), falling_back(port=8080), falling_back(port=8080, more_ports="443", real_servers=()),
+        falling_back(forwarding=Forwarding.DIRECT, real_servers=()),
+    ):  # fmt: skip
+        assert validate(snapshot) == []
+    assert page.services[0].fallback_server == RealServer(0, "10.0.2.100", 64503, forwarding=Forwarding.NAT)
+    assert page.services[0].machines == WEB.real_servers
+    assert falling_back().services[0].machines[-1] == RealServer(0, "10.2.0.99", 80)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (falling_back(""), "address", "must be an IP address"),
+        (falling_back("10.2.0.99; reboot"), "address", "must be an IP address"),
+        (falling_back("2001:db8::1"), "address", "must be an IPv4 address"),
+        (falling_back("10.0.2.15"), "address", "this box's own address"),
+        (falling_back("10.0.2.100"), "address", "is the address of virtual service"),
+        (falling_back("10.2.0.11", 8000), "address", "this service has a real server"),
+        (falling_back(port=65536), "port", "must be 0 to 65535"),
+        (falling_back(port=8080, forwarding=Forwarding.DIRECT, real_servers=()), "port", "must be 80, as the service"),
+        (falling_back(more_ports="443", real_servers=()), "port", "connections to all ports of this service go there"),
+        (falling_back(check=HealthCheck(CheckKind.OFF)), "kind", "needs a health check"),
+        (falling_back("", kind=FallbackKind.PAGE, check=HealthCheck(CheckKind.OFF)), "kind", "needs a health check"),
+        (falling_back("", kind=FallbackKind.PAGE, protocol=Protocol.UDP), "kind", "is for TCP services"),
+        (falling_back(kind=FallbackKind.PAGE), "address", "must be empty"),
+        (falling_back("", 80, FallbackKind.NONE), "port", "must be empty"),
+        (falling_back("", kind=FallbackKind.PAGE, more_ports="64000-65000"), "kind", "which the sorry page needs"),
+    ],
+)  # fmt: skip
+def test_who_may_not(snapshot, field, words):
+    found = [problem.message for problem in validate(snapshot) if problem.path == f"services[id=3].fallback.{field}"]
+    assert any(words in message for message in found), validate(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("page", "path"),
+    [
+        (SorryPage(title=""), "sorry.title"),
+        (SorryPage(title="a" * 101), "sorry.title"),
+        (SorryPage(paragraphs=("a", "")), "sorry.paragraphs"),
+        (SorryPage(paragraphs=("a" * 501,)), "sorry.paragraphs"),
+        (SorryPage(paragraphs=("a",) * 21), "sorry.paragraphs"),
+    ],
+)
+def test_the_sorry_page(page, path):
+    assert [problem.path for problem in validate(dataclasses.replace(SAMPLE, sorry=page))] == [path]
+    assert validate(dataclasses.replace(SAMPLE, sorry=SorryPage("<b>&", ("\U0001f600 \u4f60", '"')))) == []
+
+
+def test_an_id_that_is_no_mark_is_refused():
+    assert [one.field for one in validate(several(id=2**31))] == ["id"]
+    assert validate(with_service(id=2**31)) == []
 
 
 def test_problems_stand_in_the_order_of_the_snapshot():
@@ -421,13 +550,85 @@ def test_a_vip_that_dhcp_gave_to_the_box():
 
 
 def test_worst_case_detection():
-    # web: two servers x 2 s, dns: one enabled server x 2 s, 2 s between rounds, two failures
-    assert worst_case_detection(WEB) == 2 * (2 + 2 * 2)
-    assert worst_case_detection(WEB, SAMPLE) == 2 * (2 + 2 * 2 + 2)
-    assert worst_case_detection(dataclasses.replace(WEB, check=type(WEB.check)(CheckKind.OFF))) == 0
+    # It dies right after a check began: the next one begins an interval later, and each takes its whole timeout.
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1)) == 2 + 1
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=3)) == 2 + 2 + 2 + 1
+    assert worst_case_detection(HealthCheck(interval=2, timeout=5, failures=3)) == 2 + 5 + 5 + 5
+    assert worst_case_detection(HealthCheck(CheckKind.OFF)) == 0
+    # It goes on taking connections: the plain connects in between pass, and the whole check comes after them.
+    assert (
+        worst_case_detection(HealthCheck(CheckKind.HTTP, interval=2, timeout=1, failures=2, connects=5)) == 12 + 2 + 1
+    )
+    assert worst_case_detection(HealthCheck(CheckKind.PING, interval=2, timeout=1, failures=1, connects=5)) == 2 + 1
 
 
 def test_nothing_is_changed():
     before = repr(SAMPLE)
     validate(SAMPLE)
     assert repr(SAMPLE) == before
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (with_service(hash_port=True), "hash_port", "source and Maglev hashing (sh, mh), not of wlc"),
+        (with_service(hash_next=True), "hash_next", "source and Maglev hashing"),
+        (with_service(one_packet=True), "one_packet", "for UDP only"),
+        (with_service(call_id=True, persistence=60), "call_id", "SIP by UDP only"),
+        (
+            with_service(call_id=True, protocol=Protocol.UDP, check=HealthCheck(CheckKind.PING)),
+            "call_id",
+            "persistence",
+        ),
+        (with_service(persistence=-1), "persistence", "must be 0 to 2678400, not -1"),
+        (with_service(persistence=2678401), "persistence", "must be 0 to 2678400"),
+        (with_service(persistence_prefix=-1), "persistence_prefix", "must be 0 to 32, not -1"),
+        (with_service(persistence_prefix=33), "persistence_prefix", "must be 0 to 32"),
+        (with_service(note="x" * 501), "note", "longer than 500 characters, and has 501"),
+        (with_server(upper=-1), "upper", "must be 0 to 2147483647"),
+        (with_server(upper=2**31), "upper", "must be 0 to 2147483647"),
+        (with_server(lower=5), "lower", "needs an upper threshold"),
+        (with_server(upper=5, lower=6), "lower", "must not be above the upper threshold, 5"),
+    ],
+)
+def test_options_that_cannot_be(snapshot, field, words):
+    [problem] = validate(snapshot)
+    assert problem.field == field
+    assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("protocol", "check", "words"),
+    [
+        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "UDP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.CONNECT), "SCTP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.HTTP), "the TCP port on which they answer the check (HTTP)"),
+        (Protocol.SCTP, HealthCheck(CheckKind.HTTP, port=80), ""),
+    ],
+)
+def test_sctp_and_udp_are_checked_by_other_ways(protocol, check, words):
+    service = dataclasses.replace(WEB, protocol=protocol, check=check, real_servers=())
+    problems = validate(dataclasses.replace(SAMPLE, services=(service,)))
+    assert [words in problem.message for problem in problems] == ([True] if words else [])
+    assert service.by_mark == (protocol is Protocol.SCTP)
+
+
+@pytest.mark.parametrize("name", ["tcp_timeout", "fin_timeout", "udp_timeout"])
+def test_timeouts_of_connections(name):
+    for value, good in ((1, True), (31 * 24 * 3600, True), (0, False), (-1, False), (31 * 24 * 3600 + 1, False)):
+        problems = validate(dataclasses.replace(SAMPLE, policy=Policy(**{name: value})))
+        assert [problem.path for problem in problems] == ([] if good else [f"policy.{name}"])
+
+
+def test_one_packet_scheduling_and_persistence_exclude_each_other():
+    both = dataclasses.replace(
+        WEB, protocol=Protocol.UDP, one_packet=True, persistence=60, check=HealthCheck(CheckKind.PING)
+    )
+    [problem] = validate(dataclasses.replace(SAMPLE, services=(both,)))
+    assert problem.field == "persistence"
+
+
+def test_a_disabled_service_may_stand_where_another_one_is_or_belong_to_another_network():
+    spare = dataclasses.replace(WEB, id=11, name="spare", enabled=False, real_servers=())
+    elsewhere = dataclasses.replace(spare, id=12, name="elsewhere", address="192.0.2.77")
+    assert validate(dataclasses.replace(SAMPLE, services=(*SAMPLE.services, spare, elsewhere))) == []

@@ -1,0 +1,62 @@
+"""How connections are treated: one page for the whole box."""
+
+import dataclasses
+
+import pytest
+from forms_on_page import form_values, words
+
+from changes import draft
+from lbconfig.snapshot import Policy
+
+
+def save(client, **changes):
+    values = form_values(client.get("/connections/")) | changes
+    return client.post("/connections/", {name: value for name, value in values.items() if value is not None})
+
+
+def test_saving_without_a_change_changes_nothing(client):
+    before = draft.current()
+    assert save(client).status_code == 302
+    assert draft.current() == before
+    assert before.policy == Policy()
+
+
+def test_it_is_saved_and_reviewed(client):
+    assert save(client, udp_timeout="30", adopt="on", release_persistent=None).status_code == 302
+    assert draft.current().policy == Policy(udp_timeout=30, adopt=True, release_persistent=False)
+    review = words(client.get("/changes/"))
+    assert "A silent UDP exchange is forgotten after: 30 s in place of 300 s." in review
+    assert "Take TCP connections that began elsewhere: yes." in review
+    assert "Persistent clients leave a server that drains or is down: no." in review
+    assert "It holds for all services" in review
+
+
+@pytest.mark.parametrize("name", ["tcp_timeout", "fin_timeout", "udp_timeout"])
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("", "Please fill this in."),
+        ("soon", "whole number"),
+        ("1.5", "whole number"),
+        ("0", "Must be 1 to 2678400"),
+        ("-1", "Must be 1 to 2678400"),
+        ("2678401", "Must be 1 to 2678400"),
+        ("9" * 400, "less than or equal to"),
+    ],
+)
+def test_a_wrong_time_is_named_and_nothing_is_saved(client, name, value, sentence):
+    before = draft.current()
+    answer = save(client, **{name: value})
+    assert answer.status_code == 422
+    assert sentence in words(answer)
+    assert draft.current() == before
+
+
+def test_two_admins(client, alice):
+    mine, hers = form_values(client.get("/connections/")), form_values(alice.get("/connections/"))
+    alice.post("/connections/", hers | {"adopt": "on"})
+    answer = client.post("/connections/", mine | {"udp_timeout": "30"})
+    assert answer.status_code == 409
+    assert "alice changed this to on" in words(answer)
+    assert client.post("/connections/", form_values(answer)).status_code == 302
+    assert draft.current().policy == dataclasses.replace(Policy(), adopt=True, udp_timeout=30)

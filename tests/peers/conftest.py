@@ -1,0 +1,27 @@
+"""Real servers of every kind that is checked, in network namespaces on this machine; started once for all tests."""
+
+import os
+
+import pytest
+from board.lab import build, peers
+from tests.peers.lab import Lab
+
+LINES = 40  # of its log that a server shows when a test failed
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    if os.geteuid() != 0:
+        pytest.skip("not root: there can be no servers with addresses of their own")
+    with Lab(tmp_path_factory.mktemp("certificates"), build.base_tree(), peers.build()) as lab:
+        yield lab
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Show what the servers wrote down when a test fails."""
+    report = (yield).get_result()
+    if report.failed and "lab" in item.funcargs:
+        for name, server in item.funcargs["lab"].servers.items():
+            lines = server.log.read_text(errors="replace").splitlines()
+            report.sections.append((f"log of {name}", "\n".join(lines[-LINES:])))

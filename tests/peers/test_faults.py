@@ -1,0 +1,255 @@
+"""Faults of ldirectord, each with the rule or the module of ours that keeps it away and without it.
+
+The real ldirectord runs in the box, with an IPVS table that is a file (servers/box/usr/sbin/ipvsadm). "Without" shows
+that the fault is still there: where such a test fails, a new ldirectord has mended it, and the rule can go.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.lab.wait import until
+from tests.peers.room import CLEAN
+from tests.peers.test_kinds import NEEDS, PLACES
+
+from lbconfig.render import ldirectord
+from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
+
+PLAIN = {"PERLIO": "perlio", "PERL5OPT": "-MUnbuffered"}
+MODULES = {"PERLIO": "perlio", "PERL5OPT": "-Mfairlead", "PERL5LIB": "/usr/lib/fairlead/perl"}
+SOON = 60  # seconds, on a busy machine
+NOBODY = "10.2.0.99"  # takes no connections
+CONNECT = HealthCheck(CheckKind.CONNECT, interval=1, timeout=2, failures=1)
+VIP = "10.2.0.201:80"  # of service 1
+STARTED = "Child not running"  # what it says after its first round, without our modules
+ROUNDS = 3  # of checks, until something that does not happen counts as not happening
+with_modules = pytest.mark.parametrize("modules", [True, False], ids=["with", "without"])
+both = pytest.mark.parametrize("rule", [True, False], ids=["with", "without"])
+numbers = itertools.count(1)
+
+
+class Checker:
+    """An ldirectord that runs."""
+
+    def __init__(self, box, text, env=MODULES, table=None):
+        self.box = box
+        for name in ("table.json", "commands"):
+            (box.root / "run" / name).unlink(missing_ok=True)
+        if table is not None:
+            (box.root / "run/table.json").write_text(json.dumps(table))
+        self.file = box.root / f"run/{next(numbers)}.cf"  # its name is that of the process's number on disk
+        self.file.write_text(text)
+        self.log = self.file.with_suffix(".log")
+        with self.log.open("w") as log:
+            self._process = subprocess.Popen(
+                box.inside("ldirectord", f"/run/{self.file.name}", "start"),
+                env=CLEAN | env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def table(self) -> dict:
+        """{service: {server: weight}}"""
+        table = json.loads((self.box.root / "run/table.json").read_text())
+        return {
+            service.split()[1]: {server: numbers[1] for server, numbers in servers.items()}
+            for service, servers in table.items()
+        }
+
+    def commands(self) -> list[str]:
+        return (self.box.root / "run/commands").read_text().splitlines()
+
+    def wait_for(self, what, look):
+        try:
+            return until(what, look, SOON, expected=(OSError, ValueError, KeyError))
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.log.read_text()[-3000:]}") from None
+
+    def terminate(self):
+        """As a shutdown asks it to; nsenter alone would end, and leave it."""
+        [process] = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        os.kill(int(process), signal.SIGTERM)
+        self.wait()
+
+    def runs(self) -> bool:
+        return self._process.poll() is None
+
+    def wait(self):
+        self._process.wait(SOON)
+
+
+@pytest.fixture
+def web(lab):
+    return lab.servers["nginx"].addresses[0]
+
+
+@pytest.fixture
+def check(lab):
+    """check(text, …) -> a Checker, ended at the end of the test."""
+    started = []
+
+    def start(*words, **more):
+        started.append(Checker(lab.box, *words, **more))
+        return started[-1]
+
+    yield start
+    lab.box.end_processes()
+    for one in started:
+        one.wait()
+
+
+def service(number, *servers, check=CONNECT, port=80):
+    reals = tuple(RealServer(10 * number + n, address, port) for n, address in enumerate(servers))
+    return VirtualService(number, f"s{number}", f"10.2.0.{200 + number}", 80, check=check, real_servers=reals)
+
+
+def render(*services, rule=True, without=("", "")):
+    """The rendered file, or the same one without a rule: a text of it and what is there in its place."""
+    text = ldirectord.render(Snapshot(services))
+    assert without[0] in text
+    return text if rule else text.replace(*without)
+
+
+def known(number, weight, *servers, port=80):
+    """A table that has this service."""
+    return {f"-t 10.2.0.{200 + number}:80": {f"{one}:{port}": ["m", weight, 0, 0] for one in servers}}
+
+
+def test_a_file_with_every_kind_is_read(lab):
+    """`status` is how the applier finds an error: 2; 3: it could be read, and no ldirectord runs by it."""
+    services = [
+        service(n, "10.2.0.11", check=HealthCheck(kind, port=7, **NEEDS.get(kind, {})))
+        for n, kind in enumerate(PLACES, 1)
+    ]
+    for text, code in ((render(*services), 3), (render(*services) + "    nonsense=1\n", 2)):
+        (lab.box.root / "run/lint.cf").write_text(text)
+        assert lab.box.command(["ldirectord", "/run/lint.cf", "status"]).exit == code
+
+
+@both
+def test_a_dead_server_gets_no_weight_at_a_start(check, rule):
+    text = render(service(1, NOBODY), rule=rule, without=("readdquiescent=yes", "readdquiescent=no"))
+    one = check(text, table=known(1, 0, NOBODY))
+    one.wait_for("the first check", lambda: "checked once" in one.log.read_text())
+    raised = [line for line in one.commands() if f"-r {NOBODY}:80" in line and "-w 1" in line]
+    assert bool(raised) is not rule
+
+
+@both
+def test_its_end_leaves_the_table_as_it_is(check, rule):
+    text = render(service(1, NOBODY), rule=rule, without=("cleanstop=no", "cleanstop=yes"))
+    one = check(text, PLAIN, table=known(1, 0, NOBODY))
+    one.wait_for("the end of its start", lambda: STARTED in one.log.read_text())
+    one.terminate()
+    assert one.table() == ({VIP: {f"{NOBODY}:80": 0}} if rule else {})
+
+
+@both
+def test_a_file_that_is_broken_while_it_runs_stops_no_check(lab, check, rule, web):
+    text = render(service(1, web), rule=rule, without=("autoreload=no", "autoreload=yes"))
+    text = text.replace("fork=yes", "checkinterval=1")
+    one = check(text, PLAIN, table=known(1, 1, web))
+    one.wait_for("its start", one.commands)
+    changes = itertools.count()
+
+    def seen():
+        """It looks at the file after each round; the first time, it only remembers it."""
+        one.file.write_text(f"{text}    nonsense={next(changes)}\n")
+        return "changed on disk" in one.log.read_text()
+
+    one.wait_for("it to see a change", seen)
+    with unreachable(lab, web):
+        if rule:
+            one.wait_for("the server to leave", lambda: one.table()[VIP] == {f"{web}:80": 0})
+        time.sleep(ROUNDS * CONNECT.interval)
+    assert one.table()[VIP][f"{web}:80"] == (0 if rule else 1)
+
+
+@both
+def test_a_service_that_comes_takes_no_server_of_another_away(check, web, rule):
+    """Its server waits with weight 0 for the first check, as the applier adds it."""
+    text = render(service(1, web), service(2, web), rule=rule, without=("(?:vs2)", "(?:vs1)"))
+    one = check(text, PLAIN, table=known(1, 1, web) | known(2, 0, web))
+    one.wait_for("the end of its start", lambda: STARTED in one.log.read_text())
+    taken = [line for line in one.commands() if VIP in line and "-w 0" in line]
+    assert bool(taken) is not rule
+
+
+@both
+def test_services_that_share_a_server_count_its_failures_by_themselves(check, rule):
+    three = dataclasses.replace(CONNECT, failures=3)
+    services = [service(n, NOBODY, check=three) for n in (1, 2)]
+    text = render(*services, rule=rule, without=("(?:vs2)", "(?:vs1)"))
+    one = check(text, PLAIN, table=known(1, 1, NOBODY) | known(2, 1, NOBODY))
+    one.wait_for("it to leave", lambda: one.table()[VIP] == {f"{NOBODY}:80": 0})
+    assert ("(tcp:10.2.0.201:80) failure 2/3" in one.log.read_text()) is rule
+
+
+@with_modules
+def test_silent_servers_do_not_delay_the_check_of_another(check, web, modules):
+    silent = [f"10.2.0.{number}" for number in range(150, 154)]  # nobody has these addresses
+    slow = dataclasses.replace(CONNECT, timeout=2)
+    alone = len(silent) * slow.timeout  # seconds, one after the other
+    text = render(service(1, *silent, check=slow), service(2, web))
+    table = known(1, 1, *silent) | known(2, 0, web)
+    began = time.monotonic()
+    one = check(text if modules else text.replace("fork=yes", "fork=no"), MODULES if modules else PLAIN, table=table)
+    one.wait_for("the other to be up", lambda: one.table()["10.2.0.202:80"] == {f"{web}:80": 1})
+    if modules:
+        found = one.wait_for("all to be checked", lambda: re.search(r"once, ([\d.]+) s after", one.log.read_text()))
+        assert float(found[1]) < alone
+    else:
+        assert time.monotonic() - began >= alone - slow.timeout
+
+
+@with_modules
+def test_a_service_that_is_there_is_not_defined_anew(check, web, modules):
+    """ldirectord knows nothing of --pe and one-packet scheduling: its -E would end them."""
+    one = check(render(service(1, web)), MODULES if modules else PLAIN, table=known(1, 0, web))
+    one.wait_for("the server to be up", lambda: one.table()[VIP] == {f"{web}:80": 1})
+    assert any(line.startswith("-E") for line in one.commands()) is not modules
+
+
+@with_modules
+def test_a_certificate_of_its_own_is_good_enough_unless_it_must_be_good(check, web, modules):
+    any_one = HealthCheck(CheckKind.HTTPS, interval=1, timeout=20, failures=1)
+    one = check(render(service(1, web, check=any_one, port=443)), MODULES if modules else PLAIN)
+    if modules:
+        one.wait_for("the server to be up", lambda: one.table()[VIP] == {f"{web}:443": 1})
+    else:
+        one.wait_for("the end of its start", lambda: STARTED in one.log.read_text())
+        assert one.table()[VIP] == {f"{web}:443": 0}
+
+
+@with_modules
+def test_a_kind_whose_library_is_not_there_does_not_end_it(lab, check, modules):
+    """The released image has none of them."""
+    (lab.box.root / "usr/share/perl5/Authen/Radius.pm").unlink(missing_ok=True)
+    radius = HealthCheck(CheckKind.RADIUS, secret="x", interval=1, timeout=1, failures=1)
+    one = check(render(service(1, NOBODY, check=radius)), MODULES if modules else PLAIN)
+    if modules:
+        one.wait_for("the first check", lambda: "checked once" in one.log.read_text())
+        assert one.runs()
+    else:
+        one.wait_for("its end", lambda: not one.runs())
+        assert "Authen/Radius.pm" in one.log.read_text()
+
+
+@contextlib.contextmanager
+def unreachable(lab, address):
+    lab.box.ip("route", "add", "unreachable", f"{address}/32")
+    try:
+        yield
+    finally:
+        lab.box.ip("route", "del", "unreachable", f"{address}/32")

@@ -1,0 +1,56 @@
+"""What a real server needs, over all services that it serves."""
+
+import pytest
+
+from balancing.server_setup import ServerSetup, setup_of
+from lbconfig.snapshot import Forwarding, Interface, Network, Protocol, RealServer, Snapshot, VirtualService
+
+NETWORK = Network(
+    interfaces=(Interface("eth0", addresses=("192.0.2.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",)))
+)
+
+
+def service(number, vip, forwarding, *servers, **options):
+    real = tuple(
+        one if isinstance(one, RealServer) else RealServer(number * 10 + place, one, 80)
+        for place, one in enumerate(servers)
+    )
+    return VirtualService(number, f"s{number}", vip, 80, forwarding=forwarding, real_servers=real, **options)
+
+
+def test_every_service_of_the_server_counts():
+    own = RealServer(99, "10.2.0.11", 80, forwarding=Forwarding.DIRECT)
+    snapshot = Snapshot(
+        (
+            service(1, "192.0.2.100", Forwarding.DIRECT, "10.2.0.11", "10.2.0.12"),
+            service(2, "192.0.2.20", Forwarding.DIRECT, "10.2.0.11", protocol=Protocol.UDP),
+            service(3, "192.0.2.103", Forwarding.TUNNEL, "10.2.0.11"),
+            service(4, "192.0.2.104", Forwarding.DIRECT, "10.2.0.12"),
+            service(5, "192.0.2.105", Forwarding.DIRECT, "10.2.0.11", enabled=False),
+            service(6, "192.0.2.106", Forwarding.SNAT, own),
+            service(7, "192.0.2.103", Forwarding.DIRECT, "10.2.0.11", protocol=Protocol.UDP),
+        ),
+        NETWORK,
+    )
+    assert setup_of(snapshot, "10.2.0.11") == ServerSetup(
+        "10.2.0.11",
+        gateways=(),
+        direct=("192.0.2.20", "192.0.2.100", "192.0.2.106"),
+        tunnel=("192.0.2.103",),
+        ports=("tcp/80", "udp/80"),
+        directors=("10.2.0.1",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("server", "gateways"), [("10.2.0.11", ("10.2.0.1",)), ("198.51.100.7", ("192.0.2.2", "10.2.0.1"))]
+)
+def test_the_gateway_by_nat_is_the_box_in_the_server_s_network(server, gateways):
+    setup = setup_of(Snapshot((service(1, "192.0.2.100", Forwarding.NAT, server),), NETWORK), server)
+    assert setup == ServerSetup(server, gateways, (), (), ())
+    assert not setup.scripted
+
+
+def test_source_nat_needs_nothing():
+    setup = setup_of(Snapshot((service(1, "192.0.2.100", Forwarding.SNAT, "10.2.0.11"),), NETWORK), "10.2.0.11")
+    assert setup == ServerSetup("10.2.0.11", (), (), (), ())

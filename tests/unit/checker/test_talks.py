@@ -1,0 +1,227 @@
+"""The checks that speak a protocol, against servers that speak it well, badly, or not at all."""
+
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+
+import pytest
+from talking_servers import ANY, Server, check, hidden, said
+
+# --- protocols of lines ----------------------------------------------------------------------------------
+
+GOOD = {
+    "smtp": (
+        b"220-mx\r\n220 mx ESMTP\r\n",
+        said(rb"EHLO fairlead"),
+        b"250-mx\r\n250-SIZE\r\n250 OK\r\n",
+        said(b"QUIT"),
+    ),
+    "submission": (b"220 mx ESMTP\r\n", said(rb"EHLO fairlead"), b"250 OK\r\n", said(b"QUIT")),
+    "pop": (b"+OK ready\r\n", said(b"QUIT")),
+    "imap": (b"* OK [CAPABILITY IMAP4rev1] ready\r\n", said(b"a2 LOGOUT")),
+    "ftp": (b"220-Welcome\r\n to the pleasure dome\r\n220 now\r\n", said(b"QUIT")),
+    "nntp": (b"200 news\r\n", said(b"QUIT")),
+}
+BAD = {
+    "smtp": (b"554 no service here\r\n", "554 no service here"),
+    "submission": (b"421 too busy\r\n", "421 too busy"),
+    "pop": (b"-ERR locked\r\n", "-ERR locked"),
+    "imap": (b"* BYE overloaded\r\n", "* BYE overloaded"),
+    "ftp": (b"421 too many users\r\n", "421 too many users"),
+    "nntp": (b"502 go away\r\n", "502 go away"),
+}
+GUEST = {"login": "anonymous", "passwd": "ldirectord@lb"}
+
+
+@pytest.mark.parametrize("service", GOOD)
+def test_a_good_server(service):
+    with Server(*GOOD[service]) as port:
+        good, message, sent, received = check(service, port, **(GUEST if service == "ftp" else {}))
+    assert good, message
+    assert sent and received.startswith(GOOD[service][0].decode().split("\r\n")[0])
+
+
+@pytest.mark.parametrize("service", BAD)
+def test_a_server_that_has_something_else_to_say(service):
+    answer, words = BAD[service]
+    with Server(answer) as port:
+        good, message, _, _ = check(service, port)
+    assert not good
+    assert message == f"the server said: {words}"
+
+
+@pytest.mark.parametrize("service", [*GOOD, "ldap", "mysql", "pgsql", "simpletcp"])
+def test_a_server_that_says_nothing(service):
+    with Server(ANY, ANY, ANY) as port:
+        good, message, _, _ = check(service, port, timeout=1)
+    assert not good
+    assert message == "no answer within 1 s"
+
+
+@pytest.mark.parametrize("service", [*GOOD, "ldap", "mysql", "pgsql", "simpletcp", "pops", "imaps", "ldaps"])
+def test_nobody_is_there(service):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert check(service, port)[:2] == (False, "Connection refused")
+
+
+@pytest.mark.parametrize("service", GOOD)
+def test_a_server_that_hangs_up(service):
+    with Server() as port:
+        good, message, _, _ = check(service, port)
+    assert not good
+    assert message in ("the server hung up", "Connection reset by peer")
+
+
+def test_a_line_without_an_end():
+    with Server(b"x" * 100_000) as port:
+        assert check("pop", port, timeout=20)[:2] == (False, "the server sends a line without an end")
+
+
+def test_by_ipv6():
+    with Server(*GOOD["smtp"], family=socket.AF_INET6) as port:
+        assert check("smtp", port, host="[::1]")[0]
+
+
+LOG_IN = {
+    "pop": (b"+OK\r\n", said(b"USER kim"), b"+OK\r\n", said(b"PASS secret"), b"+OK\r\n", said(b"QUIT")),
+    "imap": (b"* OK\r\n", said(rb'a1 LOGIN "kim" "secret"'), b"* CAPABILITY\r\na1 OK\r\n", said(b"a2 LOGOUT")),
+    "ftp": (b"220 x\r\n", said(b"USER kim"), b"331 password\r\n", said(b"PASS secret"), b"230 in\r\n", said(b"QUIT")),
+}
+
+
+@pytest.mark.parametrize("service", LOG_IN)
+def test_a_login_whose_password_is_not_shown(service):
+    with Server(*LOG_IN[service]) as port:
+        good, message, sent, _ = check(service, port, login="kim", passwd="secret")
+    assert good, message
+    assert "***" in sent and "secret" not in sent
+
+
+def test_names_and_passwords_come_as_their_bytes():
+    with Server(b"+OK\r\n", said(b'USER k"im#'), b"+OK\r\n", said("PASS gr\u00fcn".encode()), b"+OK\r\n") as port:
+        good, message, _, _ = check("pop", port, login=hidden('k"im#'), passwd=hidden("gr\u00fcn"))
+    assert good, message
+    with Server(re.compile(b"PING\n"), b"PONG\n") as port:
+        assert check("simpletcp", port, request=hidden("PING\\n"))[0]
+
+
+def test_a_login_that_is_refused():
+    with Server(b"* OK\r\n", said(rb'a1 LOGIN "k\\"im" "se\\\\cret"'), b"a1 NO wrong\r\n") as port:
+        good, message, _, _ = check("imap", port, login='k"im', passwd="se\\cret")
+    assert (good, message) == (False, "the server said: a1 NO wrong")
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    if not shutil.which("openssl"):
+        pytest.skip("no openssl here")
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=www.example.org",
+            "-out",
+            "cert.pem",
+            "-keyout",
+            "key.pem",
+        ],
+        cwd=folder,
+        capture_output=True,
+        check=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    context.folder, context.asked = folder, []
+    context.sni_callback = lambda _, name, __: context.asked.append(name)
+    return context
+
+
+def web(status, body=b"fine"):
+    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return (re.compile(rb"\r\n\r\n"), head.encode() + body)
+
+
+@pytest.mark.parametrize(
+    ("status", "receive", "message"),
+    [
+        ("200 OK", "", "Success"),
+        ("200 OK", "fine", "Success"),
+        ("200 OK", "other", "the answer does not contain what is expected"),
+        ("503 Busy", "", "503 Busy"),
+    ],
+)
+def test_https(tls, status, receive, message):
+    server = Server(*web(status), tls=tls)
+    with server as port:
+        found = check("https", port, request="alive", receive="(?:vs1){0}" + receive, virtualhost="www.example.org")
+    assert found[1] == message
+    assert server.heard.startswith(b"GET /alive HTTP/1.1\r\n") and b"\r\nHost: www.example.org\r\n" in server.heard
+    assert tls.asked[-1] == "www.example.org"
+
+
+@pytest.mark.parametrize(
+    ("name", "trusted", "good"),
+    [("www.example.org", True, True), ("mail.example.org", True, False), ("www.example.org", False, False)],
+)
+def test_https_with_a_certificate_that_must_be_good(tls, name, trusted, good):
+    with Server(*web("200 OK"), tls=tls) as port:
+        ca = tls.folder / "cert.pem" if trusted else "/dev/null"
+        found, message, _, _ = check("https", port, login=hidden("verify"), virtualhost=name, ca=ca)
+    assert found == good, message
+    assert good or message.startswith("500 Can't connect to"), message
+
+
+@pytest.mark.parametrize("service", ["pop", "imap"])
+def test_the_same_by_tls(service, tls):
+    with Server(*GOOD[service], tls=tls) as port:
+        good, message, _, _ = check(f"{service}s", port)
+    assert good, message
+    with Server(b"no TLS here\r\n" * 20) as port:
+        good, message, _, _ = check(f"{service}s", port)
+    assert not good and message.startswith("TLS: ")
+
+
+@pytest.mark.parametrize(("answer", "good"), [(b"PONG 1\n", True), (b"half PO", False), (b"", False)])
+def test_any_protocol_of_lines(answer, good):
+    with Server(re.compile(rb"^PING\nx\n"), answer) as port:
+        found, _, sent, _ = check("simpletcp", port, request="PING\\nx\\n", receive="(?:vs1){0}PONG")
+    assert found == good
+    assert sent == "PING\nx\n"
+
+
+# --- telephones --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answers", "good"),
+    [
+        ((b"SIP/2.0 200 OK\r\n\r\n",), True),
+        ((b"SIP/2.0 100 Trying\r\n\r\n", b"SIP/2.0 404 Not Found\r\n\r\n"), True),
+        ((b"SIP/2.0 503 Service Unavailable\r\n\r\n",), False),
+        ((b"HTTP/1.1 200 OK\r\n\r\n",), False),
+    ],
+)
+@pytest.mark.parametrize("protocol", ["udp", "tcp"])
+def test_sip(answers, good, protocol):
+    if protocol == "tcp":
+        server = Server(re.compile(rb"\r\n\r\n"), *answers)
+    else:
+        server = Server(lambda _: answers[0], kind=socket.SOCK_DGRAM) if len(answers) == 1 else None
+    if server is None:
+        return
+    with server as port:
+        found, message, _, _ = check("sip", port, protocol=protocol, timeout=1)
+    assert found == good, message
+    assert server.heard.startswith(b"OPTIONS sip:fairlead@127.0.0.1 SIP/2.0\r\n")

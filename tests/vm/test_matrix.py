@@ -1,0 +1,48 @@
+"""Every method of forwarding, by TCP and UDP, IPv4 and IPv6: who answers is counted by server."""
+
+import dataclasses
+from collections import Counter
+
+import pytest
+from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from tests.lab.world import SERVERS, SERVERS6
+
+from balancing import server_setup
+from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+
+CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)
+PAST_THE_BOX = (Forwarding.DIRECT, Forwarding.TUNNEL)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("method", list(Forwarding))
+def test_each_method(director, world, method, family):
+    services = (
+        service(1, "web", check=CONNECT),
+        service(2, "lines", 7000, check=CONNECT),
+        service(3, "datagrams", 7000, protocol=Protocol.UDP, check=OFF),
+    )
+    vip, addresses = (VIP, SERVERS) if family == 4 else (f"[{VIP6}]", SERVERS6)
+    if family == 6:
+        services = tuple(map(by_six, services))
+    snapshot = wish6(*(dataclasses.replace(one, forwarding=method) for one in services))
+    director.apply(snapshot)
+    if method is not Forwarding.NAT:
+        world.give_servers_a_router()
+    if method is Forwarding.SNAT:  # needs no way at all but to the box
+        world.succeed(
+            "for name in rs1 rs2 rs3; do ip -n $name route del default; ip -n $name -6 route del default; done"
+        )
+    for name, address in addresses.items() if method in PAST_THE_BOX else ():
+        world.write(f"/run/world/{name}.sh", server_setup.script(server_setup.setup_of(snapshot, address)))
+        said = world.succeed(f"ip netns exec {name} sh /run/world/{name}.sh")
+        assert "missing" not in said, said
+    director.wait_until_healthy(*SERVERS)
+
+    equal = {"rs1": 4, "rs2": 4, "rs3": 4}
+    assert world.count(f"{vip}:80/", 12) == equal
+    assert Counter(world.ask(f"{vip}:7000", 12)) == equal
+    held = world.hold(f"{vip}:7000", 9).end()
+    assert (held["broken"], held["shares"]) == ([], {"rs1": 3, "rs2": 3, "rs3": 3})

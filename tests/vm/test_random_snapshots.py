@@ -1,0 +1,133 @@
+"""Whatever passes validation is taken by nft, by ldirectord and by the kernel; of more: make random-snapshots."""
+
+import dataclasses
+import json
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.lab.programs import Programs, Said
+from tests.unit.lbconfig.lbconfig_samples import SAMPLE
+from tests.unit.lbconfig.lbconfig_strategies import drawn, examples
+
+from lbconfig.render import ipvs, ldirectord, nftables
+from lbconfig.snapshot import Snapshot, to_data
+
+READ, NOT_RUNNING, CONFIGURATION_ERROR = 0, 3, 2  # the programs' exit codes
+BATCH = 100  # snapshots that the guest gets with one command
+# Each table follows the one before, as at an apply: first as the applier leaves it, then as it is when ldirectord has
+# found every server up. What the kernel holds then is printed.
+ON_THE_BOX = """
+import dataclasses, json, sys
+from applier import table
+from applier.host import HostError, Live
+from lbconfig.render import ipvs
+from lbconfig.snapshot import from_json
+
+host = Live()
+for line in sys.stdin:
+    snapshot = from_json(line)
+    try:
+        table.change(host, ipvs.wanted(snapshot), ipvs.checked(snapshot))
+        table.change(host, ipvs.wanted(snapshot), {})
+        table.set_timeouts(host, ipvs.timeouts(snapshot))
+        services = [
+            [dataclasses.asdict(service), [[*place, dataclasses.asdict(one)] for place, one in servers.items()]]
+            for service, servers in table.read_table(host).services.items()
+        ]
+        print(json.dumps([table.timeouts(host), services]))
+    except HostError as error:
+        print(json.dumps(str(error)))
+"""
+IN_GUEST = ["env", "PYTHONPATH=/usr/lib/fairlead/webui", "python3", "-c", ON_THE_BOX]
+
+
+@pytest.fixture(scope="module")
+def random_snapshots() -> list[Snapshot]:
+    count = examples(100)
+    found = drawn(count)
+    assert len(found) == count
+    assert any(snapshot.enabled_services for snapshot in found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def programs(image, tmp_path_factory) -> Iterator[Programs]:
+    with Programs(image, tmp_path_factory.mktemp("programs")) as programs:
+        yield programs
+
+
+def test_nft_takes_all_of_them(programs, random_snapshots):
+    for snapshot in random_snapshots:
+        rules = nftables.render(snapshot)
+        said = programs.nft(rules)
+        assert (said.exit, said.text) == (READ, ""), rules
+
+
+def test_ldirectord_takes_all_of_them(programs, random_snapshots):
+    for snapshot in random_snapshots:
+        file = ldirectord.render(snapshot)
+        said = programs.director(file)
+        assert said.exit == NOT_RUNNING, f"{said.text}\n{file}"
+        assert "Warning" not in said.text, f"{said.text}\n{file}"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("checktimeout=2", "checktimeout=0"), ("=tcp", "=icmp"), (":8000 masq", ":8000 mask")]
+)
+def test_ldirectord_refuses_a_broken_file_between_two_good_ones(programs, good, bad):
+    file = ldirectord.render(SAMPLE)
+    broken = file.replace(good, bad)
+    said = [programs.director(text) for text in (file, broken, file)]
+    assert [one.exit for one in said] == [NOT_RUNNING, CONFIGURATION_ERROR, NOT_RUNNING]
+    assert "Configuration Error" in said[1].text
+    alone = [programs.director_alone(text) for text in (file, broken)]
+    assert [without_times(one) for one in alone] == [without_times(one) for one in said[:2]]
+
+
+def test_nft_refuses_a_broken_file(programs):
+    said = programs.nft(nftables.render(SAMPLE).replace(" . tcp . 80", " . tcp . 65536"))
+    assert said.exit == 1 and "65536" in said.text
+
+
+def without_times(said: Said) -> Said:
+    """Without what differs from one run to the next: time and process."""
+    return Said(said.exit, re.sub(r"\[.*?\] ", "", said.text))
+
+
+def test_the_kernel_holds_what_each_of_them_says(director, random_snapshots):
+    some = random_snapshots[: examples(40)]
+    began = time.monotonic()
+    for start in range(0, len(some), BATCH):
+        batch = some[start : start + BATCH]
+        lines = [json.dumps(wish(snapshot)) for snapshot in batch]
+        held = director.succeed(IN_GUEST, timeout=600, stdin="\n".join(lines).encode()).splitlines()
+        for snapshot, line in zip(batch, held, strict=True):
+            assert in_order(json.loads(line)) == in_order(wanted(snapshot)), ipvs.render(snapshot)
+    services = [service for snapshot in some for service in snapshot.enabled_services]
+    servers = sum(server.in_table for service in services for server in service.real_servers)
+    seconds = time.monotonic() - began
+    print(f"{len(some)} tables of {len(services)} services with {servers} servers in {seconds:.0f} s")
+
+
+def wish(snapshot: Snapshot) -> dict:
+    """What of it concerns the table."""
+    return to_data(Snapshot(snapshot.services, policy=snapshot.policy))
+
+
+def wanted(snapshot: Snapshot) -> list:
+    """In the form that the guest answers in."""
+    services = [
+        [dataclasses.asdict(service), [[*place, dataclasses.asdict(one)] for place, one in servers.items()]]
+        for service, servers in ipvs.wanted(snapshot).services.items()
+    ]
+    return json.loads(json.dumps([ipvs.timeouts(snapshot), services]))
+
+
+def in_order(answer: list | str) -> list | str:
+    """The kernel has an order of its own; a refusal, which is text, stays one."""
+    if isinstance(answer, str):
+        return answer
+    timeouts, services = answer
+    return [timeouts, sorted(([service, sorted(servers, key=str)] for service, servers in services), key=str)]
