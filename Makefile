@@ -15,9 +15,10 @@ SITE_PORT ?= 8080
 export UI_PORT SITE_PORT
 
 # The speeds of the tests, quickest first; each is a folder (or two) below tests/.
-SPEEDS := unit django web vm
+SPEEDS := unit django peers web vm
 unit_FOLDERS := tests/unit tests/golden
 django_FOLDERS := tests/django
+peers_FOLDERS := tests/peers
 web_FOLDERS := tests/web
 vm_FOLDERS := tests/vm
 # One test by name: make test-vm ARGS="-k nat"
@@ -29,8 +30,8 @@ FIRMWARE ?= bios
 SHELL_SCRIPTS = $(shell git ls-files -co --exclude-standard | xargs -r grep -lE '^\#! ?/(usr/)?bin/(env )?(ba|da)?sh' 2>/dev/null)
 
 help: ## Print this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@for speed in $(SPEEDS); do printf '  make test-%-8s only the tests of this speed: %s\n' $$speed "$$(sed -n "s/^$${speed}_FOLDERS := //p" Makefile)"; done
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@for speed in $(SPEEDS); do printf '  make test-%-11s only the tests of this speed: %s\n' $$speed "$$(sed -n "s/^$${speed}_FOLDERS := //p" Makefile)"; done
 
 run: setup image-lab ## Boot the appliance and its demo: web UI and a balanced site in the host's browser
 	@$(PYTHON) -m board.lab.run
@@ -108,6 +109,12 @@ CUTS ?= 50
 power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments of an update; the box must boot and forward
 	@FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
 
+# How many random snapshots, and how many that do not pass validation. `make test` takes 100 of each, and 40 in a guest.
+COUNT ?= 10000
+random-snapshots: setup-test image-lab ## Ask nft, ldirectord and the kernel about COUNT random snapshots (10000); the guest takes most of the time
+	@FAIRLEAD_SNAPSHOTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_random_snapshots.py \
+		tests/unit/lbconfig/test_mutated_snapshots.py $(ARGS)
+
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
 KEYS ?= keys
@@ -148,8 +155,14 @@ BOOTS ?= 3
 footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
 	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
 
+bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000")
+	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS)
+
+bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of two unequal servers, beside round robin
+	@PYTHONPATH=webui $(PYTHON) -m bench.schedulers
+
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint image-lab image-lab-disk power-cuts setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image
