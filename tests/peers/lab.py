@@ -124,7 +124,7 @@ class Server(Neighbour):
             self._start.send_signal(number)  # nsenter stops when what it has started is stopped
 
     def close(self) -> str:
-        # The kernel takes away the wires of an ended network when it finds the time: the next server needs the name now.
+        # The kernel takes away the wires of an ended network some time later; the next server needs the name now.
         self._box.ip("link", "del", self._far)
         said = super().close()
         self._start.wait(ENDS)
