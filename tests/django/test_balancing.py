@@ -174,9 +174,19 @@ def test_windows_has_no_tunnels(client):
     client.post("/services/add/", NEW | DIRECT | {"forwarding": "tunnel"})
     service = draft.current().services[-1]
     page = words(client.get(f"/services/{service.id}/servers/?system=windows"))
-    assert "Windows takes no packets out of IP-in-IP tunnels." in page
+    assert "Windows takes no packets out of tunnels." in page
     assert "fairlead-server" not in page
     assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/?system=windows").status_code == 404
+
+
+def test_a_system_that_has_some_tunnels_says_which(client):
+    client.post("/services/add/", NEW | DIRECT | {"forwarding": "gue"})
+    service = draft.current().services[-1]
+    page = words(client.get(f"/services/{service.id}/servers/?system=netplan"))
+    assert "its script can set up only tunnel (IP in IP) and tunnel (GRE). Choose that for this server" in page
+    page = words(client.get(f"/services/{service.id}/servers/?system=networkd"))
+    assert "UDP port 6080, from this box" in page
+    assert "FooOverUDP" in page
 
 
 def test_servers_by_nat_need_a_gateway_and_no_script(client):

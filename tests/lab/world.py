@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from board.lab.build import Image
@@ -70,6 +71,15 @@ class World(Machine):
             f"ip netns exec client python3 {CLIENT} hold {target} {count} {file} >{file}.log 2>&1 & echo $! >{file}.pid"
         )
         return Held(self, file)
+
+    def download(self, target: str) -> Callable[[], dict]:
+        """Begin a download of many seconds; calling the answer waits for its end and gives the client's report."""
+        file = f"/run/world/download-{next(self.held)}"
+        command = f"ip netns exec client python3 {CLIENT} download {target} >{file} 2>{file}.log"
+        self.succeed(f"( {command}; touch {file}.end ) >/dev/null 2>&1 &")
+        return lambda: json.loads(
+            self.wait_until_succeeds(f"[ -e {file}.end ] && cat {file}.log >&2 && cat {file}", 120)
+        )
 
     def in_client(self, command: str, timeout: float = 60) -> str:
         """Run a line for sh in the client's network; its output."""

@@ -1,10 +1,12 @@
 """What each scheduler and each option of a service does to clients."""
 
 import dataclasses
+import hashlib
 import json
 
 import pytest
 from tests.lab.director import VIP, wish
+from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Scheduler, ServerState, VirtualService
@@ -203,6 +205,29 @@ def test_a_quiesced_server_keeps_what_is_open_and_gets_nothing_new(director, wor
     director.wait_until_healthy(*SERVERS)
     report = old.end()
     assert (report["open"], report["broken"], report["shares"]) == (6, [], {"rs1": 2, "rs2": 2, "rs3": 2})
+
+
+def test_a_long_download_ends_well_while_its_server_drains(director, world):
+    service = scheduled(1, "rr", server_port=80)
+    director.apply(wish(service))
+    whole = b"".join(bytes([number]) * 50_000 for number in range(80))
+    ends = world.download(f"{VIP}:{service.port}/download")
+
+    def busy_ones() -> list[str]:
+        """What the page shows while a server drains."""
+        [entry] = director.status()["running"]["services"]
+        return [server["address"] for server in entry["real_servers"] if server["active"]]
+
+    [busy] = until("the download", busy_ones, 15)
+    place = list(SERVERS.values()).index(busy)
+    director.apply(wish(with_server(service, place, state=ServerState.QUIESCED)))
+    assert busy_ones() == [busy]
+    assert busy not in {SERVERS[name] for name in world.count(at(service), 6)}
+    report = ends()
+    assert (SERVERS[report["server"]], report["bytes"]) == (busy, len(whole))
+    assert report["sha256"] == hashlib.sha256(whole).hexdigest()
+    assert report["seconds"] >= 19  # it was still under way
+    assert busy_ones() == []
 
 
 def test_a_disabled_service_is_gone_with_its_address_and_comes_back(director, world):

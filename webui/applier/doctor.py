@@ -20,13 +20,15 @@ from applier.host import Host
 from applier.shapes import Finding
 from lbconfig.addresses import contains, version
 from lbconfig.render import interfaces
-from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
+from lbconfig.snapshot import TUNNELS, Forwarding, RealServer, Snapshot, VirtualService
 
 CONNECTIONS = Path("/proc/net/ip_vs_conn")
 ARP_SECONDS = 2
 CONNECT_SECONDS = 2
 WAITING = 3  # connections without an answer that are no accident
-IP_HEADER = 20  # bytes that a tunnel adds (IP in IP)
+IP_HEADERS = {4: 20, 6: 40}  # bytes; a tunnel adds one
+TUNNEL_HEADERS = {Forwarding.TUNNEL: 0, Forwarding.GRE: 4, Forwarding.GUE: 12}  # beside those: GRE's; UDP's and GUE's
+TCP_HEADER = 20
 USUAL_MTU = 1500  # what clients take for granted
 
 _ARP_REPLY = re.compile(r"reply from (?P<address>\S+) .*\[(?P<mac>[0-9a-f:]{17})\]", re.IGNORECASE)
@@ -202,19 +204,22 @@ def _advice(snapshot: Snapshot, method: Forwarding, address: str) -> str:
 
 def _narrow_tunnels(host: Host, service: VirtualService, servers: list[RealServer]) -> Iterator[Finding]:
     for server in servers:
-        if service.forwarding_of(server) is not Forwarding.TUNNEL:
+        method = service.forwarding_of(server)
+        if method not in TUNNELS:
             continue
         routes = json.loads(host.command(["ip", "-json", "route", "get", server.address]).stdout or "[]")
         link = routes[0].get("dev", "") if routes else ""
         text = host.read(Path("/sys/class/net") / link / "mtu") if link else None
-        room = int(text) - IP_HEADER if text else USUAL_MTU
+        header = IP_HEADERS[version(server.address)]
+        room = int(text) - header - TUNNEL_HEADERS[method] if text else USUAL_MTU
         if room < USUAL_MTU:
+            segment = room - header - TCP_HEADER
             yield _finding(
                 "mtu",
                 server.address,
                 f"The tunnel to {server.address} has room for packets of {room} bytes; clients send up to {USUAL_MTU}.",
                 "This box tells clients to send smaller ones, which works unless something on the way drops ICMP. If "
-                f"uploads hang, let the server ask for less: ip route change default … advmss {room - 40}.",
+                f"uploads hang, let the server ask for less: ip route change default … advmss {segment}.",
                 kind="note",
             )
 
@@ -235,4 +240,4 @@ def looked_at(service: VirtualService) -> list[str]:
 
 
 def _has_tunnel(service: VirtualService) -> bool:
-    return any(service.forwarding_of(server) is Forwarding.TUNNEL for server in service.real_servers)
+    return any(service.forwarding_of(server) in TUNNELS for server in service.real_servers)

@@ -24,6 +24,7 @@ from lbconfig.render.ipvs import (
     Service,
     ServiceKey,
     Table,
+    tunnel_options,
 )
 
 # linux/netlink.h
@@ -46,10 +47,13 @@ TIMEOUTS = (4, 5, 6)  # CMD_ATTR_TIMEOUT_TCP, _TCP_FIN, _UDP
 SVC_PE_NAME = 11
 DEST_ADDR, DEST_PORT, DEST_FWD_METHOD, DEST_WEIGHT, DEST_UPPER, DEST_LOWER = 1, 2, 3, 4, 5, 6
 DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT, DEST_ADDR_FAMILY = 7, 8, 9, 11
+DEST_TUN_TYPE, DEST_TUN_PORT, DEST_TUN_FLAGS = 13, 14, 15
 FLAG_PERSISTENT = 0x1
 FLAG_NAMES = {0x4: ONE_PACKET, 0x8: HASH_NEXT, 0x10: HASH_PORT, 0x20: "flag-3"}
 FORWARD_MASK = 0x7
 METHODS = {0: "masq", 2: "tunnel", 3: "route"}  # 1 is masq to an address of the box itself
+TUNNELS = {1: "gue", 2: "gre"}  # 0 is IP in IP
+CHECKSUMS = {0: "nocsum", 1: "csum", 2: "remcsum"}
 
 PROTOCOLS = {socket.IPPROTO_TCP: "tcp", socket.IPPROTO_UDP: "udp", socket.IPPROTO_SCTP: "sctp"}
 
@@ -213,12 +217,21 @@ def parse_server(body: bytes, service_af: int) -> tuple[ServerKey, KernelServer]
         af = _number(found[DEST_ADDR_FAMILY]) if DEST_ADDR_FAMILY in found else service_af
         place = (_address(af, found[DEST_ADDR]), _port(found[DEST_PORT]))
         method = METHODS.get(_number(found[DEST_FWD_METHOD]) & FORWARD_MASK, "masq")
+        tunnel = _tunnel(found) if method == "tunnel" else ""
         weight = struct.unpack("=i", found[DEST_WEIGHT])[0]
         thresholds = [_number(found.get(kind, b"\0")) for kind in (DEST_UPPER, DEST_LOWER)]
         counters = [_number(found.get(kind, b"\0")) for kind in (DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT)]
     except (KeyError, struct.error, ValueError) as error:
         raise NetlinkError(f"a real server that cannot be read: {error!r}") from None
-    return place, KernelServer(Server(weight, method, *thresholds), *counters)
+    return place, KernelServer(Server(weight, method, *thresholds, tunnel), *counters)
+
+
+def _tunnel(found: Attributes) -> str:
+    kind = TUNNELS.get(_number(found.get(DEST_TUN_TYPE, b"\0")), "")
+    if not kind:
+        return ""
+    port = _port(found[DEST_TUN_PORT]) if DEST_TUN_PORT in found else 0
+    return tunnel_options(kind, port, CHECKSUMS.get(_number(found.get(DEST_TUN_FLAGS, b"\0")), "csum"))
 
 
 def _ask(exchange: Exchange, family: int, command: int, payload: bytes = b"") -> list[bytes]:

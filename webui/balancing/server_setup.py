@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from balancing.server_systems import PLAIN, SYSTEMS, System
 from lbconfig.addresses import contains, order, version
-from lbconfig.snapshot import Forwarding, Snapshot
+from lbconfig.snapshot import GUE_PORT, THROUGH_THE_BOX, TUNNELS, Forwarding, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,33 @@ class ServerSetup:
     address: str
     gateways: tuple[str, ...]  # by NAT: the box's addresses that may be its default gateway; () where none is needed
     direct: tuple[str, ...]  # the virtual addresses that it gets by direct routing
-    tunnel: tuple[str, ...]  # those that it gets by tunnel
-    ports: tuple[str, ...]  # what must listen on it for `direct` and `tunnel`: "tcp/80"
+    tunnel: tuple[str, ...]  # those that it gets as IP in IP, if need be inside GUE
+    ports: tuple[str, ...]  # what must listen on it for these and `gre`: "tcp/80"
     directors: tuple[str, ...] = ()  # by tunnel: the box's addresses that packets may come from
+    gre: tuple[str, ...] = ()  # the virtual addresses that it gets by GRE
+    tunnels: frozenset[Forwarding] = frozenset()  # the kinds
 
     @property
     def scripted(self) -> bool:
-        return bool(self.direct or self.tunnel)
+        return bool(self.direct or self.tunnels)
+
+    @property
+    def tunneled(self) -> tuple[str, ...]:
+        """The virtual addresses that it gets by tunnel."""
+        return _in_order({*self.tunnel, *self.gre})
+
+    @property
+    def wire(self) -> tuple[str, ...]:
+        """What its firewall must let in so that tunnels arrive."""
+        words = {
+            Forwarding.TUNNEL: f"IP protocol {4 if version(self.address) == 4 else 41}",
+            Forwarding.GRE: "IP protocol 47",
+            Forwarding.GUE: f"UDP port {GUE_PORT}",
+        }
+        return tuple(text for kind, text in words.items() if kind in self.tunnels)
 
     def possible_on(self, system: System) -> bool:
-        return system.tunnels or not self.tunnel
+        return self.tunnels <= system.tunnels
 
 
 def setup_of(snapshot: Snapshot, address: str) -> ServerSetup:
@@ -38,20 +55,23 @@ def setup_of(snapshot: Snapshot, address: str) -> ServerSetup:
             method = service.forwarding_of(server)
             if server.address == address:
                 vips[method].add(service.address)
-            if server.address == address and method in (Forwarding.DIRECT, Forwarding.TUNNEL):
+            if server.address == address and method not in THROUGH_THE_BOX:
                 own = ((server.port, server.port),) if server.port else service.port_ranges
                 ports |= {
                     (protocol, first) for protocol in service.protocol.parts for first, last in own if first == last
                 }
+    tunnel, gre = vips[Forwarding.TUNNEL] | vips[Forwarding.GUE], vips[Forwarding.GRE]
     return ServerSetup(
         address=address,
         gateways=_own_addresses(snapshot, address) if vips[Forwarding.NAT] else (),
         # One place is enough for an address: a server takes what comes out of the tunnel, too, if lo has it, but
         # only an interface for the tunnel brings it out.
-        direct=_in_order(vips[Forwarding.DIRECT] - vips[Forwarding.TUNNEL]),
-        tunnel=_in_order(vips[Forwarding.TUNNEL]),
+        direct=_in_order(vips[Forwarding.DIRECT] - tunnel - gre),
+        tunnel=_in_order(tunnel),
+        gre=_in_order(gre),
         ports=tuple(f"{protocol}/{port}" for protocol, port in sorted(ports)),
-        directors=_own_addresses(snapshot, address) if vips[Forwarding.TUNNEL] else (),
+        tunnels=frozenset(method for method in TUNNELS if vips[method]),
+        directors=_own_addresses(snapshot, address) if tunnel or gre else (),
     )
 
 
@@ -74,6 +94,8 @@ def script(setup: ServerSetup, system: System = SYSTEMS[PLAIN]) -> str:
             "server": setup.address,
             "direct": " ".join(setup.direct),
             "tunnel": " ".join(setup.tunnel),
+            "gre": " ".join(setup.gre),
+            "gue": str(GUE_PORT) if Forwarding.GUE in setup.tunnels else "",
             "directors": " ".join(setup.directors),
             "ports": " ".join(setup.ports),
         }

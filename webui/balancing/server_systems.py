@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lbconfig.addresses import version
+from lbconfig.snapshot import TUNNELS, Forwarding
 
 _PARTS = Path(__file__).parent / "server_scripts"
 
@@ -19,7 +20,7 @@ class System:
     parts: tuple[str, ...]  # the script: these, one after the other
     gateway: str  # how it is told its default gateway; the names in braces are filled in
     restart_proof: bool = True
-    tunnels: bool = True
+    tunnels: frozenset[Forwarding] = TUNNELS  # that it can have
     file: str = "fairlead-server.sh"
     admin: str = "root"
     run: str = "sh fairlead-server.sh"
@@ -47,6 +48,7 @@ def _quoted_for_powershell(value: str) -> str:
 
 
 PLAIN = "linux"
+_WITHOUT_GUE = TUNNELS - {Forwarding.GUE}  # where no file says that UDP packets are a tunnel's
 
 SYSTEMS = {
     PLAIN: System(
@@ -69,6 +71,7 @@ SYSTEMS = {
         ("head.sh", "linux.sh", "linux-kept.sh", "linux-netplan.sh", "tail.sh"),
         "routes: [{{to: '{anywhere}', via: '{gateway}'}}]   # in the interface's part of the file in /etc/netplan; "
         "then: netplan try",
+        tunnels=_WITHOUT_GUE,
     ),
     "networkmanager": System(
         "NetworkManager",
@@ -76,12 +79,14 @@ SYSTEMS = {
         ("head.sh", "linux.sh", "linux-kept.sh", "linux-networkmanager.sh", "tail.sh"),
         "nmcli connection modify NAME ipv{family}.gateway {gateway}   # the NAME that nmcli connection shows; "
         "then: nmcli connection up NAME",
+        tunnels=_WITHOUT_GUE,
     ),
     "freebsd": System(
         "FreeBSD",
         "FreeBSD 12 or newer. Written by its manual, not yet tried on such a machine: verify what it did.",
         ("head.sh", "freebsd.sh", "tail.sh"),
         "route -{family} change default {gateway}; sysrc {rc_variable}={gateway}",
+        tunnels=frozenset({Forwarding.TUNNEL}),
     ),
     "windows": System(
         "Windows",
@@ -89,7 +94,7 @@ SYSTEMS = {
         "Written by its documentation, not yet tried on such a machine: verify what it did.",
         ("windows.ps1",),
         "New-NetRoute -DestinationPrefix {anywhere} -NextHop {gateway} -InterfaceAlias NAME   # from Get-NetAdapter",
-        tunnels=False,
+        tunnels=frozenset(),
         file="fairlead-server.ps1",
         admin="an administrator",
         run="powershell -ExecutionPolicy Bypass -File fairlead-server.ps1",

@@ -22,7 +22,7 @@ from changes.models import Removal
 from fairlead.faults import not_found
 from lbconfig import checks, names, validate
 from lbconfig.addresses import endpoint
-from lbconfig.snapshot import CheckKind, Snapshot, SnapshotError
+from lbconfig.snapshot import GUE_PORT, CheckKind, Forwarding, Snapshot, SnapshotError
 from lbconfig.snapshot import VirtualService as VirtualServiceWish
 from monitoring.frame import look
 
@@ -121,6 +121,8 @@ def _page(request, editor: Editor, status: int = 200, again: bool = False):
         "gateways": own_addresses(snapshot),
         "presets": PRESETS if editor.row is None and not editor.form.is_bound and not editor.copy_of else None,
         "open": {part: _opens(editor, fields) for part, fields in MORE.items()},
+        "common_forwarding": [str(one) for one in names.COMMON_FORWARDING],
+        "gue_port": GUE_PORT,
         "common_schedulers": [str(one) for one in names.COMMON_SCHEDULERS],
         "common_checks": [str(one) for one in names.COMMON_CHECKS],
         "checks_with": {name: " ".join(checks.using(name)) for name in CHECK_FIELDS},
@@ -200,6 +202,7 @@ def servers(request, pk: int):
         {
             "needs": one,
             "gateways": [(gateway, system.gateway_command(gateway)) for gateway in one.gateways],
+            "possible": [names.FORWARDING[kind].long for kind in Forwarding if kind in system.tunnels],
             "script": server_setup.script(one, system) if one.scripted and one.possible_on(system) else "",
         }
         for one in _setups(row)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lbconfig.snapshot import CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
+from lbconfig.snapshot import GUE_PORT, CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
 
 MANAGEMENT_PORT = 443  # TCP; the web UI of the box itself
 
@@ -149,7 +149,18 @@ FORWARDING: dict[Forwarding, Name] = {
         "Like direct routing, for servers behind routers: they take the packets out of a tunnel and answer clients "
         "themselves, from the same port.",
     ),
+    Forwarding.GRE: Name(
+        "tunnel (GRE)",
+        "A tunnel, where a network or firewall on the way lets GRE pass, but not IP in IP.",
+    ),
+    Forwarding.GUE: Name(
+        "tunnel (GUE)",
+        f"A tunnel of UDP packets to port {GUE_PORT}: passes where other tunnels do not, and network cards spread it "
+        "over processors; for servers with Linux.",
+    ),
 }
+# A form shows the others under "more".
+COMMON_FORWARDING = (Forwarding.NAT, Forwarding.SNAT, Forwarding.DIRECT, Forwarding.TUNNEL)
 
 
 POLICY: dict[str, Name] = {

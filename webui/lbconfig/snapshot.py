@@ -69,8 +69,12 @@ class Forwarding(StrEnum):
     SNAT = "snat"  # NAT with the box's own address as the source
     DIRECT = "direct"  # direct routing
     TUNNEL = "tunnel"  # IP in IP
+    GRE = "gre"  # a tunnel, too
+    GUE = "gue"  # a tunnel, too, in UDP
 
 
+TUNNELS = frozenset({Forwarding.TUNNEL, Forwarding.GRE, Forwarding.GUE})
+GUE_PORT = 6080  # UDP; IANA's "gue"
 THROUGH_THE_BOX = frozenset({Forwarding.NAT, Forwarding.SNAT})  # the answers come back here and are rewritten
 
 

@@ -55,7 +55,7 @@ def fwmark_service(mark, scheduler, af=socket.AF_INET) -> bytes:
 
 
 def dest(
-    address, port, weight, method=0, active=0, inactive=0, af=socket.AF_INET, with_af=True, upper=0, lower=0
+    address, port, weight, method=0, active=0, inactive=0, af=socket.AF_INET, with_af=True, upper=0, lower=0, tunnel=()
 ) -> bytes:
     parts = [
         (1, socket.inet_pton(af, address).ljust(16, b"\0")),
@@ -69,6 +69,9 @@ def dest(
         (9, struct.pack("=I", 0)),
         (0x800A, attr(1, struct.pack("=I", 7))),
     ]
+    if tunnel:
+        kind, to, flags = tunnel
+        parts += [(13, bytes([kind])), (14, struct.pack("!H", to)), (15, struct.pack("=H", flags))]
     if with_af:
         parts.append((11, struct.pack("=H", af)))
     return attr(0x8002, b"".join(attr(*part) for part in parts))

@@ -166,6 +166,12 @@ def test_a_narrow_tunnel_is_a_note_and_comes_last(box):
     assert [one["code"] for one in examine(box, Forwarding.TUNNEL)] == ["port"]
 
 
+@pytest.mark.parametrize(("forwarding", "room"), [(Forwarding.GRE, 1476), (Forwarding.GUE, 1468)])
+def test_other_tunnels_take_more_room(box, forwarding, room):
+    found = examine(box, forwarding)
+    assert [f"{room} bytes" in one["message"] for one in found] == [True, True]
+
+
 def test_servers_out_of_the_table_are_not_looked_at(box):
     box.ports["10.2.0.11", 80] = box.ports["10.2.0.12", 80] = "refused"
     service = VirtualService(

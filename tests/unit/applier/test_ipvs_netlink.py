@@ -123,6 +123,21 @@ def test_the_end_of_an_answer():
     assert ipvs_netlink.is_last(nl.family())
 
 
+def test_tunnels_are_told_apart():
+    kinds = {"10.0.0.1": (0, 0, 0), "10.0.0.2": (1, 6080, 0), "10.0.0.3": (2, 0, 1), "10.0.0.4": (1, 5555, 2)}
+    servers = [nl.dest(address, 80, 1, method=2, tunnel=kind) for address, kind in kinds.items()]
+    # The kernel tells the kind for other methods, too; it means nothing there.
+    servers.append(nl.dest("10.0.0.5", 80, 1, method=3, tunnel=(1, 6080, 0)))
+    [found] = ipvs_netlink.dump(Kernel([nl.service(6, "192.0.2.1", 80, "wlc")], {0: servers}))
+    assert [one.server.tunnel for one in found.servers.values()] == [
+        "",
+        "--tun-type gue --tun-port 6080 --tun-nocsum",
+        "--tun-type gre --tun-csum",
+        "--tun-type gue --tun-port 5555 --tun-remcsum",
+        "",
+    ]
+
+
 def test_masks_and_thresholds():
     wide, narrow = b"\xff\xff\xfe\x00", struct.pack("=I", 56)
     kernel = Kernel(

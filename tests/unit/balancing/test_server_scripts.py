@@ -17,12 +17,27 @@ import pytest
 
 from balancing.server_setup import ServerSetup, script
 from balancing.server_systems import PLAIN, SYSTEMS, System
+from lbconfig.snapshot import Forwarding
 
-FOUR = ServerSetup("10.2.0.11", (), ("192.0.2.100", "192.0.2.101"), ("192.0.2.103",), ("tcp/80",), ("10.2.0.1",))
-SIX = ServerSetup(
-    "2001:db8:2::11", (), ("2001:db8:1::100",), ("2001:db8:1::103",), ("tcp/80", "udp/80"), ("2001:db8:2::1",)
+NO_TUNNEL = {"tunnel": (), "tunnels": frozenset()}
+FOUR = ServerSetup(
+    "10.2.0.11",
+    (),
+    ("192.0.2.100", "192.0.2.101"),
+    ("192.0.2.103",),
+    ("tcp/80",),
+    ("10.2.0.1",),
+    tunnels=frozenset({Forwarding.TUNNEL}),
 )
-DIRECT = {"4": replace(FOUR, tunnel=(), ports=()), "6": replace(SIX, tunnel=(), ports=())}
+SIX = replace(
+    FOUR,
+    address="2001:db8:2::11",
+    direct=("2001:db8:1::100",),
+    tunnel=("2001:db8:1::103",),
+    ports=("tcp/80", "udp/80"),
+    directors=("2001:db8:2::1",),
+)
+DIRECT = {"4": replace(FOUR, ports=(), **NO_TUNNEL), "6": replace(SIX, ports=(), **NO_TUNNEL)}
 FOR_SH = {key: system for key, system in SYSTEMS.items() if system.file.endswith(".sh")}
 NETWORKD = "/lib/systemd/systemd-networkd"
 
@@ -73,7 +88,8 @@ def test_what_is_filled_in_is_text_for_the_shell_and_no_command(tmp_path, system
 
 @pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
 def test_every_value_has_its_place(system):
-    setup = replace(FOUR, tunnel=()) if not system.tunnels else FOUR
+    tunnel, gre = (("192.0.2.103",) if kind in system.tunnels else () for kind in (Forwarding.TUNNEL, Forwarding.GRE))
+    setup = replace(FOUR, tunnels=system.tunnels, tunnel=tunnel, gre=gre)
     text = script(setup, system)
     assert all(value in text for value in (*setup.direct, *setup.tunnel, *setup.ports, setup.address))
     assert ('=""\n' in text, "= ''\n" in text) == (False, False)

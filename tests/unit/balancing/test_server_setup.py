@@ -3,6 +3,7 @@
 import pytest
 
 from balancing.server_setup import ServerSetup, setup_of
+from balancing.server_systems import SYSTEMS
 from lbconfig.snapshot import Forwarding, Interface, Network, Protocol, RealServer, Snapshot, VirtualService
 
 NETWORK = Network(
@@ -39,7 +40,25 @@ def test_every_service_of_the_server_counts():
         tunnel=("192.0.2.103",),
         ports=("tcp/80", "udp/80"),
         directors=("10.2.0.1",),
+        tunnels=frozenset({Forwarding.TUNNEL}),
     )
+
+
+def test_gue_comes_by_the_interface_of_ip_in_ip_and_gre_by_one_of_its_own():
+    snapshot = Snapshot(
+        (
+            service(1, "192.0.2.100", Forwarding.GRE, "10.2.0.11"),
+            service(2, "192.0.2.101", Forwarding.GUE, "10.2.0.11"),
+            service(3, "192.0.2.102", Forwarding.TUNNEL, "10.2.0.11"),
+            service(4, "192.0.2.100", Forwarding.DIRECT, "10.2.0.11", protocol=Protocol.UDP),
+        ),
+        NETWORK,
+    )
+    setup = setup_of(snapshot, "10.2.0.11")
+    assert (setup.direct, setup.tunnel, setup.gre) == ((), ("192.0.2.101", "192.0.2.102"), ("192.0.2.100",))
+    assert setup.tunneled == ("192.0.2.100", "192.0.2.101", "192.0.2.102")
+    assert setup.wire == ("IP protocol 4", "IP protocol 47", "UDP port 6080")
+    assert [key for key, system in SYSTEMS.items() if setup.possible_on(system)] == ["linux", "networkd"]
 
 
 @pytest.mark.parametrize(

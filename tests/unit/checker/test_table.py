@@ -11,7 +11,7 @@ SERVICE = "192.0.2.1:80"
 # ldirectord as the module sees it: reads the table (once), runs commands, adds servers.
 LDIRECTORD = """
 use strict; use warnings; use JSON::PP; use Fairlead::Table;
-our ($IPVSADM, @REAL) = ($ENV{IPVSADM});
+our ($IPVSADM, $CONFIG, @REAL) = ($ENV{IPVSADM}, $ENV{CONFIG});
 my $start = decode_json($ENV{TABLE});
 sub ld_read_ipvsadm { print "read\\n"; return $start }
 sub system_wrapper { print "run @_\\n"; return 3 }
@@ -41,15 +41,18 @@ def server(weight, upper=0, lower=0, forward="masq"):
     return {"forward": forward, "weight": str(weight), "u-threshold": str(upper), "l-threshold": str(lower)}
 
 
-def run(ipvsadm, lines, starting=False, **servers):
+def run(ipvsadm, lines, starting=False, config="", **servers):
     """The servers in the table after these commands; what the program was given; all that was printed."""
     table = {
         f"{SERVICE} tcp": {"scheduler": "wlc", "real": {f"10.0.0.{name[1:]}:80": at for name, at in servers.items()}}
     }
+    file = ipvsadm.with_name("ldirectord.cf")
+    file.write_text(config)
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", LDIRECTORD],
         env={
             "IPVSADM": str(ipvsadm),
+            "CONFIG": str(file),
             "STARTING": str(int(starting)),
             "TABLE": json.dumps(table),
             "LINES": json.dumps([f"{ipvsadm} {one}" for one in lines]),
@@ -92,6 +95,34 @@ def test_a_service_that_is_there_keeps_its_flags_and_servers_come_and_go(ipvsadm
     )
     assert after == {"10.0.0.3:80": server(2, forward="ipip")}
     assert [line.split()[0] for line in given] == ["-R", "-a", "-d"]
+
+
+def test_a_tunnel_gets_its_options_however_often_its_server_leaves(ipvsadm):
+    config = (
+        f"virtual={SERVICE}\n    real=10.0.0.1:80 ipip 1\n"
+        f"    # tunnel -t {SERVICE} -r 10.0.0.1:80 --tun-type gue --tun-port 6080 --tun-nocsum\n"
+        "    # tunnel -f 7 -6 -r [2001:db8::1]:0 --tun-type gre --tun-nocsum\n"
+        "    # tunnel -f 7 -r 10.0.0.1:0 --tun-type gre --tun-csum\n"
+    )
+    lines = [
+        f"-d -t {SERVICE} -r 10.0.0.1:80",
+        f"-a -t {SERVICE} -r 10.0.0.1:80 -i -w 2",
+        f"-e -t {SERVICE} -r 10.0.0.1:80 -i -w 0",
+        f"-a -t {SERVICE} -r 10.0.0.2:80 -i -w 2",
+        "-a -f 7 -r [2001:db8::1]:0 -6 -i -w 1",
+        "-a -f 7 -r 10.0.0.1:0 -i -w 1",
+        f"-e -t {SERVICE} -r 10.0.0.1:80 -m -w 1",
+    ]
+    _, given, _ = run(ipvsadm, lines, config=config, s1=server(1, forward="ipip"))
+    assert [line.removesuffix(" -x 0 -y 0") for line in given[1:]] == [
+        f"-d -t {SERVICE} -r 10.0.0.1:80",
+        f"-a -t {SERVICE} -r 10.0.0.1:80 -i --tun-type gue --tun-port 6080 --tun-nocsum -w 2",
+        f"-e -t {SERVICE} -r 10.0.0.1:80 -i --tun-type gue --tun-port 6080 --tun-nocsum -w 0",
+        f"-a -t {SERVICE} -r 10.0.0.2:80 -i -w 2",
+        "-a -f 7 -r [2001:db8::1]:0 -6 -i --tun-type gre --tun-nocsum -w 1",
+        "-a -f 7 -r 10.0.0.1:0 -i --tun-type gre --tun-csum -w 1",
+        f"-e -t {SERVICE} -r 10.0.0.1:80 -m -w 1",
+    ]
 
 
 @pytest.mark.parametrize(("starting", "left"), [(True, {"10.0.0.1:80"}), (False, set())])

@@ -13,6 +13,7 @@ set -eu
 server=""
 direct=""
 tunnel=""
+gre=""
 ports=""
 
 # A load balancer forwards within one family: the virtual addresses are of the server's.
@@ -22,6 +23,7 @@ case $server in *:*) family=6 ;; *) family=4 ;; esac
 places() {
 	for vip in $direct; do echo "$(alone "$vip") $direct_link"; done
 	for vip in $tunnel; do echo "$(alone "$vip") $tunnel_link"; done
+	for vip in $gre; do echo "$(alone "$vip") $gre_link"; done
 }
 
 alone() {

@@ -17,18 +17,25 @@ contents() {
 	"$plan")
 		printf '%s\n' 'network:' '  version: 2'
 		# Critical: what somebody else put on lo stays there.
-		[ -z "$direct" ] || interface ethernets lo "$direct" 'critical: true'
-		[ -z "$tunnel" ] || interface tunnels "$tunnel_link" "$tunnel" 'optional: true' \
-			"mode: $(if [ "$family" = 6 ]; then echo ip6ip6; else echo ipip; fi)" "local: \"$server\"" \
-			"remote: \"$(if [ "$family" = 6 ]; then echo ::; else echo 0.0.0.0; fi)\""
+		[ -z "$direct" ] || echo '  ethernets:'
+		[ -z "$direct" ] || interface lo "$direct" 'critical: true'
+		[ -z "$tunnel$gre" ] || echo '  tunnels:'
+		[ -z "$tunnel" ] || tunnel "$tunnel_link" "$tunnel"
+		[ -z "$gre" ] || tunnel "$gre_link" "$gre"
 		;;
 	esac
 }
 
-interface() { # interface kind name addresses line...
-	printf '%s\n' "  $1:" "    $2:" '      renderer: networkd' '      addresses:'
-	for vip in $3; do echo "        - \"$(alone "$vip")\""; done
-	shift 3
+tunnel() { # tunnel name addresses
+	mode=$(kind_of "$1")
+	interface "$1" "$2" 'optional: true' "mode: ${mode##* }" "local: \"$server\"" \
+		"remote: \"$(if [ "$family" = 6 ]; then echo ::; else echo 0.0.0.0; fi)\""
+}
+
+interface() { # interface name addresses line...
+	printf '%s\n' "    $1:" '      renderer: networkd' '      addresses:'
+	for vip in $2; do echo "        - \"$(alone "$vip")\""; done
+	shift 2
 	printf '      %s\n' "$@"
 }
 

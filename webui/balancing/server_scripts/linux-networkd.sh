@@ -20,10 +20,11 @@ kept() {
 		[ "$file" != "$ours" ] || echo "$ours"
 		echo "$file.d/$server.conf"
 	fi
-	if [ -n "$tunnel" ]; then
-		echo "$folder/00-$tunnel_link.netdev"
-		echo "$folder/00-$tunnel_link.network"
-	fi
+	for link in $(links); do
+		echo "$folder/00-$link.netdev"
+		echo "$folder/00-$link.network"
+	done
+	[ -z "$gue" ] || echo "$folder/00-fairlead-gue$family.netdev"
 }
 
 contents() {
@@ -32,18 +33,23 @@ contents() {
 	# Static: what somebody else put on lo stays there.
 	"$ours") printf '%s\n' '[Match]' Name=lo '[Network]' KeepConfiguration=static ;;
 	*.conf) echo '[Network]' && address_lines "$direct" ;;
+	*-gue?.netdev)
+		printf '%s\n' '[NetDev]' "Name=fairlead-gue$family" Kind=fou
+		printf '%s\n' '[FooOverUDP]' Encapsulation=GenericUDPEncapsulation "Port=$gue" "Local=$server"
+		;;
 	*.netdev)
-		printf '%s\n' '[NetDev]' "Name=$tunnel_link"
-		case $family in
-		4) printf '%s\n' Kind=ipip '[Tunnel]' ;;
-		6) printf '%s\n' Kind=ip6tnl '[Tunnel]' Mode=ip6ip6 ;;
-		esac
+		link=${1##*/00-}
+		# shellcheck disable=SC2046 # words are meant
+		set -- $(kind_of "${link%.netdev}")
+		printf '%s\n' '[NetDev]' "Name=${link%.netdev}" "Kind=$1" '[Tunnel]'
+		[ $# = 1 ] || echo "Mode=$3"
 		printf '%s\n' Independent=yes "Local=$server" Remote=any
 		;;
 	*.network)
-		printf '%s\n' '[Match]' "Name=$tunnel_link" '[Link]' RequiredForOnline=no
+		link=${1##*/00-}
+		printf '%s\n' '[Match]' "Name=${link%.network}" '[Link]' RequiredForOnline=no
 		printf '%s\n' '[Network]' LinkLocalAddressing=no IPv6AcceptRA=no
-		address_lines "$tunnel"
+		if [ "$link" = "$gre_link.network" ]; then address_lines "$gre"; else address_lines "$tunnel"; fi
 		;;
 	esac
 }

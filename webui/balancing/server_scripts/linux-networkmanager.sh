@@ -28,6 +28,16 @@ connect() {
 	fi
 }
 
+tunnel() { # tunnel name addresses
+	mode=$(kind_of "$1")
+	if [ -n "$2" ]; then
+		connect ip-tunnel "$1" "$2" ip-tunnel.mode "${mode##* }" ip-tunnel.local "$server" \
+			ip-tunnel.remote "$(if [ "$family" = 6 ]; then echo ::; else echo 0.0.0.0; fi)"
+	else
+		disconnect "$1"
+	fi
+}
+
 disconnect() {
 	if is_connection "$1"; then nmcli connection delete "$1"; fi
 }
@@ -37,19 +47,15 @@ set_up() {
 	change_settings
 	keep
 	if [ -n "$direct" ]; then connect dummy "$direct_link" "$direct"; else disconnect "$direct_link"; fi
-	if [ "$family" = 6 ]; then any=:: mode=ip6ip6; else any=0.0.0.0 mode=ipip; fi
-	if [ -n "$tunnel" ]; then
-		connect ip-tunnel "$tunnel_link" "$tunnel" \
-			ip-tunnel.mode "$mode" ip-tunnel.local "$server" ip-tunnel.remote "$any"
-	else
-		disconnect "$tunnel_link"
-	fi
+	tunnel "$tunnel_link" "$tunnel"
+	tunnel "$gre_link" "$gre"
 	change_settings # of the interface that is there now
 }
 
 undo() {
 	disconnect "$direct_link"
 	disconnect "$tunnel_link"
+	disconnect "$gre_link"
 	end
 	discard
 	forget

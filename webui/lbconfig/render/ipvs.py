@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lbconfig.addresses import bits, endpoint, version
-from lbconfig.snapshot import CheckKind, Forwarding, RealServer, ServerState, Snapshot, VirtualService
+from lbconfig.snapshot import GUE_PORT, CheckKind, Forwarding, RealServer, ServerState, Snapshot, VirtualService
 
 ServiceKey = tuple[str, str, int]  # protocol, address, port
 ServerKey = tuple[str, int]  # address, port
@@ -30,6 +30,8 @@ _METHODS = {
     Forwarding.SNAT: "masq",
     Forwarding.DIRECT: "route",
     Forwarding.TUNNEL: "tunnel",
+    Forwarding.GRE: "tunnel",
+    Forwarding.GUE: "tunnel",
 }
 
 
@@ -59,6 +61,7 @@ class Server:
     method: str = "masq"  # "masq", "route", "tunnel"
     upper: int = 0  # connections, 0: no threshold
     lower: int = 0
+    tunnel: str = ""  # ipvsadm's options of it; none: IP in IP
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,27 @@ def _service(service: VirtualService) -> Service:
 
 def _server(service: VirtualService, server: RealServer) -> Server:
     weight = 0 if server.state is ServerState.QUIESCED else server.weight
-    return Server(weight, _METHODS[service.forwarding_of(server)], server.upper, server.lower)
+    method = service.forwarding_of(server)
+    return Server(weight, _METHODS[method], server.upper, server.lower, _tunnel(method, server))
+
+
+def _tunnel(method: Forwarding, server: RealServer) -> str:
+    if method is Forwarding.GUE:
+        # By IPv6 UDP has to have a checksum (RFC 8200); by IPv4 that of the packet inside is enough.
+        return tunnel_options("gue", GUE_PORT, "csum" if version(server.address) == 6 else "nocsum")
+    return tunnel_options("gre") if method is Forwarding.GRE else ""
+
+
+def tunnel_options(kind: str, port: int = 0, checksum: str = "nocsum") -> str:
+    """As ipvsadm takes them. `kind`: "gre" or "gue" (it alone has a port); `checksum`: "nocsum", "csum", "remcsum"."""
+    return " ".join(["--tun-type", kind, *(["--tun-port", str(port)] if port else []), f"--tun-{checksum}"])
+
+
+def tunnels(service: VirtualService) -> dict[tuple[str, ServerKey], str]:
+    """By the service's and the server's name in a line of ipvsadm: the options of tunnels that are not IP in IP."""
+    name = _service_name(_service(service))
+    found = {(one.address, one.port): _tunnel(service.forwarding_of(one), one) for one in service.machines}
+    return {(name, place): options for place, options in found.items() if options}
 
 
 def checked(snapshot: Snapshot) -> Checked:
@@ -207,7 +230,8 @@ def _mask(service: Service) -> str:
 
 def _server_line(verb: str, service: Service, place: ServerKey, server: Server) -> str:
     method = _METHOD_OPTIONS[server.method]
-    line = f"{verb} {_service_name(service)} -r {endpoint(*place)} {method} -w {server.weight}"
+    tunnel = f" {server.tunnel}" if server.tunnel else ""
+    line = f"{verb} {_service_name(service)} -r {endpoint(*place)} {method}{tunnel} -w {server.weight}"
     return f"{line} -x {server.upper} -y {server.lower}" if server.upper or server.lower else line
 
 

@@ -19,6 +19,7 @@ import string
 
 from lbconfig.addresses import endpoint, version
 from lbconfig.checks import KINDS
+from lbconfig.render import ipvs
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, ServerState, Snapshot, VirtualService
 
 # supervised comes first: with it the log goes to standard output and logfile is not opened.
@@ -36,6 +37,8 @@ _METHODS = {
     Forwarding.SNAT: "masq",
     Forwarding.DIRECT: "gate",
     Forwarding.TUNNEL: "ipip",
+    Forwarding.GRE: "ipip",
+    Forwarding.GUE: "ipip",
 }
 _CHECK_TYPES = {CheckKind.CONNECT: "connect", CheckKind.PING: "ping"}  # all others: negotiate
 _PLAIN = frozenset((string.ascii_letters + string.digits + " ").encode())
@@ -79,6 +82,7 @@ def _block(service: VirtualService) -> str:
         f"virtual{six}={service.mark if service.by_mark else endpoint(service.address, service.port)}",
         *(f"real{six}={_real(service, server)}" for server in service.real_servers if server.in_table),
         *([f"fallback{six}={_place(service, fallback)}"] if (fallback := service.fallback_server) else []),
+        *_tunnels(service),
         f"protocol={'fwm' if service.by_mark else service.protocol}",
         f"scheduler={service.scheduler}",
         *(["quiescent=no"] if service.dead_leave else []),
@@ -99,6 +103,13 @@ def _real(service: VirtualService, server: RealServer) -> str:
     weight = 0 if server.state is ServerState.QUIESCED else server.weight
     line = f"{_place(service, server)} {weight}"
     return f"{line} l:{server.lower} u:{server.upper}" if server.upper else line
+
+
+def _tunnels(service: VirtualService) -> list[str]:
+    """ldirectord has no words for other tunnels than IP in IP; Table.pm reads these comments."""
+    return [
+        f"# tunnel {name} -r {endpoint(*place)} {options}" for (name, place), options in ipvs.tunnels(service).items()
+    ]
 
 
 def _place(service: VirtualService, server: RealServer) -> str:

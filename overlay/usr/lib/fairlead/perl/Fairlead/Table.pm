@@ -14,6 +14,7 @@ use constant FUNCTIONS => qw(ld_read_ipvsadm system_wrapper add_real_server ld_s
 
 my $table;      # as ld_read_ipvsadm describes it; undef: not read yet, or not to be trusted any more
 my @waiting;    # commands for ipvsadm, without its name
+my $tunnels;    # options of tunnels that are not IP in IP, by service and server; undef: not read yet
 our $failures = 0;    # how often the table was not as we thought
 our $starting = 1;    # until the first check begins
 my ($read, $run, $add_real_server);    # ldirectord's own functions
@@ -53,9 +54,7 @@ sub command {
 sub note {
 	my ($line) = @_;
 	my ($verb, $rest) = $$line =~ /^-([AEDaed])\s+(.*)$/ or return 1;
-	my ($kind, $place) = $rest =~ /^(-[tuf])\s+(\S+)/ or return 1;
-	my %protocols = (-t => 'tcp', -u => 'udp', -f => $rest =~ /\s-6(\s|$)/ ? 'fwm6' : 'fwm');
-	my $key = "$place $protocols{$kind}";
+	my $key = service_of($rest) or return 1;
 	# The applier defines services, with flags that ldirectord has never heard of and that its -E would switch off.
 	return 0 if $verb eq 'E' && $table->{$key};
 	if ($verb eq 'A' || $verb eq 'E') {
@@ -81,6 +80,9 @@ sub note {
 				$$line .= $limits;
 				$rest .= $limits;
 			}
+			if (($method // '') eq '-i' && (my $options = tunnels()->{"$key $server"})) {
+				$$line =~ s/\s-i(?=\s|$)/ -i $options/;
+			}
 			# One statement each: in a list, $1 would be for all of them what the last match found.
 			my ($weight) = $rest =~ /\s-w\s+(\d+)/;
 			my ($upper) = $rest =~ /\s-x\s+(\d+)/;
@@ -94,6 +96,31 @@ sub note {
 		}
 	}
 	return 1;
+}
+
+# The key of the table for what a line of ipvsadm begins with.
+sub service_of {
+	my ($line) = @_;
+	my ($kind, $place) = $line =~ /^(-[tuf])\s+(\S+)/ or return;
+	my %protocols = (-t => 'tcp', -u => 'udp', -f => $line =~ /\s-6(\s|$)/ ? 'fwm6' : 'fwm');
+	return "$place $protocols{$kind}";
+}
+
+# ldirectord knows IP in IP only. Its file has the others in comments (lbconfig/render/ldirectord.py):
+#     # tunnel -t 192.0.2.1:80 -r 10.0.0.1:80 --tun-type gre --tun-nocsum
+sub tunnels {
+	return $tunnels if $tunnels;
+	$tunnels = {};
+	if (open my $file, '<', $main::CONFIG) {
+		while (<$file>) {
+			my ($service, $server, $options) = /^\s*# tunnel (.*) -r (\S+) (--tun-.*\S)\s*$/ or next;
+			$tunnels->{service_of($service) . " $server"} = $options;
+		}
+	}
+	else {
+		main::ld_log("$main::CONFIG: $!");
+	}
+	return $tunnels;
 }
 
 # Carry out what waits. ipvsadm goes on after a line that the kernel refuses, so the others are done in any case;

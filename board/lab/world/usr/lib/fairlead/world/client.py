@@ -3,6 +3,7 @@
 client.py get HOST:PORT/PATH COUNT [SOURCE]   requests one after the other, a new connection each: who answered
 client.py ask HOST:PORT COUNT [PORT]          datagrams, a new port each, or all from PORT: who answered
 client.py talk HOST:PORT COUNT                SCTP associations one after the other: who answered
+client.py download HOST:PORT/PATH             one request: who answered, bytes, their SHA-256, seconds
 client.py load HOST:PORT/PATH CLIENTS SECONDS requests of several clients at once, each one after the other:
                                               how many each server answered
 client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
@@ -10,6 +11,7 @@ client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import os
@@ -78,6 +80,21 @@ def talk(target: str, count: str) -> list[str]:
     return answers
 
 
+def download(url: str) -> dict:
+    host, _, path = url.partition("/")
+    begun = time.monotonic()
+    connection = http.client.HTTPConnection(host, timeout=TIMEOUT)
+    connection.request("GET", f"/{path}")
+    answer = connection.getresponse()
+    body = answer.read()
+    return {
+        "server": answer.getheader("X-Server"),
+        "bytes": len(body),
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "seconds": time.monotonic() - begun,
+    }
+
+
 def load(url: str, clients: str, seconds: str) -> dict[str, int]:
     end = time.monotonic() + float(seconds)
 
@@ -142,7 +159,7 @@ class Held:
         self.server = server
 
 
-COMMANDS = {"get": get, "ask": ask, "talk": talk, "load": load, "hold": hold}
+COMMANDS = {"get": get, "ask": ask, "talk": talk, "download": download, "load": load, "hold": hold}
 
 if __name__ == "__main__":
     print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -3,6 +3,7 @@ by IPv4 and IPv6. Lines over SCTP by IPv4.
 
 Usage: server.py NAME
 
+/download is DOWNLOAD pieces of PIECE bytes, one every PAUSE seconds: 20 seconds and 4 MB.
 /work is answered after PACE seconds, for WORKERS clients at a time; /run/world/NAME.pace may say other seconds.
 """
 
@@ -13,6 +14,7 @@ import socket
 import sys
 from pathlib import Path
 
+DOWNLOAD, PIECE, PAUSE = 80, 50_000, 0.25
 PACE = 0.1  # seconds of work for one answer
 WORKERS = 4  # clients that are worked for side by side
 COLOURS = {"rs1": "#2563eb", "rs2": "#059669", "rs3": "#b45309"}
@@ -49,6 +51,9 @@ class Server:
         try:
             request = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
             path = request.split(b" ", 2)[1].decode(errors="replace").partition("?")[0]
+            if path == "/download":
+                await self.download(writer)
+                return
             if path == "/work":
                 await self.work()
             kind, text = self.pages.get(path, ("text/plain", ""))
@@ -61,6 +66,14 @@ class Server:
             pass  # a health check that only connects, or a client that went away
         finally:
             writer.close()
+
+    async def download(self, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {DOWNLOAD * PIECE}\r\nX-Server: {self.name}\r\n"
+        writer.write(f"{head}Connection: close\r\n\r\n".encode())
+        for number in range(DOWNLOAD):
+            writer.write(bytes([number]) * PIECE)
+            await writer.drain()
+            await asyncio.sleep(PAUSE)
 
     async def lines(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Long connections: every line comes back behind the server's name."""
