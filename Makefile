@@ -23,6 +23,12 @@ web_FOLDERS := tests/web
 vm_FOLDERS := tests/vm
 # One test by name: make test-vm ARGS="-k nat"
 ARGS ?=
+# Without ARGS as many run side by side. What measures seconds (pytest.mark.alone) has the machine to itself afterwards.
+SIDE_BY_SIDE ?= $(if $(ARGS),,2)
+unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
+vm_ALONE = -m alone
 # The stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=
 FIRMWARE ?= bios
@@ -51,7 +57,8 @@ test: setup-test lint ## All tests, from the quick ones to booted machines; prin
 
 $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
-	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(ARGS)
+	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
+	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
 test-vm power-cuts: image-lab
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)

@@ -13,7 +13,7 @@ from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, ServerState, VirtualService
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.alone, pytest.mark.usefixtures("balanced")]
 
 CHECK = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=1, failures=2)
 LEAVES = CHECK.interval * CHECK.failures + CHECK.timeout  # seconds until a dead server has left
