@@ -165,11 +165,14 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000")
 	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS)
 
+bench-apply: setup-test image-lab ## Measure an apply of 1,000 services with 10 real servers each, beside ipvsadm by hand
+	@PYTHONPATH=webui $(PYTHON) -m bench.apply $(SERVICES)
+
 bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of two unequal servers, beside round robin
 	@PYTHONPATH=webui $(PYTHON) -m bench.schedulers
 
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image
