@@ -81,6 +81,14 @@ class World(Machine):
             self.wait_until_succeeds(f"[ -e {file}.end ] && cat {file}.log >&2 && cat {file}", 120)
         )
 
+    def repeat(self, way: str, target: str) -> Repeated:
+        """Begin to "get" or "ask" again and again, one after the other."""
+        file = f"/run/world/repeated-{next(self.held)}"
+        self.succeed(
+            f"ip netns exec client python3 {CLIENT} repeat {way} {target} {file} >{file}.log 2>&1 & echo $! >{file}.pid"
+        )
+        return Repeated(self, file)
+
     def in_client(self, command: str, timeout: float = 60) -> str:
         """Run a line for sh in the client's network; its output."""
         return self.succeed(["ip", "netns", "exec", "client", "sh", "-c", command], timeout)
@@ -129,6 +137,20 @@ class World(Machine):
         self.wait_for_agent(timeout)
         for name in SERVERS:
             self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
+
+
+class Repeated:
+    """What `World.repeat` began."""
+
+    def __init__(self, world: World, file: str) -> None:
+        self.world = world
+        self.file = file
+
+    def end(self) -> dict:
+        """{"count": number, "failed": [[second since 1970, reason], …], "slowest": seconds}"""
+        self.world.succeed(f"kill $(cat {self.file}.pid)")
+        self.world.wait_until_succeeds(f"! kill -0 $(cat {self.file}.pid)", 30)
+        return json.loads(self.world.read(self.file))
 
 
 class Held:

@@ -7,6 +7,8 @@ client.py download HOST:PORT/PATH             one request: who answered, bytes, 
 client.py load HOST:PORT/PATH CLIENTS SECONDS requests of several clients at once, each one after the other:
                                               how many each server answered
 client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
+client.py repeat get HOST:PORT/PATH FILE      requests, a new connection each, until SIGTERM; a report as above
+client.py repeat ask HOST:PORT FILE           the same with datagrams, a new port each
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 TIMEOUT = 5.0  # seconds for one answer
 BEAT = 0.5  # seconds between two questions on a held connection
+PAUSE = 0.1  # seconds between two repeated requests
 
 
 def place(target: str) -> tuple[str, int]:
@@ -112,8 +115,7 @@ def hold(target: str, count: str, file: str) -> dict:
     """Connections that are spoken over all the time. Broken: refused, ended, silent or answered by another server."""
     host, port = place(target)
     held = [Held(host, port) for _ in range(int(count))]
-    ending: list[int] = []
-    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    ending = told_to_end()
     rounds = 0
     while not ending:
         for one in held:
@@ -126,11 +128,43 @@ def hold(target: str, count: str, file: str) -> dict:
             "shares": Counter(one.server for one in held if one.server),
             "rounds": rounds,
         }
-        with open(f"{file}.new", "w") as output:
-            json.dump(report, output)
-        os.replace(f"{file}.new", file)
+        tell(file, report)
         time.sleep(BEAT)
     return report
+
+
+def repeat(way: str, target: str, file: str) -> dict:
+    """`failed`: [second since 1970, what went wrong] of each that failed; `slowest`: seconds that one took."""
+    ending = told_to_end()
+    report = {"count": 0, "failed": [], "slowest": 0.0}
+    told = 0.0
+    while not ending:
+        began = time.monotonic()
+        [answer] = COMMANDS[way](target, "1")
+        ended = time.monotonic()
+        report["count"] += 1
+        report["slowest"] = max(report["slowest"], ended - began)
+        if answer.startswith("error"):
+            report["failed"].append([time.time(), answer])
+        if ended - told >= BEAT:
+            tell(file, report)
+            told = ended
+        time.sleep(PAUSE)
+    tell(file, report)
+    return report
+
+
+def told_to_end() -> list[int]:
+    """Empty until SIGTERM comes."""
+    ending: list[int] = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    return ending
+
+
+def tell(file: str, report: dict) -> None:
+    with open(f"{file}.new", "w") as output:
+        json.dump(report, output)
+    os.replace(f"{file}.new", file)
 
 
 class Held:
@@ -159,7 +193,7 @@ class Held:
         self.server = server
 
 
-COMMANDS = {"get": get, "ask": ask, "talk": talk, "download": download, "load": load, "hold": hold}
+COMMANDS = {"get": get, "ask": ask, "talk": talk, "download": download, "load": load, "hold": hold, "repeat": repeat}
 
 if __name__ == "__main__":
     print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))
