@@ -1,0 +1,13 @@
+"""The services of the box, as their supervisor finds them (overlay/etc/sv)."""
+
+from pathlib import Path
+
+OVERLAY = Path(__file__).resolve().parents[2] / "overlay"
+
+
+def test_every_script_can_be_run():
+    scripts = [*OVERLAY.glob("etc/sv/*/run"), *OVERLAY.glob("etc/sv/*/log/run")]
+    assert len(scripts) > 10
+    for script in scripts:
+        target = OVERLAY / script.readlink().relative_to("/") if script.is_symlink() else script
+        assert target.stat().st_mode & 0o111, script
