@@ -8,12 +8,11 @@ from tests.lab.director import VIP, VIP6, by_six, service, wish6
 from tests.lab.world import SERVERS, SERVERS6
 
 from balancing import server_setup
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol
+from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
 CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)
-PAST_THE_BOX = (Forwarding.DIRECT, Forwarding.TUNNEL)
 
 
 @pytest.mark.parametrize("family", [4, 6])
@@ -35,7 +34,7 @@ def test_each_method(director, world, method, family):
         world.succeed(
             "for name in rs1 rs2 rs3; do ip -n $name route del default; ip -n $name -6 route del default; done"
         )
-    for name, address in addresses.items() if method in PAST_THE_BOX else ():
+    for name, address in addresses.items() if method not in THROUGH_THE_BOX else ():
         world.write(f"/run/world/{name}.sh", server_setup.script(server_setup.setup_of(snapshot, address)))
         said = world.succeed(f"ip netns exec {name} sh /run/world/{name}.sh")
         assert "missing" not in said, said

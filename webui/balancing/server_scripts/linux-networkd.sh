@@ -4,6 +4,7 @@
 unfit="has no running systemd-networkd with networkctl"
 folder=/etc/systemd/network
 ours=$folder/00-fairlead-server.network
+modules=/etc/modules-load.d/fairlead-server-$server.conf
 
 fits() { command -v networkctl >/dev/null && [ -d /run/systemd/netif/links ]; }
 
@@ -24,7 +25,7 @@ kept() {
 		echo "$folder/00-$link.netdev"
 		echo "$folder/00-$link.network"
 	done
-	[ -z "$gue" ] || echo "$folder/00-fairlead-gue$family.netdev"
+	[ -z "$gue" ] || printf '%s\n' "$modules" "$folder/00-fairlead-gue$family.netdev"
 }
 
 contents() {
@@ -33,6 +34,7 @@ contents() {
 	# Static: what somebody else put on lo stays there.
 	"$ours") printf '%s\n' '[Match]' Name=lo '[Network]' KeepConfiguration=static ;;
 	*.conf) echo '[Network]' && address_lines "$direct" ;;
+	"$modules") echo fou ;;
 	*-gue?.netdev)
 		printf '%s\n' '[NetDev]' "Name=fairlead-gue$family" Kind=fou
 		printf '%s\n' '[FooOverUDP]' Encapsulation=GenericUDPEncapsulation "Port=$gue" "Local=$server"

@@ -64,10 +64,11 @@ make_tunnels() {
 
 # GUE is IP in IP inside UDP: what comes to this port goes on to the tunnel's interface.
 takes_gue() {
-	ip fou show | grep -Eq "^port $gue gue$([ "$family" = 4 ] || echo ' -6')( |\$)"
+	ip fou show 2>/dev/null | grep -Eq "^port $gue gue$([ "$family" = 4 ] || echo ' -6')( |\$)"
 }
 
 take_gue() {
+	modprobe fou 2>/dev/null || : # the kernel does not load it by itself; it may be built in
 	if ! takes_gue; then
 		ip "-$family" fou add port "$gue" gue
 		echo "$gue" >"$memory/gue"
