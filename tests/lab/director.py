@@ -41,6 +41,7 @@ NETWORK = Network(
 QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=3, failures=1)
 START = 120.0  # seconds that the box may take from power-on until all of it answers
 APPLY = 90.0  # seconds that an apply may take
+ANSWER = 60.0  # seconds that a page may take; a busy host emulates slowly
 
 
 def service(
@@ -98,7 +99,7 @@ def browser() -> urllib.request.OpenerDirector:
 def read_page(opener: urllib.request.OpenerDirector, request: str | urllib.request.Request) -> tuple[int, str]:
     """HTTP status and text, also of a page that refuses."""
     try:
-        with opener.open(request, timeout=15) as answer:
+        with opener.open(request, timeout=ANSWER) as answer:
             return answer.status, answer.read().decode(errors="replace")
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(errors="replace")

@@ -12,11 +12,10 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from tests.lab.director import Director, browser
+from tests.lab.director import ANSWER, Director, browser
 from tests.lab.wait import until
 
 USER, PASSWORD = "kim", "rope and tide"
-ANSWER = 60.0  # seconds that a page may take on a slow emulated machine
 UPLOAD = 240.0  # seconds that a bundle may take to get there
 INSTALL = 240.0
 STICK = 160  # MiB
