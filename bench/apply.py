@@ -124,7 +124,7 @@ def review_page(director: Director) -> float:
     page = updating.Page(director)  # with the first page the draft is filled with what runs
     director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", DRAFT], PATIENCE)
     began = time.monotonic()
-    with page.opener.open(f"{director.url}/review/", timeout=PATIENCE) as answer:
+    with page.opener.open(f"{director.url}/changes/", timeout=PATIENCE) as answer:
         text = answer.read().decode()
     took = time.monotonic() - began
     if "Review changes" not in text or f"s{CHANGED}" not in text:

@@ -1,5 +1,7 @@
 """Virtual services: add, edit, delete; every field refused with its reason; two admins at once."""
 
+import subprocess
+
 import pytest
 from forms_on_page import form_values, words
 
@@ -476,3 +478,18 @@ def test_a_form_that_was_tampered_with(client):
         assert answer.status_code in (302, 409)
     assert client.post("/services/add/", {}).status_code == 422
     assert client.get("/services/detection/").status_code == 405
+
+
+def test_an_authority_of_its_own_comes_to_the_box_as_it_was_pasted(client, tmp_path):
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    words += ["-subj", "/CN=own", "-keyout", tmp_path / "key", "-out", tmp_path / "pem"]
+    subprocess.run(words, check=True, capture_output=True)
+    pem = (tmp_path / "pem").read_text()
+    answer = client.post(
+        "/services/add/",
+        NEW | {"check_kind": "https", "check_host": "www.example.org", "check_verify": "on", "check_authority": pem},
+    )
+    assert answer.status_code == 302
+    assert draft.current().services[-1].check.authority.strip() == pem.strip()
+    review = client.get("/changes/")
+    assert review.context["changes"] and not review.context["problems"]
