@@ -116,6 +116,9 @@ CUTS ?= 50
 power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments of an update; the box must boot and forward
 	@FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
 
+test-systems: setup-test ## The scripts for real servers on machines with systemd-networkd, netplan and NetworkManager; ten minutes
+	@$(PYTHON) -m pytest -q tests/systems $(ARGS)
+
 # How many random snapshots, and how many that do not pass validation. `make test` takes 100 of each, and 40 in a guest.
 COUNT ?= 10000
 random-snapshots: setup-test image-lab ## Ask nft, ldirectord and the kernel about COUNT random snapshots (10000); the guest takes most of the time
@@ -174,5 +177,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

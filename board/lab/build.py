@@ -159,22 +159,14 @@ def app_inputs() -> list:
 
 def build_base(to: Path) -> None:
     """Install and trim. The tree stays beside the layer: other layers take from it."""
-    downloads = BUILD / "downloads"
-    downloads.mkdir(exist_ok=True)
     tar = to / "root.tar"
-    run(
-        "mmdebstrap", f"--variant=minbase --include={','.join(trim.names('packages'))}".split(),
+    install(
+        tar,
+        "packages",
         "--dpkgopt=path-exclude=/etc/kernel/postinst.d/*",  # no initramfs of Debian's: ours is smaller
-        "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-        '--aptopt=Apt::Install-Recommends "false"',
-        "--skip=download/empty,essential/unlink,cleanup",
-        '--setup-hook=mkdir -p "$1/var/cache/apt/archives"',
-        f"--setup-hook=sync-in {downloads} /var/cache/apt/archives",
-        f"--customize-hook=sync-out /var/cache/apt/archives {downloads}",
-        f"--customize-hook={HERE / 'trim.py'} \"$1\"",
-        SUITE, tar,
+        f'--customize-hook={HERE / "trim.py"} "$1"',
         log=to / "mmdebstrap.log",
-    )  # fmt: skip
+    )
     (to / "tree").mkdir()
     # Devices need root, and the kernel makes its own.
     run("tar", "-xpf", tar, "--no-same-owner", "--exclude=./dev/*", "-C", to / "tree", log=to / "tar.log")
@@ -182,6 +174,23 @@ def build_base(to: Path) -> None:
     (kernel,) = (to / "tree/boot").iterdir()
     kernel.rename(to / "vmlinuz")
     run("mksquashfs", to / "tree", to / "root.sqfs", SQUASHFS, "-root-mode", "755", log=to / "mksquashfs.log")
+
+
+def install(target: Path, packages: str, *options: str, log: Path) -> None:
+    """Install the packages of this list into a new tree; `options` are more words for mmdebstrap."""
+    downloads = BUILD / "downloads"
+    downloads.mkdir(exist_ok=True)
+    run(
+        "mmdebstrap", "--variant=minbase", f"--include={','.join(trim.names(packages))}",
+        "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
+        '--aptopt=Apt::Install-Recommends "false"',
+        "--skip=download/empty,essential/unlink,cleanup",
+        '--setup-hook=mkdir -p "$1/var/cache/apt/archives"',
+        f"--setup-hook=sync-in {downloads} /var/cache/apt/archives",
+        f"--customize-hook=sync-out /var/cache/apt/archives {downloads}",
+        list(options), SUITE, target,
+        log=log,
+    )  # fmt: skip
 
 
 def build_python(to: Path, base: Path) -> None:

@@ -1,0 +1,90 @@
+"""The scripts for real servers on machines with the systems that they are for: for good, and taken back."""
+
+import contextlib
+import dataclasses
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from board.lab import systems
+from tests.lab.director import by_six, service, wish6
+from tests.lab.wait import WaitedInVain, until
+from tests.lab.world import SERVERS, SERVERS6
+from tests.systems.server import BOOT, KEPT, Server
+
+from balancing import server_setup
+from balancing.server_systems import SYSTEMS, System
+from lbconfig.addresses import version
+from lbconfig.snapshot import THROUGH_THE_BOX, TUNNELS, Forwarding, Snapshot
+
+pytestmark = pytest.mark.timeout(1800)
+SCRIPT = 300.0  # seconds that it may take on a busy host
+ADDRESSES = (SERVERS["rs1"], SERVERS6["rs1"])
+METHODS = [method for method in Forwarding if method not in THROUGH_THE_BOX]
+
+
+@pytest.fixture(scope="module")
+def installed() -> systems.Installed:
+    return systems.build()
+
+
+@pytest.fixture
+def server(installed, name) -> Iterator[Server]:
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    try:
+        with Server(folder, installed, name) as server:
+            server.wait_for_agent(BOOT)
+            server.keep_network()
+            server.wait_until_up()
+            yield server
+    finally:
+        shutil.rmtree(folder)
+
+
+def balanced_on(system: System) -> Snapshot:
+    """A service by each method that the system can have, by IPv4 and IPv6."""
+    services = []
+    for number, method in enumerate(METHODS, 1):
+        if method not in TUNNELS - system.tunnels:
+            one = service(number, f"s{number}", 80, ("rs1",), address=f"10.1.0.{100 + number}")
+            one = dataclasses.replace(one, forwarding=method)
+            services += [one, by_six(dataclasses.replace(one, id=number + 10), f"2001:db8:1::{100 + number}")]
+    return wish6(*services)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_for_good_and_taken_back(server, name):
+    system = SYSTEMS[name]
+    snapshot = balanced_on(system)
+    vips = [one.address for one in snapshot.services]
+
+    def run(verb: str = "") -> str:
+        said = ""
+        for address in ADDRESSES:
+            server.write("/root/script", server_setup.script(server_setup.setup_of(snapshot, address), system))
+            said += server.succeed(f"sh /root/script {verb}", SCRIPT)
+        return said
+
+    def reached() -> dict[str, str]:
+        server.balance(snapshot)
+        return {vip: server.answer(vip) for vip in vips}
+
+    before = server.state()
+    wanted = dict.fromkeys(vips, "HTTP/1.0 200 OK")
+    assert "missing" not in run()
+    assert reached() == wanted
+    assert "missing" not in run()  # twice does no harm
+
+    server.restart()
+    said = run("verify")
+    assert "missing" not in said
+    assert all(f"ok       {vip} is on " in said for vip in vips)
+    assert reached() == wanted
+    assert [vip for vip in vips if version(vip) == 4 and server.answers_arp(vip)] == []
+
+    run("undo")
+    with contextlib.suppress(WaitedInVain):  # a comparison says more
+        until("everything as before", lambda: server.state() == before, 30)
+    assert server.state() == before
