@@ -7,6 +7,7 @@ the path of what is wrong; whether the wish makes sense is `validate.py`'s quest
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -19,7 +20,9 @@ from enum import StrEnum
 from lbconfig import ports
 
 SCHEMA = 2
-MAX_TEXT = 1024  # characters; no field of the model needs more
+MAX_TEXT = 1024  # characters; a field that needs more says so, and may have several lines
+MAX_LINES = 50_000  # characters of such a field
+SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
 SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
 MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
 
@@ -113,12 +116,13 @@ class HealthCheck:
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
     login: str = ""  # empty: the greeting is enough
-    password: str = ""
-    secret: str = ""  # that RADIUS servers and this box share
+    password: str = dataclasses.field(default="", metadata=SECRET)
+    secret: str = dataclasses.field(default="", metadata=SECRET)  # that RADIUS servers and this box share
     database: str = ""
     ask: str = ""  # dns: a name; ldap: a base that must be there; simpletcp: what is sent, \\n for a new line
     verify: bool = False  # whether the server's certificate must be good and for `host`
-    authority: str = ""  # PEM certificates of those who may have signed it; empty: the public authorities
+    # PEM certificates of those who may have signed it; empty: the public authorities
+    authority: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
     connects: int = 0  # plain TCP connects between two whole checks
 
 
@@ -345,7 +349,9 @@ def _build(kind: type, data: object, path: str):
     values = {}
     for name, field in fields.items():
         if name in data:
-            values[name] = _convert(hints[name], data[name], _join(path, name))
+            longest = field.metadata.get("longest")
+            read = _convert if longest is None else functools.partial(_lines, longest=longest)
+            values[name] = read(hints[name], data[name], _join(path, name))
         elif field.default is dataclasses.MISSING:
             raise SnapshotError(_join(path, name), "is missing")
     return kind(**values)
@@ -373,6 +379,17 @@ def _convert(hint: object, value: object, path: str):
     if isinstance(value, str) and len(value) > MAX_TEXT:
         raise SnapshotError(path, f"is longer than {MAX_TEXT} characters")
     if isinstance(value, str) and not value.isprintable():
+        raise SnapshotError(path, "contains a character that cannot be printed")
+    return value
+
+
+def _lines(hint: object, value: object, path: str, longest: int) -> str:
+    """A text of several lines."""
+    if type(value) is not hint:
+        raise SnapshotError(path, f"must be {_TYPE_WORDS[hint]}, not {_type_name(value)}")
+    if len(value) > longest:
+        raise SnapshotError(path, f"is longer than {longest} characters")
+    if not value.replace("\n", "").isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
     return value
 
