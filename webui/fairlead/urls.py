@@ -11,7 +11,7 @@ from changes import history, transfer
 from changes import views as changes
 from monitoring import views as monitoring
 from network import views as network
-from system import updates
+from system import backup_views, updates
 from system import views as system
 
 
@@ -64,6 +64,12 @@ urlpatterns = [
     path("configuration/import/review/", transfer.review_import, name="import-review"),
     path("configuration/schema.json", transfer.published_schema, name="schema"),
     path("system/", system.overview, name="system"),
+    path("system/backup/", backup_views.backup, name="backup"),
+    path("system/backup/restore/", backup_views.restore, name="restore"),
+    path("system/backup/restore/review/", backup_views.restore_review, name="restore-review"),
+    path("system/backup/restored/", backup_views.restored, name="restored"),
+    path("system/reset/", backup_views.factory_reset, name="factory-reset"),
+    path("set-up/restore/", backup_views.set_up_restore, name="set-up-restore"),
     path("system/updates/", updates.overview, name="updates"),
     path("system/updates/upload/", updates.upload, name="update-upload"),
     path("system/updates/review/", updates.review, name="update-review"),
