@@ -89,7 +89,9 @@ def test_a_text_with_a_byte_order_mark(client, other):
 
 def test_each_admin_has_an_import_of_his_own(client, alice, other):
     send(client, to_json(other))
-    assert "There is no imported configuration that waits" in words(alice.get("/configuration/import/review/", follow=True))
+    assert "There is no imported configuration that waits" in words(
+        alice.get("/configuration/import/review/", follow=True)
+    )
 
 
 def test_a_draft_that_moved_meanwhile_is_asked_for_again(client, alice, other):
@@ -203,7 +205,6 @@ def test_a_form_that_is_no_form(client):
     assert client.post("/configuration/import/", b"x", content_type="multipart/form-data").status_code == 400
 
 
-def test_nothing_is_left_in_the_folder(client, other, settings, tmp_path):
-    settings.INCOMING = tmp_path / "incoming"
+def test_nothing_is_left_in_the_folder(client, other, settings):
     send(client, to_json(other))
     assert list(settings.INCOMING.iterdir()) == []

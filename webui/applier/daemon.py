@@ -65,8 +65,7 @@ class Applier:
         owners = (self, self.updates, self.recovery)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
-            verb: getattr(next(owner for owner in owners if hasattr(owner, name)), name)
-            for verb, name in names.items()
+            verb: getattr(next(owner for owner in owners if hasattr(owner, name)), name) for verb, name in names.items()
         }
 
     def handle(self, request: Request, uid: int) -> object:

@@ -118,9 +118,9 @@ def replace_draft(request, new, context: dict):
 
     context: `what` (in the middle of a sentence), `crumb` (where "Cancel" leads), `blocked` (problems stop it).
     """
-    form, notice, status = OutlookForm(request.POST or None), "", 200
+    form, notice, status = OutlookForm(request.POST if request.method == "POST" else None), "", 200
     blocked = context.get("blocked", False)
-    found = replacing.outlook(new, look(request).running, _applied_at(request))
+    found = replacing.outlook(new, look(request).running, applied_at(request))
     if request.method == "POST" and not (blocked and found.problems):
         try:
             if not form.is_valid():
@@ -137,7 +137,7 @@ def replace_draft(request, new, context: dict):
     return render(request, "changes/replace.html", context, status=status)
 
 
-def _applied_at(request):
+def applied_at(request):
     """When what runs was applied, as far as the history knows."""
     status = look(request).status
     found = Revision.objects.filter(number=status["generation"]).first() if status and status["generation"] else None

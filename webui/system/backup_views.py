@@ -18,6 +18,7 @@ from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
 from changes import actions, draft, replacing
 from changes.forms import OutlookForm
+from changes.history import applied_at
 from changes.models import Revision
 from fairlead.files import takes_file
 from monitoring.frame import look
@@ -35,7 +36,7 @@ FAILED = "The backup file could not be restored, and nothing was changed: {}."
 @sensitive_post_parameters()
 def backup(request):
     """Make a backup file and send it."""
-    form = PassphraseForm(request.POST or None)
+    form = PassphraseForm(*_sent(request)[:1])
     if request.method == "POST" and form.is_valid():
         try:
             actions.keep_history()
@@ -59,7 +60,7 @@ def backup(request):
 @sensitive_post_parameters()
 def restore(request):
     """Open a backup file; nothing is changed yet."""
-    form = RestoreForm(request.POST or None, request.FILES or None)
+    form = RestoreForm(*_sent(request))
     found = _open(form) if request.method == "POST" else None
     if found:
         request.session[TOKEN] = found.token
@@ -74,8 +75,8 @@ def restore_review(request):
     except (restoring.Gone, NotOpened):
         messages.error(request, "The backup file is not open any more. Choose it again.")
         return redirect("restore")
-    form, notice, status = OutlookForm(request.POST or None), "", 200
-    outlook = replacing.outlook(found.draft, look(request).running, None)
+    form, notice, status = OutlookForm(*_sent(request)[:1]), "", 200
+    outlook = replacing.outlook(found.draft, look(request).running, applied_at(request))
     if request.method == "POST":
         if form.is_valid() and form.cleaned_data["counter"] == outlook.counter:
             try:
@@ -108,7 +109,7 @@ def set_up_restore(request):
     if not active or get_user_model().objects.exists():
         return redirect("set-up")  # which says why
     code = request.session.get(CODE)
-    form = RestoreForm(request.POST or None, request.FILES or None) if code else CodeForm(request.POST or None)
+    form = RestoreForm(*_sent(request)) if code else CodeForm(*_sent(request)[:1])
     if request.method == "POST" and not code and form.is_valid():
         try:
             if connect().setup_check(form.cleaned_data["code"])["valid"]:
@@ -138,7 +139,7 @@ def restored(request):
 
 def factory_reset(request):
     """Asks for the host name, so that nobody resets the wrong box by a slip."""
-    form = ResetForm(request.POST or None)
+    form = ResetForm(*_sent(request)[:1])
     if request.method == "POST" and form.is_valid():
         try:
             connect().factory_reset(form.cleaned_data["hostname"], request.user.get_username())
@@ -151,6 +152,11 @@ def factory_reset(request):
     running = look(request).running
     context = {"form": form, "hostname": running.network.hostname if running else ""}
     return render(request, "system/factory_reset.html", context, status=422 if form.errors else 200)
+
+
+def _sent(request) -> tuple:
+    """What a form takes: nothing where the page is only looked at."""
+    return (request.POST, request.FILES) if request.method == "POST" else (None, None)
 
 
 def _open(form: RestoreForm) -> restoring.Opened | None:

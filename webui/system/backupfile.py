@@ -141,19 +141,22 @@ def _copy_database(path: Path) -> None:
         connection.connection.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")
         for name in LEFT_OUT:
-            copy.execute(f'DELETE FROM "{apps.get_model(name)._meta.db_table}"')  # noqa: S608 # a name of ours
+            copy.execute(f'DELETE FROM "{apps.get_model(name)._meta.db_table}"')
         copy.commit()
         copy.execute("VACUUM")  # or what was deleted would still be in the file
 
 
 def _write(file: BinaryIO, passphrase: str, texts: dict[str, str], database: Path, now: datetime) -> None:
     need_room(database.stat().st_size)  # it is never larger than that by much
-    with closing(Writer(file, passphrase)) as sealed, gzip.GzipFile(fileobj=sealed, mode="wb", mtime=0) as plain:
-        with tarfile.open(fileobj=plain, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            for name, text in texts.items():
-                archive.addfile(_member(name, len(text.encode()), now), io.BytesIO(text.encode()))
-            with database.open("rb") as content:
-                archive.addfile(_member(DATABASE, database.stat().st_size, now), content)
+    with (
+        closing(Writer(file, passphrase)) as sealed,
+        gzip.GzipFile(fileobj=sealed, mode="wb", mtime=0) as plain,
+        tarfile.open(fileobj=plain, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+        database.open("rb") as content,
+    ):
+        for name, text in texts.items():
+            archive.addfile(_member(name, len(text.encode()), now), io.BytesIO(text.encode()))
+        archive.addfile(_member(DATABASE, database.stat().st_size, now), content)
 
 
 def _member(name: str, size: int, now: datetime) -> tarfile.TarInfo:

@@ -50,7 +50,9 @@ class PassphraseForm(forms.Form):
     """Of a new backup file."""
 
     passphrase = _passphrase(
-        "Passphrase", f"At least {MIN_PASSPHRASE} characters. Without it nobody can open the file, not even you.", MIN_PASSPHRASE
+        "Passphrase",
+        f"At least {MIN_PASSPHRASE} characters. Without it nobody can open the file, not even you.",
+        MIN_PASSPHRASE,
     )
     again = _passphrase("Passphrase again")
 

@@ -258,7 +258,9 @@ def test_a_reset_that_the_power_ended_goes_on_at_the_next_boot(disk, tmp_path, c
     (disk / "factory-reset").write_text("{}")
     (tmp_path / "bin").mkdir()
     rm = tmp_path / "bin/rm"
-    rm.write_text(f'#!/bin/sh\necho >>{tmp_path}/count\n[ "$(wc -l <{tmp_path}/count)" -lt {cut} ] && exec /bin/rm "$@"\n')
+    rm.write_text(
+        f'#!/bin/sh\necho >>{tmp_path}/count\n[ "$(wc -l <{tmp_path}/count)" -lt {cut} ] && exec /bin/rm "$@"\n'
+    )
     rm.chmod(0o755)
     assert at_boot(disk, tmp_path / "bin") != 0
     assert (disk / "factory-reset").exists()

@@ -63,7 +63,9 @@ def test_by_another_hand():
 
     data = seal(content(2 * FRAME + 5), "Gr\u00fc\u00dfe")
     assert data[:16] == b"FAIRLEAD BACKUP\n" and data[16:20] == bytes([1, 4, 8, 1])
-    key = hashlib.scrypt("Gr\u00fc\u00dfe".encode(), salt=data[20:52], n=2 ** data[17], r=data[18], p=data[19], dklen=32)
+    key = hashlib.scrypt(
+        "Gr\u00fc\u00dfe".encode(), salt=data[20:52], n=2 ** data[17], r=data[18], p=data[19], dklen=32
+    )
     frames = [data[place : place + 65552] for place in range(52, len(data), 65552)]
     found = b""
     for number, frame in enumerate(frames):
@@ -131,7 +133,15 @@ def test_frames_cannot_be_moved_left_out_doubled_or_joined(whole):
     step = FRAME + TAG
     one, two, three = body[:step], body[step : 2 * step], body[2 * step :]
     other = seal(content(SIZE))
-    joined = [two + one + three, one + three, two + three, one + two + two + three, one + one, body + three, body + b"x"]
+    joined = [
+        two + one + three,
+        one + three,
+        two + three,
+        one + two + two + three,
+        one + one,
+        body + three,
+        body + b"x",
+    ]
     for frames in (*joined, body + other, other[HEAD:], one + other[HEAD + step :]):
         with pytest.raises(NotOpened):
             unseal(head + frames)
@@ -144,7 +154,9 @@ def test_another_version_of_the_format(whole, version):
     assert str(refusal.value) == (sealed.TOO_NEW if version else sealed.DAMAGED)
 
 
-@pytest.mark.parametrize("cost", [(18, 8, 1), (255, 255, 255), (15, 255, 1), (15, 8, 255), (0, 8, 1), (4, 0, 1), (4, 8, 0)])
+@pytest.mark.parametrize(
+    "cost", [(18, 8, 1), (255, 255, 255), (15, 255, 1), (15, 8, 255), (0, 8, 1), (4, 0, 1), (4, 8, 0)]
+)
 def test_a_header_cannot_make_the_box_spend_memory_or_time(whole, cost, monkeypatch):
     monkeypatch.setattr(hashlib, "scrypt", None)
     with pytest.raises(NotOpened):

@@ -4,37 +4,36 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('changes', '0001_initial'),
+        ("changes", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Candidate',
+            name="Candidate",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('user', models.CharField(max_length=150, unique=True)),
-                ('name', models.CharField(max_length=100)),
-                ('made', models.DateTimeField(auto_now=True)),
-                ('snapshot', models.TextField(help_text='the canonical JSON text')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("user", models.CharField(max_length=150, unique=True)),
+                ("name", models.CharField(max_length=100)),
+                ("made", models.DateTimeField(auto_now=True)),
+                ("snapshot", models.TextField(help_text="the canonical JSON text")),
             ],
         ),
         migrations.CreateModel(
-            name='Keeping',
+            name="Keeping",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('revisions', models.PositiveIntegerField(default=500)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("revisions", models.PositiveIntegerField(default=500)),
             ],
         ),
         migrations.AddField(
-            model_name='revision',
-            name='corrected_at',
+            model_name="revision",
+            name="corrected_at",
             field=models.DateTimeField(null=True),
         ),
         migrations.AddField(
-            model_name='revision',
-            name='corrected_by',
+            model_name="revision",
+            name="corrected_by",
             field=models.CharField(blank=True, max_length=150),
         ),
     ]

@@ -4,25 +4,23 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Restored',
+            name="Restored",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('made', models.DateTimeField()),
-                ('hostname', models.CharField(max_length=253)),
-                ('by', models.CharField(max_length=150)),
-                ('number', models.PositiveIntegerField(default=0)),
-                ('certificate', models.TextField(blank=True)),
-                ('key', models.TextField(blank=True)),
-                ('done', models.BooleanField(default=False)),
-                ('trouble', models.TextField(blank=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("made", models.DateTimeField()),
+                ("hostname", models.CharField(max_length=253)),
+                ("by", models.CharField(max_length=150)),
+                ("number", models.PositiveIntegerField(default=0)),
+                ("certificate", models.TextField(blank=True)),
+                ("key", models.TextField(blank=True)),
+                ("done", models.BooleanField(default=False)),
+                ("trouble", models.TextField(blank=True)),
             ],
         ),
     ]
