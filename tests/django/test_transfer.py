@@ -115,7 +115,7 @@ def test_an_old_schema_is_brought_up_to_date(client, other):
 def test_lost_passwords_are_told(client):
     draft.replace(secret(draft.current()), "admin")
     send(client, client.get("/configuration/export/draft/?passwords=no").content)
-    assert "These services would have none: shop" in words(client.get("/configuration/import/review/"))
+    assert "Services that lose them: shop" in words(client.get("/configuration/import/review/"))
 
 
 SHAPES = [
