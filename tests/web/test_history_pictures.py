@@ -10,7 +10,7 @@ from test_screenshots import LOOKS
 from applier import fake
 from changes import actions, draft
 from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_data, to_json
-from system import restoring
+from system import restoring, sealed
 
 PASSPHRASE = "rope and tide and moon"
 
@@ -26,6 +26,12 @@ def any_database(transactional_db, monkeypatch):
     listed = ConnectionHandler.__iter__
     hidden = lambda handler: (alias for alias in listed(handler) if alias != restoring.ALIAS)  # noqa: E731
     monkeypatch.setattr(ConnectionHandler, "__iter__", hidden)
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch):
+    """A test need not cost a guesser anything."""
+    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
 
 
 @pytest.fixture

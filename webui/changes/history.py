@@ -48,7 +48,8 @@ def keep(request):
     form = KeepingForm(request.POST)
     if not form.is_valid():
         return history(request, form, 422)
-    revisions.keep(form.cleaned_data["revisions"])
+    status = look(request).status
+    revisions.keep(form.cleaned_data["revisions"], status["generation"] if status else None)
     log.info("user %s lets the history keep %d revisions", request.user.get_username(), form.cleaned_data["revisions"])
     messages.success(request, f"The history keeps the newest {form.cleaned_data['revisions']} revisions.")
     return redirect("history")

@@ -45,9 +45,10 @@ def kept() -> int:
     return row.revisions
 
 
-def keep(count: int) -> None:
+def keep(count: int, running: int | None) -> None:
+    """`running`: the number of the one that runs, which stays in any case."""
     Keeping.objects.update_or_create(pk=ONLY_ROW, defaults={"revisions": count})
-    prune()
+    prune(running)
 
 
 def wanted(numbers: set[int]) -> set[int]:
@@ -55,7 +56,7 @@ def wanted(numbers: set[int]) -> set[int]:
     return set(sorted(numbers, reverse=True)[: kept()])
 
 
-def prune(running: int | None = None) -> int:
+def prune(running: int | None) -> int:
     """Forget the oldest, never the one that runs; how many these were."""
     numbers = set(Revision.objects.values_list("number", flat=True))
     gone = numbers - wanted(numbers) - {running}

@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import content_disposition_header
 
 from changes import revisions
 from changes.forms import ImportForm
@@ -44,7 +45,7 @@ def export(request, key: str):
     name = f"{snapshot.network.hostname}-{key}-{timezone.now():%Y%m%d-%H%M}{'-without-passwords' * bare}.json"
     log.info("user %s exported %s%s", request.user.get_username(), side.title, " without passwords" * bare)
     answer = HttpResponse(to_json(snapshot), content_type="application/json")
-    answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer.headers["Content-Disposition"] = content_disposition_header(True, name)
     return answer
 
 

@@ -25,7 +25,7 @@ from monitoring.frame import look
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
 from system.models import Restored
-from system.sealed import NotOpened
+from system.sealed import WRONG, NotOpened
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ def _open(form: RestoreForm) -> restoring.Opened | None:
     try:
         return restoring.open_file(form.cleaned_data["file"].file, form.cleaned_data["passphrase"])
     except NotOpened as error:
-        form.add_error("file", str(error))
+        form.add_error("passphrase" if str(error) == WRONG else "file", str(error))
     except OSError as error:
         form.add_error("file", f"The backup file could not be opened: {error.strerror or error}.")
     return None

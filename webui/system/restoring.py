@@ -106,9 +106,9 @@ def opened(token: str) -> Opened:
     return Opened(token, backupfile.about(texts["about.json"]), snapshot, texts["certificate.pem"], texts["key.pem"])
 
 
-def clear() -> None:
-    """Remove what was opened and not restored, and what a power cut left."""
-    for folder in settings.INCOMING.glob("*"):
+def clear(names: str = f"{FOLDER}*") -> None:
+    """Remove what was opened and not restored; "*": all that a power cut left."""
+    for folder in settings.INCOMING.glob(names):
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -212,10 +212,12 @@ def _as_django(path: Path) -> Iterator[str]:
     """The database in a file, under an alias of its own."""
     base = connections.settings["default"]
     options = base["OPTIONS"] | {"init_command": "PRAGMA foreign_keys=ON;"}
-    connections.settings[ALIAS] = base | {"NAME": str(path), "CONN_MAX_AGE": 0, "OPTIONS": options}
+    mine = base | {"NAME": str(path), "CONN_MAX_AGE": 0, "OPTIONS": options}
+    # Another dict each time: other threads go through it at the end of each request.
+    connections.settings = {**connections.settings, ALIAS: mine}
     try:
         yield ALIAS
     finally:
         connections[ALIAS].close()
         del connections[ALIAS]
-        del connections.settings[ALIAS]
+        connections.settings = {alias: one for alias, one in connections.settings.items() if alias != ALIAS}

@@ -34,7 +34,7 @@ class Command(BaseCommand):
             return
         finally:
             connection.close()
-        restoring.clear()
+        restoring.clear("*")
         backups.make_if_due()
 
     def make_secret_key(self) -> None:
