@@ -152,9 +152,15 @@ def test_without_the_applier_there_is_no_backup_file(client, box):
 
 
 def test_on_a_full_disk(client, monkeypatch):
-    monkeypatch.setattr(backupfile, "HEADROOM", 1 << 60)
+    monkeypatch.setattr(files, "HEADROOM", 1 << 60)
     answer = client.post("/system/backup/", {"passphrase": PASSPHRASE, "again": PASSPHRASE})
     assert "there is no room" in words(answer)
+
+
+def test_a_file_for_which_there_is_no_room_is_not_read(client, file, monkeypatch):
+    monkeypatch.setattr(files, "HEADROOM", 1 << 60)
+    answer = send(client, file)
+    assert answer.status_code == 507 and "The data partition is full" in words(answer)
 
 
 @pytest.mark.parametrize("path", ["backup/", "backup/restore/", "backup/restore/review/", "backup/restored/", "reset/"])

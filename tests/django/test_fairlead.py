@@ -56,6 +56,8 @@ def test_every_page_has_a_strict_policy_and_no_inline_code(client, name, url):
     assert answer.headers["Cache-Control"] != "" and "public" not in answer.headers["Cache-Control"]
     page = answer.content.decode()
     for forbidden in (" style=", " onclick=", "<style", "<script>", "javascript:", "http://", "https://"):
+        if name == "schema" and forbidden == "https://":  # the dialect of the schema, which is a name
+            continue
         assert forbidden not in page
 
 

@@ -6,6 +6,7 @@ The file goes to the data partition, without a name there: whatever happens, not
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 from collections.abc import Callable
 
@@ -17,8 +18,9 @@ from django.http import HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from fairlead.faults import Fault, page
+from fairlead.faults import FULL, Fault, page
 
+HEADROOM = 16 << 20  # bytes of the data partition that stay free for the configuration
 OTHER_FIELDS = 64 * 1024  # bytes of a form beside its file; a pasted text has settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 UNREADABLE = Fault(
@@ -59,8 +61,11 @@ def takes_file(limit: int) -> Callable:
         def inner(request: HttpRequest, *args, **kwargs) -> HttpResponse:
             if request.method != "POST":
                 return protected(request, *args, **kwargs)
-            if _length(request) > limit + settings.DATA_UPLOAD_MAX_MEMORY_SIZE + OTHER_FIELDS:
+            length = _length(request)
+            if length > limit + settings.DATA_UPLOAD_MAX_MEMORY_SIZE + OTHER_FIELDS:
                 return page(too_large(limit))
+            if length + HEADROOM > room():
+                return page(FULL)
             request.upload_handlers = [ToDisk(request, limit)]
             try:
                 request.POST  # noqa: B018 # read now, so that what is wrong with it is told
@@ -75,6 +80,13 @@ def takes_file(limit: int) -> Callable:
     return wrap
 
 
+def room() -> int:
+    """Bytes that are free where files come in."""
+    settings.INCOMING.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = os.statvfs(settings.INCOMING)
+    return about.f_bavail * about.f_frsize
+
+
 def too_large(limit: int) -> Fault:
     return Fault(
         413,
@@ -86,4 +98,4 @@ def too_large(limit: int) -> Fault:
 
 def _length(request: HttpRequest) -> int:
     text = request.META.get("CONTENT_LENGTH") or ""
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text[:20]) if text.isascii() and text.isdigit() else 0

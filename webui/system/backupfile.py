@@ -11,10 +11,10 @@ Inside the sealed stream (sealed.py) is a tar archive, compressed with gzip:
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
-import os
 import sqlite3
 import tarfile
 import zlib
@@ -35,12 +35,12 @@ from django.utils import timezone
 from applier.client import connect
 from changes import draft
 from changes.models import Revision
+from fairlead import files
 from lbconfig.snapshot import from_data, to_json
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
 
 FORMAT = 1
 LIMIT = 400 << 20  # bytes of a file; nginx takes as many
-HEADROOM = 16 << 20  # bytes of the data partition that stay free
 TEXT = 16 << 20  # bytes of each text in it
 DATABASE = "database.sqlite3"
 TEXTS = ("about.json", "running.json", "draft.json", "certificate.pem", "key.pem")
@@ -123,9 +123,8 @@ def working_folder() -> Iterator[Path]:
 
 def need_room(size: int) -> None:
     """OSError where the data partition has no room for so many bytes."""
-    about_disk = os.statvfs(settings.INCOMING)
-    if size + HEADROOM > about_disk.f_bavail * about_disk.f_frsize:
-        raise OSError(28, f"there is no room for {size / 1e6:.1f} MB on the data partition")
+    if size + files.HEADROOM > files.room():
+        raise OSError(errno.ENOSPC, f"there is no room for {size / 1e6:.1f} MB on the data partition")
 
 
 def _about(now: datetime, hostname: str, version: str) -> About:
