@@ -46,6 +46,7 @@ class SetUpFirst:
 
     def __call__(self, request):
         anonymous = not request.user.is_authenticated
-        if anonymous and request.path != reverse("set-up") and not get_user_model().objects.exists():
+        open_to_all = {reverse("set-up"), reverse("set-up-restore")}
+        if anonymous and request.path not in open_to_all and not get_user_model().objects.exists():
             return redirect("set-up")
         return self.get_response(request)

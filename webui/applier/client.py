@@ -129,6 +129,18 @@ class Client:
         """{}"""
         return self._ask("reboot", user=user)
 
+    def certificate(self) -> dict:
+        """{"certificate": PEM, "key": PEM} of the web page, for a backup file."""
+        return self._ask("certificate")
+
+    def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
+        """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""
+        return self._ask("restore", certificate=certificate, key=key, number=number, user=user)
+
+    def factory_reset(self, hostname: str, user: str) -> dict:
+        """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""
+        return self._ask("factory_reset", hostname=hostname, user=user)
+
     def _ask(self, verb: str, **fields: object):
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
         try:

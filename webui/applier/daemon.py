@@ -26,6 +26,7 @@ from applier.host import Host, HostError, Live
 from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
+from applier.recovery import Recovery
 from applier.review import admit, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
@@ -57,9 +58,14 @@ class Applier:
         self._lock = threading.Lock()  # held while the system is changed
         self._owner = "the box is being started"  # who holds it
         self.updates = Updates(paths, host, self._take, self._lock.release, self.faults.codes)
+        self.recovery = Recovery(
+            paths, host, self.generations, self._take, self._lock.release,
+            lambda: self.running.snapshot.network.hostname, self.updates.restart,
+        )  # fmt: skip
+        owners = (self, self.updates, self.recovery)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
-            verb: getattr(self if hasattr(self, name) else self.updates, name) for verb, name in names.items()
+            verb: getattr(next(owner for owner in owners if hasattr(owner, name)), name) for verb, name in names.items()
         }
 
     def handle(self, request: Request, uid: int) -> object:

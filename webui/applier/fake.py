@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 
 from applier import doctor, health
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_recovery import FakeBelongings, FakeRecovery
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
@@ -106,6 +107,7 @@ class Box:
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.monotonic)
     update: FakeUpdate = field(default_factory=FakeUpdate)
+    recovery: FakeBelongings = field(default_factory=FakeBelongings)
     wrong_guesses: int = 0
     _next: Snapshot | None = None
 
@@ -138,7 +140,8 @@ class Box:
         }
 
     def _start(self, new: Snapshot, files: dict[str, str], user: str, comment: str) -> str:
-        number = max((entry["number"] for entry in self.generations), default=0) + 1
+        number = max((entry["number"] for entry in self.generations), default=0)
+        number = max(number, self.recovery.number) + 1
         self.run = RunRecord.of(f"apply-{number}", user, number)
         self.run.started = time.monotonic()
         self._next = new
@@ -208,7 +211,7 @@ def reset(**settings: object) -> Box:
     return box
 
 
-class Fake(FakeUpdates):
+class Fake(FakeUpdates, FakeRecovery):
     """The methods of applier.client.Client."""
 
     def __init__(self, instant: bool | None = None) -> None:

@@ -106,6 +106,11 @@ class Generations:
             raise
         return number
 
+    def skip_to(self, number: int) -> None:
+        """From now on numbers are higher than this one. OSError where the disk does not take it."""
+        if number >= self._next_number():
+            durable.replace(self.counter, f"{number}\n".encode())
+
     def log_step(self, number: int, step: StepStatus) -> None:
         durable.append(self._path(number) / "steps.jsonl", json.dumps(step, ensure_ascii=False).encode() + b"\n")
 

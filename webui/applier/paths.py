@@ -48,6 +48,16 @@ class Paths:
         return self.state / "set-up"
 
     @property
+    def tls(self) -> Path:
+        """The folder of the web page's certificate and its key."""
+        return self.state.parent / "tls"
+
+    @property
+    def reset_mark(self) -> Path:
+        """While it is there, the next boot forgets all that the box has kept (S10data)."""
+        return self.slots / "factory-reset"
+
+    @property
     def reserve(self) -> Path:
         """Room that is set aside on the data partition."""
         return self.state / "reserve"

@@ -11,6 +11,7 @@ Codes of refusal, and who gives them:
     unknown-service, problems, no-trial                                           trial.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code, too-many-guesses                                                  setup_code.py
+    bad-certificate, wrong-hostname                                               recovery.py
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
     not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
@@ -28,6 +29,8 @@ from applier.errors import ApplierRefused
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
+MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
+MAX_PEM = 64 * 1024  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,21 @@ def _pattern(pattern: str, words: str) -> Check:
     return lambda value: None if isinstance(value, str) and known.fullmatch(value) else f"must be {words}"
 
 
+def _revision(value: object) -> str | None:
+    good = type(value) is int and 0 <= value <= MAX_REVISION
+    return None if good else f"must be a whole number, 0 to {MAX_REVISION}"
+
+
+# Blocks of PEM (RFC 7468) and nothing else; or nothing at all.
+PEM_BLOCK = r"-----BEGIN [A-Z0-9 ]{1,40}-----\n(?:[A-Za-z0-9+/=]{1,76}\n)+-----END [A-Z0-9 ]{1,40}-----\n"
+_pem_blocks = re.compile(f"(?:{PEM_BLOCK})*")
+
+
+def _pem(value: object) -> str | None:
+    good = isinstance(value, str) and len(value) <= MAX_PEM and _pem_blocks.fullmatch(value)
+    return None if good else f"must be PEM blocks of at most {MAX_PEM} characters, or empty"
+
+
 _user = _text(150, 1)
 _slot = _pattern("[AB]", "A or B")
 # Never a path: the applier knows where these lie.
@@ -110,6 +128,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "update_seen": {},
     "boot_slot": {"slot": _slot, "user": _user},
     "reboot": {"user": _user},
+    "certificate": {},
+    "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
+    "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }
 FOR_ROOT = frozenset({"new_setup_code", "make_room"})
 

@@ -11,7 +11,7 @@ from django.utils.dateparse import parse_datetime
 
 from applier.client import connect
 from applier.shapes import Review
-from changes import draft
+from changes import draft, revisions
 from changes.models import Draft, Revision
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_json
 from system import backups
@@ -58,15 +58,18 @@ def keep_history() -> int:
     Raises ApplierDown, ApplierRefused.
     """
     applier = connect()
+    entries = applier.generations()
     stored = set(Revision.objects.values_list("number", flat=True))
+    wanted = revisions.wanted(stored | {entry["number"] for entry in entries}) - stored
     added = 0
-    for entry in applier.generations():
-        if entry["number"] in stored or entry["outcome"] == "applying":
+    for entry in entries:
+        if entry["number"] not in wanted or entry["outcome"] == "applying":
             continue
         whole = applier.generation(entry["number"])
         Revision.objects.get_or_create(number=entry["number"], defaults=_columns(whole))
         added += 1
     if added:
+        revisions.prune(applier.status()["generation"])
         backups.make()
     return added
 

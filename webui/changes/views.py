@@ -1,18 +1,16 @@
-"""Review, apply, watch, and look back."""
+"""Review, apply, watch."""
 
 import logging
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db import transaction
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused
 from changes import actions, diffs, draft
 from changes.forms import ApplyForm
 from changes.links import link
-from changes.models import Revision
 from lbconfig.snapshot import SnapshotError
 from monitoring.frame import look
 
@@ -100,19 +98,3 @@ def _run(request, apply_id: str) -> dict:
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
     return {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
-
-
-def history(request):
-    """Every apply, the newest first."""
-    missing = ""
-    try:
-        actions.keep_history()
-    except (ApplierDown, ApplierRefused) as error:
-        missing = str(error)
-    page = Paginator(Revision.objects.defer("snapshot", "steps"), 50).get_page(request.GET.get("page"))
-    return render(request, "changes/history.html", {"page": page, "missing": missing})
-
-
-def revision(request, number: int):
-    """One apply with its steps and what it was to make of the box."""
-    return render(request, "changes/revision.html", {"revision": get_object_or_404(Revision, number=number)})

@@ -21,6 +21,7 @@ DATA = Path(os.environ.get("FAIRLEAD_DATA", REPO / "build" / "dev"))
 RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
+INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
 SECRET_KEY_FILE = DATA / "secret-key"
 FAULT_FILE = RUN / "web" / "fault"  # written by `manage.py prepare`; its text is shown on every page
 

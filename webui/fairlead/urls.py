@@ -7,10 +7,11 @@ from accounts import views as accounts
 from api import updates as api_updates
 from balancing import policy, sorry
 from balancing import views as balancing
+from changes import history, transfer
 from changes import views as changes
 from monitoring import views as monitoring
 from network import views as network
-from system import updates
+from system import backup_views, updates
 from system import views as system
 
 
@@ -51,9 +52,24 @@ urlpatterns = [
     path("changes/discard/", changes.discard, name="discard"),
     path("changes/progress/<str:apply_id>/", changes.progress, name="progress"),
     path("live/progress/<str:apply_id>/", changes.live_progress, name="live-progress"),
-    path("history/", changes.history, name="history"),
-    path("history/<int:number>/", changes.revision, name="revision"),
+    path("history/", history.history, name="history"),
+    path("history/keep/", history.keep, name="history-keep"),
+    path("history/compare/", history.compare, name="compare"),
+    path("history/<int:number>/", history.revision, name="revision"),
+    path("history/<int:number>/comment/", history.comment, name="revision-comment"),
+    path("history/<int:number>/restore/", history.restore, name="revision-restore"),
+    path("configuration/", transfer.overview, name="transfer"),
+    path("configuration/export/<str:key>/", transfer.export, name="export"),
+    path("configuration/import/", transfer.import_file, name="import"),
+    path("configuration/import/review/", transfer.review_import, name="import-review"),
+    path("configuration/schema.json", transfer.published_schema, name="schema"),
     path("system/", system.overview, name="system"),
+    path("system/backup/", backup_views.backup, name="backup"),
+    path("system/backup/restore/", backup_views.restore, name="restore"),
+    path("system/backup/restore/review/", backup_views.restore_review, name="restore-review"),
+    path("system/backup/restored/", backup_views.restored, name="restored"),
+    path("system/reset/", backup_views.factory_reset, name="factory-reset"),
+    path("set-up/restore/", backup_views.set_up_restore, name="set-up-restore"),
     path("system/updates/", updates.overview, name="updates"),
     path("system/updates/upload/", updates.upload, name="update-upload"),
     path("system/updates/review/", updates.review, name="update-review"),

@@ -8,11 +8,12 @@ import ssl
 
 from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
+from lbconfig.snapshot import MAX_LINES
 
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
 MAX_NOTE = 500
-MAX_CERTIFICATES = 50_000  # characters; one has about 2,000
+MAX_CERTIFICATES = MAX_LINES  # characters; one has about 2,000
 MAX_TITLE = 100
 MAX_PARAGRAPHS = 20
 MAX_PERSISTENCE = 31 * 24 * 3600  # seconds; ipvsadm's own bound (ipvsadm.c: MAX_TIMEOUT)

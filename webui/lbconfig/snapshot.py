@@ -22,6 +22,7 @@ from lbconfig import ports
 SCHEMA = 2
 MAX_TEXT = 1024  # characters; a field that needs more says so, and may have several lines
 MAX_LINES = 50_000  # characters of such a field
+SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
 SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
 MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
 
@@ -119,8 +120,8 @@ class HealthCheck:
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
     login: str = ""  # empty: the greeting is enough
-    password: str = ""
-    secret: str = ""  # that RADIUS servers and this box share
+    password: str = dataclasses.field(default="", metadata=SECRET)
+    secret: str = dataclasses.field(default="", metadata=SECRET)  # that RADIUS servers and this box share
     database: str = ""
     ask: str = ""  # dns: a name; ldap: a base that must be there; simpletcp: what is sent, \\n for a new line
     verify: bool = False  # whether the server's certificate must be good and for `host`

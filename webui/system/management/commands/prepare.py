@@ -8,7 +8,7 @@ from django.core.management import BaseCommand, call_command
 from django.db import DatabaseError, connection
 
 from fairlead.faults import DAMAGED, fault_of
-from system import backups
+from system import backups, restoring
 
 
 class Command(BaseCommand):
@@ -34,6 +34,7 @@ class Command(BaseCommand):
             return
         finally:
             connection.close()
+        restoring.clear("*")
         backups.make_if_due()
 
     def make_secret_key(self) -> None:
