@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lbconfig import ports
+from lbconfig.firewall import NO_RULES, Firewall
 
 SCHEMA = 2
 MAX_TEXT = 1024  # characters; no field of the model needs more
@@ -279,6 +280,7 @@ class Snapshot:
     management: Management = Management()
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()
+    firewall: Firewall = NO_RULES
     schema: int = SCHEMA
 
     @property

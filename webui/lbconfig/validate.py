@@ -51,6 +51,7 @@ from lbconfig.snapshot import (
     VirtualService,
     from_data,
 )
+from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_network import management_problems, network_problems, usable
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
@@ -72,6 +73,7 @@ def validate(snapshot: Snapshot) -> list[Problem]:
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
         *management_problems(snapshot.management),
+        *firewall_problems(snapshot.firewall, snapshot.network),
         *each(
             Place("sorry page", "sorry"),
             title=title(snapshot.sorry.title),
