@@ -27,6 +27,14 @@ NEIGHBOURS = {
     "up0": ["192.168.50.2", "192.168.50.77", "2001:db8:50::2"],
     "down0": ["10.2.0.11", "2001:db8:2::11"],
 }
+SETTINGS = {
+    "net/ipv4/ip_forward": 1,
+    "net/ipv6/conf/all/forwarding": 1,
+    "net/ipv4/conf/all/rp_filter": 1,
+    "net/ipv4/conf/all/send_redirects": 0,
+    "net/ipv4/icmp_ratelimit": 0,
+    "net/ipv6/icmp/ratelimit": 0,
+}
 MARK_HOPS = 77  # of our packets, so that nothing else that is on the wire counts
 # Behind all chains of ours: what comes so far has passed.
 PROBE = """
@@ -93,21 +101,10 @@ class FirewallLab:
             self._run([self.ip, "netns", "add", name])
             self._open.callback(subprocess.run, [self.ip, "netns", "del", name], check=False)
         for far, near in WIRES.items():
-            self._run(
-                [self.ip, "link", "add", near, "netns", self.names["outside"], "address", OUTSIDE, "type", "veth"]
-                + ["peer", "name", far, "address", BOX_SIDE[far], "netns", self.names["box"]]
-            )
-        settings = [
-            "net/ipv4/ip_forward=1",
-            "net/ipv6/conf/all/forwarding=1",
-            "net/ipv4/conf/all/rp_filter=1",
-            "net/ipv4/conf/all/send_redirects=0",
-            "net/ipv6/conf/all/accept_dad=0",
-            "net/ipv4/icmp_ratelimit=0",
-            "net/ipv6/icmp/ratelimit=0",
-        ]
-        for setting in settings:
-            key, value = setting.split("=")
+            near_end = [near, "netns", self.names["outside"], "address", OUTSIDE]
+            far_end = [far, "address", BOX_SIDE[far], "netns", self.names["box"]]
+            self._run([self.ip, "link", "add", *near_end, "type", "veth", "peer", "name", *far_end])
+        for key, value in SETTINGS.items():
             self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
         self.box([self.ip, "link", "set", "lo", "up"])
         for far, near in WIRES.items():
