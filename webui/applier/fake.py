@@ -25,7 +25,7 @@ from applier.errors import ApplierDown, ApplierRefused
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import Diagnosis, GenerationEntry, Review, Status, Trial
+from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, Status, Trial
 from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
     CheckKind,
@@ -285,6 +285,19 @@ class Fake(FakeUpdates):
                     "received": "200 OK",
                 }
                 for one in wanted.real_servers
+            ]
+
+    def rule_counters(self) -> list[RuleCounter]:
+        """The same on every call, so that screens can be compared."""
+        with self._box() as b:
+            return [
+                {
+                    "id": rule.id,
+                    "packets": 1240 // place,
+                    "bytes": 74400 // place,
+                    "over": 17 if rule.limit.rate else 0,
+                }
+                for place, rule in enumerate((one for one in b.snapshot.firewall.rules if one.enabled), start=1)
             ]
 
     def generations(self) -> list[GenerationEntry]:

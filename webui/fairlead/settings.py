@@ -60,6 +60,7 @@ INSTALLED_APPS = [
     "api",
     "balancing",
     "network",
+    "firewall",
     "changes",
     "monitoring",
     "system",

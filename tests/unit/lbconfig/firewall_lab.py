@@ -72,8 +72,9 @@ def drain(until):
             return found
         for one in ready:
             data, place = one.recvfrom(2000)
-            if place[2] != socket.PACKET_OUTGOING:
+            if place[2] != socket.PACKET_OUTGOING and not data[0] & 1:  # what the kernel says to groups is no answer
                 found.append([place[0], data.hex()])
+                until = min(until, time.monotonic() + 0.05)
 print("ready", flush=True)
 for line in sys.stdin:
     order = json.loads(line)
