@@ -402,7 +402,7 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
 
 
 def _interfaces(snapshot: Snapshot) -> list[dict]:
-    vips = sorted({f"{service.address}/32" for service in snapshot.enabled_services})
+    vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [
         {
             "name": interface.name,

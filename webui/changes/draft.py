@@ -70,6 +70,7 @@ def service_wish(row: VirtualService) -> wish.VirtualService:
             for server in row.real_servers.all()
         ),
         fallback=wish.Fallback(wish.FallbackKind(row.fallback_kind), row.fallback_address, row.fallback_port),
+        more_addresses=tuple(row.more_addresses),
         **{name: getattr(row, name) for name in OPTIONS},
     )
 
@@ -92,6 +93,7 @@ def write_service(
         known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
         for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
             setattr(row, name, getattr(service, name))
+        row.more_addresses = list(service.more_addresses)
         row.check_kind = service.check.kind
         for name in CHECK_FIELDS:
             setattr(row, f"check_{name}", getattr(service.check, name))

@@ -80,6 +80,7 @@ def _object(service: VirtualService) -> str:
 
 def _where(service: VirtualService) -> str:
     more = f" and ports {service.more_ports}" if service.more_ports else ""
+    more += f", also at {', '.join(service.more_addresses)}" if service.more_addresses else ""
     return f"{names.PROTOCOLS[service.protocol].long} {endpoint(service.address, service.port)}{more}"
 
 
@@ -142,7 +143,7 @@ def _fallback_words(service: VirtualService) -> str:
 
 
 def _front(service: VirtualService) -> tuple:
-    return service.address, service.port, service.protocol, service.more_ports
+    return service.vips, service.port, service.protocol, service.more_ports
 
 
 def _service_change(old: VirtualService, new: VirtualService) -> Change:

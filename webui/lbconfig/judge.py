@@ -39,7 +39,7 @@ class Verdict:
 def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> Verdict:
     """`leased`: addresses of the box that the snapshot does not name, from DHCP. All of them without their length."""
     own = {text.partition("/")[0] for one in snapshot.network.interfaces for text in one.addresses} | {*leased}
-    vips = {one.address for one in snapshot.enabled_services}
+    vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     if reason := _forged(snapshot, packet, own | vips):
         return Verdict(Fate.DROPPED, reason, None)
     if packet.destination in own | vips:
@@ -157,7 +157,7 @@ def _service(snapshot: Snapshot, packet: Packet) -> VirtualService | None:
         (
             one
             for one in snapshot.enabled_services
-            if packet.destination == one.address
+            if packet.destination in one.vips
             and packet.protocol in one.protocol.parts
             and _covers(one.port_ranges, packet.port)
         ),

@@ -185,6 +185,11 @@ class VirtualService:
     call_id: bool = False  # UDP only, with persistence: what comes back to a server is a SIP call, not a client
     fallback: Fallback = Fallback()
     more_ports: str = ""  # beside `port`, as lbconfig.ports writes it: "443,8000-8100"
+    more_addresses: tuple[str, ...] = ()  # beside `address`: it answers at all of them, on the same ports
+
+    @property
+    def vips(self) -> tuple[str, ...]:
+        return (self.address, *self.more_addresses)
 
     @property
     def port_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -194,7 +199,7 @@ class VirtualService:
     @property
     def by_mark(self) -> bool:
         """Whether a firewall mark collects its packets."""
-        return bool(self.more_ports) or self.protocol.by_mark
+        return bool(self.more_ports or self.more_addresses) or self.protocol.by_mark
 
     @property
     def dead_leave(self) -> bool:

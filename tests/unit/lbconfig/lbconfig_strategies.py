@@ -102,6 +102,7 @@ def possible(service: VirtualService) -> VirtualService:
         call_id=service.call_id and udp and not one_packet and service.persistence > 0,
         persistence_prefix=min(service.persistence_prefix, bits(service.address)),
         more_ports="" if own else service.more_ports,
+        more_addresses=tuple(vip for vip in service.more_addresses if vip != service.address),
     )
     if service.by_mark:
         service = dataclasses.replace(service, id=service.id % MAX_MARK + 1)
@@ -182,6 +183,7 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         one_packet=rarely,
         call_id=rarely,
         more_ports=st.sampled_from(["", "", "", "443", "5000-5100,6000", "1-1023", "65535"]),
+        more_addresses=st.just(()) | st.lists(vips[version], max_size=2, unique=True).map(tuple),
     ).map(possible)
 
 

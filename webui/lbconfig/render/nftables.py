@@ -92,8 +92,9 @@ def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[s
     """The same for services of several ports or protocols, and the mark by which IPVS knows them."""
     marked = _by_mark(snapshot, version)
     fronts = [
-        (f"{one.address} . {protocol} . {_range(ports)}", one)
+        (f"{vip} . {protocol} . {_range(ports)}", one)
         for one in marked
+        for vip in one.vips
         for protocol in one.protocol.parts
         for ports in one.port_ranges
     ]
@@ -169,7 +170,7 @@ def _management(snapshot: Snapshot, version: int) -> list[str]:
 def _foreign_vips(snapshot: Snapshot, version: int) -> list[str]:
     """VIPs that are not an interface's own address: a shared address must keep its web UI."""
     own = {address.partition("/")[0] for interface in snapshot.network.interfaces for address in interface.addresses}
-    vips = {service.address for service in snapshot.enabled_services} - own
+    vips = {vip for service in snapshot.enabled_services for vip in service.vips} - own
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
