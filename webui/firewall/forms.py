@@ -97,7 +97,7 @@ class RuleForm(forms.Form):
         required=False,
         help_text="Source NAT: for servers with private addresses that fetch something from the internet.",
     )
-    rate = number_field("At most so many new connections", required=False, placeholder="no limit")
+    rate = number_field("New connections, at most", required=False, placeholder="no limit")
     per = forms.TypedChoiceField(
         label="In a", coerce=Per, choices=[(str(one), str(one)) for one in Per], error_messages=CHOOSE
     )
