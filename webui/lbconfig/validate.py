@@ -331,7 +331,7 @@ def _server_port(service: VirtualService, server: RealServer) -> str | None:
     if not service.by_mark:
         return in_range(server.port, 1, 65535)
     if server.port:
-        return "must be empty: a service of several ports or protocols leaves the port as it is"
+        return "must be empty: a service of several ports, protocols or addresses leaves the port as it is"
     return None
 
 
