@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from lbconfig import ports
@@ -12,6 +13,7 @@ from lbconfig.snapshot import Network
 
 MAX_RULES = 500  # each packet of a new connection may be compared with each
 MAX_NETWORKS = 10_000  # of one field; they become a set, so their number costs a packet nothing
+MAX_ALL_NETWORKS = 100_000  # of all rules together
 MAX_RATE = 1_000_000  # new connections
 MAX_BURST = 10_000
 _SEEN_BY_SERVICES = frozenset(
@@ -23,12 +25,16 @@ def firewall_problems(firewall: Firewall, network: Network) -> Iterator[Problem]
     if len(firewall.rules) > MAX_RULES:
         yield Place("firewall", "firewall").problem("rules", f"must not be more than {MAX_RULES}")
         return
-    first_id, first_name = Unseen(), Unseen()
+    first_id, first_name, networks = Unseen(), Unseen(), 0
     interfaces = {interface.name for interface in network.interfaces}
     for rule in firewall.rules:
         place = Place(f"firewall rule {quote(rule.name)}", f"firewall.rules[id={number(rule.id)}]")
         yield from _fields(place, rule, interfaces)
         yield from _limit(place.inner("limit"), rule)
+        networks += len(rule.sources) + len(rule.destinations)
+        if networks > MAX_ALL_NETWORKS:
+            yield place.problem("sources", f"must not be more than {MAX_ALL_NETWORKS} together with those of all rules")
+            return
         if not first_id(rule.id):
             yield place.problem("id", f"{number(rule.id)} is the id of another firewall rule as well")
         if not first_name(rule.name.casefold()):
@@ -109,44 +115,70 @@ def _limit(place: Place, rule: Rule) -> Iterator[Problem]:
 
 
 MANY = 200  # networks; longer lists are not compared
+_Spans = tuple[list[int], list[int]]  # first and last addresses of networks, in order and none inside another
 
 
 def covered(firewall: Firewall) -> dict[int, Rule]:
     """Of valid rules: the id of each that never decides, and the earlier rule that always does in its place."""
     found = {}
     for where in Where:
-        rules = firewall.of(where)
-        for place, rule in enumerate(rules):
-            if (earlier := next((one for one in rules[:place] if _covers(one, rule)), None)) is not None:
-                found[rule.id] = earlier
+        earlier: list[_Reach] = []
+        for rule in firewall.of(where):
+            reach = _Reach(rule)
+            if (above := next((one for one in earlier if one.covers(reach)), None)) is not None:
+                found[rule.id] = above.rule
+            earlier.append(reach)
     return found
 
 
-def _covers(one: Rule, other: Rule) -> bool:
-    if one.interface not in ("", other.interface):
-        return False
-    if one.protocol is not RuleProtocol.ANY and not set(other.protocol.parts) <= _parts(one.protocol):
-        return False
-    if one.ports and not (other.ports and all(_inside(ports_, one.port_ranges) for ports_ in other.port_ranges)):
-        return False
-    return all(_all_inside(one, other, field) for field in ("sources", "destinations"))
+class _Reach:
+    """What a rule matches, ready to be compared many times."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self.protocols = {*rule.protocol.parts}
+        if rule.protocol is RuleProtocol.ICMP:
+            self.protocols.add(RuleProtocol.PING)
+        self.ports = rule.port_ranges
+        self.places = [_spans(rule, field) for field in ("sources", "destinations")]
+
+    def covers(self, other: _Reach) -> bool:
+        rule = self.rule
+        if rule.interface not in ("", other.rule.interface):
+            return False
+        if rule.protocol is not RuleProtocol.ANY and not other.protocols <= self.protocols:
+            return False
+        if self.ports and not (other.ports and all(_inside(one, self.ports) for one in other.ports)):
+            return False
+        families = other.rule.families()
+        return all(_all_inside(mine, its, families) for mine, its in zip(self.places, other.places, strict=True))
 
 
-def _parts(protocol: RuleProtocol) -> set[RuleProtocol]:
-    return {*protocol.parts, RuleProtocol.PING} if protocol is RuleProtocol.ICMP else set(protocol.parts)
+def _spans(rule: Rule, field: str) -> dict[int, _Spans] | None:
+    """By family; {} where the rule asks for none, None where there are too many."""
+    texts = getattr(rule, field)
+    if len(texts) > MANY:
+        return None
+    found = {}
+    for kind in (4, 6) if texts else ():
+        nets = rule.networks(field, kind)
+        found[kind] = ([int(net.network_address) for net in nets], [int(net.broadcast_address) for net in nets])
+    return found
 
 
 def _inside(ports_: ports.Range, ranges: tuple[ports.Range, ...]) -> bool:
     return any(first <= ports_[0] and ports_[1] <= last for first, last in ranges)
 
 
-def _all_inside(one: Rule, other: Rule, field: str) -> bool:
-    if not getattr(one, field):
-        return True
-    if not getattr(other, field) or max(len(getattr(one, field)), len(getattr(other, field))) > MANY:
-        return False
-    return all(
-        any(net.subnet_of(wide) for wide in one.networks(field, kind))
-        for kind in other.families()
-        for net in other.networks(field, kind)
-    )
+def _all_inside(mine: dict[int, _Spans] | None, its: dict[int, _Spans] | None, families: tuple[int, ...]) -> bool:
+    if not mine or not its:
+        return mine == {}
+    return all(_spans_inside(its[kind], mine[kind]) for kind in families)
+
+
+def _spans_inside(its: _Spans, mine: _Spans) -> bool:
+    for first, last in zip(*its, strict=True):
+        place = bisect_right(mine[0], first) - 1
+        if place < 0 or last > mine[1][place]:
+            return False
+    return True

@@ -2,7 +2,6 @@
 
 import dataclasses
 import ipaddress
-import string
 
 from hypothesis import strategies as st
 
@@ -10,13 +9,8 @@ from lbconfig.addresses import contains
 from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 
 SOURCES = [
-    "192.168.50.2",
-    "192.168.50.77",
-    "10.2.0.11",
-    "203.0.113.7",
-    "2001:db8:50::2",
-    "2001:db8:2::11",
-    "2001:db8:9::1",
+    *("192.168.50.2", "192.168.50.77", "10.2.0.11", "203.0.113.7", "192.168.50.101"),
+    *("2001:db8:50::2", "2001:db8:2::11", "2001:db8:9::1", "2001:db8:50::100"),
 ]
 BEHIND = {"10.2.0.11", "2001:db8:2::11"}
 DESTINATIONS = [
@@ -31,7 +25,7 @@ NETWORKS = [
 ]
 
 networks = st.just(()) | st.lists(st.sampled_from(NETWORKS), max_size=4, unique=True).map(tuple)
-names = st.text(f"{string.ascii_letters}{string.digits} ._-", max_size=64).map(lambda text: text.strip(" ._-") or "1")
+names = st.integers(1, 999).map("Rule_{}. -x".format)  # drawn in one piece, as there is room for so many draws only
 limits = st.builds(RateLimit, st.integers(1, 1000), st.sampled_from(Per), st.integers(20, 100), st.booleans())
 
 

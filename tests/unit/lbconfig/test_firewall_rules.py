@@ -3,7 +3,8 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck as Slow
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import INTERFACES, aimed, firewalls
 from lbconfig_hostile import HOSTILE
@@ -17,6 +18,7 @@ from lbconfig.render import nftables
 from lbconfig.validate import admin_problem, lease_problems, validate
 from lbconfig.validate_firewall import MAX_NETWORKS, MAX_RULES, covered
 
+quick = settings(max_examples=50, deadline=None, suppress_health_check=list(Slow))
 MANY = tuple(f"10.{n // 250}.{n % 250}.0/24" for n in range(MAX_NETWORKS + 1))
 
 
@@ -64,6 +66,12 @@ def test_too_many_rules():
     [problem] = validate(dataclasses.replace(SAMPLE, firewall=Firewall(rules)))
     assert (problem.path, problem.message) == ("firewall.rules", f"must not be more than {MAX_RULES}")
     assert not validate(dataclasses.replace(SAMPLE, firewall=Firewall(rules[:-1])))
+
+
+def test_too_many_networks_in_all():
+    rules = tuple(Rule(number, f"r{number}", sources=MANY[:-1]) for number in range(1, 12))
+    [problem] = validate(dataclasses.replace(SAMPLE, firewall=Firewall(rules)))
+    assert problem.path == "firewall.rules[id=11].sources" and "together with those of all rules" in problem.message
 
 
 def test_other_ports_beside_the_web_page_are_no_mistake():
@@ -114,6 +122,7 @@ def test_a_rule_that_never_decides(first, second, is_covered):
     assert (2 in covered(firewall(first, second))) == is_covered
 
 
+@quick
 @given(firewalls(INTERFACES), st.data())
 def test_what_is_covered_never_decides(drawn, data):
     found = covered(drawn)
@@ -138,6 +147,7 @@ def test_an_address_from_dhcp_is_the_box():
     assert judge(SAMPLE, packet, {"10.0.2.77"}).where is Where.BOX
 
 
+@quick
 @given(firewalls(["eth0", "eth1"]))
 def test_no_rule_locks_the_admin_out(drawn):
     assert admin_problem(dataclasses.replace(SAMPLE, firewall=drawn), "10.0.2.9") is None
@@ -192,6 +202,7 @@ def test_the_diff_of_a_long_list_names_what_changes():
     assert "And 26 more are added." in change.sentences
 
 
+@quick
 @given(firewalls(INTERFACES), firewalls(INTERFACES))
 def test_every_change_is_told(old, new):
     told = changes(old, new)
