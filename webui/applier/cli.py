@@ -117,6 +117,10 @@ _PLAIN = {
     "status": (lambda _: _print(connect().status()), "everything, as JSON"),
     "faults": (_faults, "what is wrong, one sentence a line"),
     "generations": (lambda _: _print(connect().generations()), "what was applied, the newest first, as JSON"),
+    "rule-counters": (
+        lambda _: _print(connect().rule_counters()),
+        "how often each firewall rule of the admin matched, as JSON",
+    ),
     "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
     "make-room": (_make_room, "on a full data partition: spend the reserve, forget old generations"),
     "new-setup-code": (_new_setup_code, "make a new set-up code (forgotten password)"),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Diagnosis,
         GenerationEntry,
         Review,
+        RuleCounter,
         Status,
         Trial,
         UpdateState,
@@ -73,6 +74,10 @@ class Client:
     def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
         """Ask every real server of that service once, by its health check; nothing is applied."""
         return self._ask("try_check", snapshot=_plain(snapshot), service=service)
+
+    def rule_counters(self) -> list[RuleCounter]:
+        """How often each of the admin's firewall rules has matched since the rules were loaded last."""
+        return self._ask("rule_counters")
 
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""

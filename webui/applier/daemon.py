@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from applier import director, doctor, health, ipvs_netlink, network, storage, table, trial
+from applier import director, doctor, firewall, health, ipvs_netlink, network, storage, table, trial
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
@@ -31,7 +31,7 @@ from applier.review import admit, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import Diagnosis, GenerationEntry, Review, RunState, Status, Trial
+from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, RunState, Status, Trial
 from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
@@ -131,6 +131,9 @@ class Applier:
 
     def try_check(self, snapshot: dict, service: int) -> list[Trial]:
         return trial.ask(self.host, parse(snapshot), service)
+
+    def rule_counters(self) -> list[RuleCounter]:
+        return firewall.counters(self.host)
 
     def list_generations(self) -> list[GenerationEntry]:
         return self.generations.entries()

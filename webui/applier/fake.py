@@ -26,7 +26,7 @@ from applier.fake_recovery import FakeBelongings, FakeRecovery
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import Diagnosis, GenerationEntry, Review, Status, Trial
+from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, Status, Trial
 from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
     CheckKind,
@@ -290,6 +290,19 @@ class Fake(FakeUpdates, FakeRecovery):
                 for one in wanted.real_servers
             ]
 
+    def rule_counters(self) -> list[RuleCounter]:
+        """The same on every call, so that screens can be compared."""
+        with self._box() as b:
+            return [
+                {
+                    "id": rule.id,
+                    "packets": 1240 // place,
+                    "bytes": 74400 // place,
+                    "over": 17 if rule.limit.rate else 0,
+                }
+                for place, rule in enumerate((one for one in b.snapshot.firewall.rules if one.enabled), start=1)
+            ]
+
     def generations(self) -> list[GenerationEntry]:
         with self._box() as b:
             hidden = ("snapshot", "files")
@@ -392,7 +405,7 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
 
 
 def _interfaces(snapshot: Snapshot) -> list[dict]:
-    vips = sorted({f"{service.address}/32" for service in snapshot.enabled_services})
+    vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [
         {
             "name": interface.name,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import re
 from pathlib import Path
 
+from applier.errors import ApplierRefused
 from applier.host import Host, HostError, run
+from applier.shapes import RuleCounter
 from lbconfig.snapshot import Snapshot
 
 TABLE = "table inet fairlead"
+_COMMENT = re.compile(r"rule (?P<id>\d+)(?P<over> over)?")
 TIMEOUT = 120.0  # seconds; thousands of rules take some on a small box
 
 
@@ -23,6 +28,34 @@ def load(host: Host, path: Path) -> None:
 
 def is_loaded(host: Host) -> bool:
     return TABLE in run(host, ["nft", "list", "tables"]).stdout.splitlines()
+
+
+def counters(host: Host) -> list[RuleCounter]:
+    """Of the admin's own rules, told by their comments (lbconfig/render/own_rules.py); ApplierRefused."""
+    try:
+        # Without the elements of the sets, of which there may be many thousands.
+        listed = json.loads(run(host, ["nft", "-j", "-t", "list", *TABLE.split()], timeout=TIMEOUT).stdout)["nftables"]
+        found: dict[int, RuleCounter] = {}
+        for entry in listed:
+            rule = entry.get("rule", {})
+            if match := _COMMENT.fullmatch(rule.get("comment", "")):
+                number = int(match["id"])
+                counter = found.setdefault(number, {"id": number, "packets": 0, "bytes": 0, "over": 0})
+                _add(counter, next(part["counter"] for part in rule["expr"] if "counter" in part), bool(match["over"]))
+    except HostError as error:
+        raise ApplierRefused("no-counters", f"The firewall cannot be read: {error}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        raise ApplierRefused("no-counters", f"What nft says of the firewall cannot be read: {error!r}.") from None
+    return list(found.values())
+
+
+def _add(counter: RuleCounter, seen: dict, over: bool) -> None:
+    """One rule of the admin may be several of nft: for IPv4, for IPv6, for what is above its limit."""
+    if over:
+        counter["over"] += seen["packets"]
+        return
+    counter["packets"] += seen["packets"]
+    counter["bytes"] += seen["bytes"]
 
 
 def _management(snapshot: Snapshot) -> list[str]:

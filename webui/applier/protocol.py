@@ -9,6 +9,7 @@ Codes of refusal, and who gives them:
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
     busy, unknown-generation, damaged-generation, unknown-service, no-diagnosis   daemon.py
     unknown-service, problems, no-trial                                           trial.py
+    no-counters                                                                   firewall.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code, too-many-guesses                                                  setup_code.py
     bad-certificate, wrong-hostname                                               recovery.py
@@ -114,6 +115,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     },
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "service": _number},
+    "rule_counters": {},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},

@@ -220,6 +220,15 @@ class Diagnosis(TypedDict):
     findings: list[Finding]  # empty: nothing was found
 
 
+class RuleCounter(TypedDict):
+    """Of a firewall rule of the admin that runs; since the rules were loaded last."""
+
+    id: int
+    packets: int  # that it matched; of rules that know what is open, the first of each connection
+    bytes: int
+    over: int  # of these, packets dropped because they were above its limit
+
+
 class GenerationEntry(TypedDict):
     number: int
     user: str

@@ -11,11 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from balancing.models import Policy, RealServer, SorryPage, VirtualService
-from changes.models import Draft, Removal, Tracked
+from changes import draft_firewall
+from changes.models import Draft, Removal
+from changes.stamps import ONLY_ROW, change_number, stamp
 from lbconfig import snapshot as wish
 from network.models import Interface, Management, Network
-
-ONLY_ROW = 1
 
 
 def is_filled() -> bool:
@@ -30,6 +30,7 @@ def current() -> wish.Snapshot:
         interfaces = tuple(wish.Interface(row.name, row.dhcp, tuple(row.addresses)) for row in Interface.objects.all())
         sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
         policy = Policy.objects.filter(pk=ONLY_ROW).first()
+        firewall = draft_firewall.current()
         services = tuple(map(service_wish, VirtualService.objects.prefetch_related("real_servers")))
     return wish.Snapshot(
         services=services,
@@ -37,6 +38,7 @@ def current() -> wish.Snapshot:
         management=wish.Management(tuple(management.allow)),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
+        firewall=firewall,
     )
 
 
@@ -68,6 +70,7 @@ def service_wish(row: VirtualService) -> wish.VirtualService:
             for server in row.real_servers.all()
         ),
         fallback=wish.Fallback(wish.FallbackKind(row.fallback_kind), row.fallback_address, row.fallback_port),
+        more_addresses=tuple(row.more_addresses),
         **{name: getattr(row, name) for name in OPTIONS},
     )
 
@@ -90,6 +93,7 @@ def write_service(
         known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
         for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
             setattr(row, name, getattr(service, name))
+        row.more_addresses = list(service.more_addresses)
         row.check_kind = service.check.kind
         for name in CHECK_FIELDS:
             setattr(row, f"check_{name}", getattr(service.check, name))
@@ -186,20 +190,7 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
             write_sorry_page(snapshot.sorry, user)
         if before.policy != snapshot.policy or not Policy.objects.exists():
             write_policy(snapshot.policy, user)
-
-
-def change_number() -> int:
-    """Count one change of the draft. Needs a transaction, which on SQLite admits one writer at a time."""
-    draft, _ = Draft.objects.get_or_create(pk=ONLY_ROW)
-    draft.counter += 1
-    draft.save(update_fields=["counter"])
-    return draft.counter
-
-
-def stamp(row: Tracked, user: str) -> None:
-    row.version = change_number()
-    row.changed_by = user
-    row.changed_at = timezone.now()
+        draft_firewall.replace(snapshot.firewall, user)
 
 
 def same(one: wish.Snapshot, other: wish.Snapshot) -> bool:

@@ -10,6 +10,8 @@ PAGES = (
     (re.compile(r"management\b"), "access"),
     (re.compile(r"sorry\b"), "sorry"),
     (re.compile(r"policy\b"), "policy"),
+    (re.compile(r"firewall\.rules\[id=(\d+)\]"), "rule-edit"),
+    (re.compile(r"firewall\b"), "firewall"),
 )
 
 

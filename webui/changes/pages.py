@@ -94,7 +94,7 @@ def check(
     page: Page,
     before: Snapshot,
     candidate: Snapshot,
-    own: str,
+    own: str | tuple[str, ...],
     beside: Callable[[Page, Problem, str], bool] | None = None,
 ) -> Snapshot | None:
     """The candidate; None when something on this page is wrong, with the reason beside its field.

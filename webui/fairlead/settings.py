@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "api",
     "balancing",
     "network",
+    "firewall",
     "changes",
     "monitoring",
     "system",

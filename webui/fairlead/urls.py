@@ -9,6 +9,7 @@ from balancing import policy, sorry
 from balancing import views as balancing
 from changes import history, transfer
 from changes import views as changes
+from firewall import views as firewall
 from monitoring import views as monitoring
 from network import views as network
 from system import backup_views, updates
@@ -47,6 +48,13 @@ urlpatterns = [
     path("sorry/preview/", sorry.preview, name="sorry-preview"),
     path("network/", network.edit_network, name="network"),
     path("access/", network.edit_access, name="access"),
+    path("firewall/", firewall.overview, name="firewall"),
+    path("firewall/add/", firewall.add, name="rule-add"),
+    path("firewall/test/", firewall.test, name="firewall-test"),
+    path("firewall/<int:pk>/", firewall.edit, name="rule-edit"),
+    path("firewall/<int:pk>/delete/", firewall.delete, name="rule-delete"),
+    path("firewall/<int:pk>/move/", firewall.move, name="rule-move"),
+    path("firewall/<int:pk>/switch/", firewall.switch, name="rule-switch"),
     path("changes/", changes.review, name="review"),
     path("changes/apply/", changes.apply, name="apply"),
     path("changes/discard/", changes.discard, name="discard"),

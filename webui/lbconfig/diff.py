@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
+from lbconfig.change import Change
 from lbconfig.checks import KINDS
+from lbconfig.diff_firewall import firewall
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
@@ -20,15 +21,6 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    kind: str  # "added", "changed", "removed"
-    object: str  # "virtual service 'web'"
-    sentences: tuple[str, ...]
-    impact: str | None = None  # what clients or the admin notice; None: nothing
-
 
 REFUSED = "New connections may be refused for a moment."
 CLOSED = "Open connections through it are closed."
@@ -58,6 +50,7 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
         *_network(old, new),
         *_interfaces(old, new),
         *_management(old, new),
+        *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
         *_policy(old, new),
     ]
@@ -87,6 +80,7 @@ def _object(service: VirtualService) -> str:
 
 def _where(service: VirtualService) -> str:
     more = f" and ports {service.more_ports}" if service.more_ports else ""
+    more += f", also at {', '.join(service.more_addresses)}" if service.more_addresses else ""
     return f"{names.PROTOCOLS[service.protocol].long} {endpoint(service.address, service.port)}{more}"
 
 
@@ -149,7 +143,7 @@ def _fallback_words(service: VirtualService) -> str:
 
 
 def _front(service: VirtualService) -> tuple:
-    return service.address, service.port, service.protocol, service.more_ports
+    return service.vips, service.port, service.protocol, service.more_ports
 
 
 def _service_change(old: VirtualService, new: VirtualService) -> Change:

@@ -56,10 +56,11 @@ def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Proble
     return [
         Problem(
             f"virtual service {quote(service.name)}",
-            "address",
-            f"{service.address} is what DHCP gave to {held[service.address]}; make that a static address first",
-            f"services[id={service.id}].address",
+            field,
+            f"{vip} is what DHCP gave to {held[vip]}; make that a static address first",
+            f"services[id={service.id}].{field}",
         )
         for service in snapshot.enabled_services
-        if service.address in held
+        for vip, field in zip(service.vips, ("address", *["more_addresses"] * len(service.more_addresses)), strict=True)
+        if vip in held
     ]

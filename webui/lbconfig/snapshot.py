@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lbconfig import ports
+from lbconfig.firewall import NO_RULES, Firewall
 
 SCHEMA = 2
 MAX_TEXT = 1024  # characters; a field that needs more says so, and may have several lines
@@ -192,6 +193,11 @@ class VirtualService:
     call_id: bool = False  # UDP only, with persistence: what comes back to a server is a SIP call, not a client
     fallback: Fallback = Fallback()
     more_ports: str = ""  # beside `port`, as lbconfig.ports writes it: "443,8000-8100"
+    more_addresses: tuple[str, ...] = ()  # beside `address`: it answers at all of them, on the same ports
+
+    @property
+    def vips(self) -> tuple[str, ...]:
+        return (self.address, *self.more_addresses)
 
     @property
     def port_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -201,7 +207,7 @@ class VirtualService:
     @property
     def by_mark(self) -> bool:
         """Whether a firewall mark collects its packets."""
-        return bool(self.more_ports) or self.protocol.by_mark
+        return bool(self.more_ports or self.more_addresses) or self.protocol.by_mark
 
     @property
     def dead_leave(self) -> bool:
@@ -287,6 +293,7 @@ class Snapshot:
     management: Management = Management()
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()
+    firewall: Firewall = NO_RULES
     schema: int = SCHEMA
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import itertools
 from collections.abc import Iterator
 
 from lbconfig import ports
@@ -51,6 +52,7 @@ from lbconfig.snapshot import (
     VirtualService,
     from_data,
 )
+from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_network import management_problems, network_problems, usable
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
@@ -72,6 +74,7 @@ def validate(snapshot: Snapshot) -> list[Problem]:
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
         *management_problems(snapshot.management),
+        *firewall_problems(snapshot.firewall, snapshot.network),
         *each(
             Place("sorry page", "sorry"),
             title=title(snapshot.sorry.title),
@@ -97,7 +100,7 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
         if not first_name(service.name.casefold()):
             yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well")
         if service.enabled and (taken := fronts.taken(service)):
-            yield place.problem("port", f"another virtual service is {service.address} {taken} already")
+            yield place.problem("port", f"another virtual service is {taken} already")
         if service.enabled:  # a disabled one is on the shelf: it may belong to another network
             yield from neighbours.service(place, service)
         yield from _check(place.inner("check"), service)
@@ -120,6 +123,7 @@ def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
         one_packet=_one_packet(service),
         call_id=_call_id(service),
         more_ports=_more_ports(service),
+        more_addresses=_more_addresses(service),
     )
     if service.by_mark:
         yield from each(place, id=in_range(service.id, 1, MAX_MARK))
@@ -130,6 +134,23 @@ def _more_ports(service: VirtualService) -> str | None:
         return sentence
     own = any(first <= service.port <= last for first, last in ports.parse(service.more_ports))
     return f"must not contain {number(service.port)}, which is the service's first port" if own else None
+
+
+MAX_VIPS = 256  # of one service
+
+
+def _more_addresses(service: VirtualService) -> str | None:
+    if len(service.more_addresses) >= MAX_VIPS:
+        return f"must not be more than {MAX_VIPS - 1}, and are {len(service.more_addresses)}"
+    first = Unseen()
+    for vip in service.vips:
+        if vip != service.address and (sentence := host_address(vip)):
+            return sentence
+        if version(vip) != version(service.address):
+            return f"must be IPv{version(service.address)} addresses, as the first one is; {vip} is not"
+        if not first(vip):
+            return f"must not name {_plain(vip)} twice"
+    return None
 
 
 def _covers(service: VirtualService, port: int) -> bool:
@@ -149,12 +170,12 @@ class _Fronts:
         if _more_ports(service) or not 1 <= service.port <= 65535:
             return ""
         clash = ""
-        for protocol in service.protocol.parts:
-            known = self._taken.setdefault((service.address, protocol), [])
+        for vip, protocol in itertools.product(dict.fromkeys(service.vips), service.protocol.parts):
+            known = self._taken.setdefault((vip, protocol), [])
             for first, last in service.port_ranges:
                 for one in known:
                     if not clash and first <= one[1] and one[0] <= last:
-                        clash = f"port {max(first, one[0])} {protocol}"
+                        clash = f"{_plain(vip)} port {max(first, one[0])} {protocol}"
             known += service.port_ranges
         return clash
 
@@ -310,7 +331,7 @@ def _server_port(service: VirtualService, server: RealServer) -> str | None:
     if not service.by_mark:
         return in_range(server.port, 1, 65535)
     if server.port:
-        return "must be empty: a service of several ports or protocols leaves the port as it is"
+        return "must be empty: a service of several ports, protocols or addresses leaves the port as it is"
     return None
 
 
@@ -339,8 +360,9 @@ class _Neighbours:
             for interface in network.interfaces
             for address in interface.addresses
         }
-        self._vips = {service.address: service.name for service in snapshot.enabled_services}
-        self._at_sorry_port = {one.address: one.name for one in snapshot.enabled_services if _covers(one, SORRY_PORT)}
+        self._vips = {vip: service.name for service in snapshot.enabled_services for vip in service.vips}
+        at_sorry = [one for one in snapshot.enabled_services if _covers(one, SORRY_PORT)]
+        self._at_sorry_port = {vip: one.name for one in at_sorry for vip in one.vips}
         self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
         self._homes = interfaces.homes(network, (vip for vip in self._vips if host_address(vip) is None))
         self._sources: dict[tuple, Forwarding] = {}
@@ -359,9 +381,12 @@ class _Neighbours:
         return method not in THROUGH_THE_BOX or self._sources.setdefault(key, method) is method
 
     def service(self, place: Place, service: VirtualService) -> Iterator[Problem]:
-        vip = service.address
-        if host_address(vip) is not None:
-            return
+        if host_address(service.address) is None:
+            yield from self._vip(place, service, service.address, "address")
+        for vip in service.more_addresses if _more_addresses(service) is None else ():
+            yield from self._vip(place, service, vip, "more_addresses")
+
+    def _vip(self, place: Place, service: VirtualService, vip: str, field: str) -> Iterator[Problem]:
         if vip in self._own:
             if _covers(service, MANAGEMENT_PORT):
                 yield place.problem(
@@ -369,12 +394,12 @@ class _Neighbours:
                 )
             return
         if vip in (self._network.gateway, self._network.gateway6):
-            yield place.problem("address", f"{vip} is the default gateway")
+            yield place.problem(field, f"{vip} is the default gateway")
         elif reason := self._not_a_host(vip):
-            yield place.problem("address", reason)
+            yield place.problem(field, reason)
         elif self._homes[vip] is None:
             yield place.problem(
-                "address",
+                field,
                 f"no interface can carry {vip}: none has a network that contains it, asks DHCP, or leads to a gateway",
             )
 

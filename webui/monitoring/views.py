@@ -61,6 +61,7 @@ def _service(service: VirtualService, running: dict | None, applied: VirtualServ
         "disabled": not service.enabled,
         "place": endpoint(service.address, service.port),
         "more_ports": service.more_ports.replace(",", ", "),
+        "more_addresses": ", ".join(service.more_addresses),
         "protocol": names.PROTOCOLS[service.protocol].long,
         "scheduler": names.SCHEDULERS[service.scheduler].long,
         "check": names.CHECKS[service.check.kind].long,

@@ -130,6 +130,14 @@ def _all(name: str, **fields) -> Callable:
     return lambda data, service, server: data[name].update(fields)
 
 
+def _rules(*rules: dict) -> Callable:
+    return _all("firewall", rules=list(rules))
+
+
+def _second_family(data: dict, service: dict, server: dict) -> None:
+    service["more_addresses"] = ["10.0.2.77" if ":" in service["address"] else "2001:db8:1::77"]
+
+
 def _own_port(data: dict, service: dict, server: dict) -> None:
     service["more_ports"] = f"{service['port']}-65535"
 
@@ -194,6 +202,42 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "an address of a fallback that is none": (
         "services.fallback.address",
         _set(fallback__kind="none", fallback__address="10.2.0.99"),
+    ),
+    "an address of the other family beside it": ("services.more_addresses", _second_family),
+    "its own address once more": (
+        "services.more_addresses",
+        lambda data, service, server: service.update(more_addresses=[service["address"]]),
+    ),
+    "a firewall rule twice": ("firewall.rules.id", _rules({"id": 1, "name": "a"}, {"id": 1, "name": "b"})),
+    "two firewall rules of one name": ("firewall.rules.name", _rules({"id": 1, "name": "a"}, {"id": 2, "name": "A"})),
+    "a firewall rule for an interface that is not there": (
+        "firewall.rules.interface",
+        _rules({"id": 1, "name": "a", "interface": "eth0;"}),
+    ),
+    "ports of pings": ("firewall.rules.ports", _rules({"id": 1, "name": "a", "protocol": "ping", "ports": "80"})),
+    "pings of services": (
+        "firewall.rules.protocol",
+        _rules({"id": 1, "name": "a", "protocol": "ping", "where": "services"}),
+    ),
+    "the way to the web page": (
+        "firewall.rules.ports",
+        _rules({"id": 1, "name": "a", "protocol": "tcp", "ports": "443"}),
+    ),
+    "a rule between families": (
+        "firewall.rules.destinations",
+        _rules({"id": 1, "name": "a", "sources": ["10.0.0.0/8"], "destinations": ["::/0"]}),
+    ),
+    "source NAT of what is denied": (
+        "firewall.rules.masquerade",
+        _rules({"id": 1, "name": "a", "action": "deny", "where": "through", "masquerade": True}),
+    ),
+    "a limit of what is denied": (
+        "firewall.rules.limit.rate",
+        _rules({"id": 1, "name": "a", "action": "deny", "limit": {"rate": 1}}),
+    ),
+    "a limit of nothing": (
+        "firewall.rules.limit.rate",
+        _rules({"id": 1, "name": "a", "limit": {"rate": 0, "burst": 7}}),
     ),
     "nobody may manage": ("management.allow", _all("management", allow=[])),
     "one network twice": ("management.allow", _all("management", allow=["::/0", "::/0"])),

@@ -7,10 +7,12 @@ import string
 from hypothesis import HealthCheck as Slow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from lbconfig_firewall import firewalls
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
 from lbconfig.fields import MAX_MARK
+from lbconfig.firewall import Firewall
 from lbconfig.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
@@ -100,6 +102,7 @@ def possible(service: VirtualService) -> VirtualService:
         call_id=service.call_id and udp and not one_packet and service.persistence > 0,
         persistence_prefix=min(service.persistence_prefix, bits(service.address)),
         more_ports="" if own else service.more_ports,
+        more_addresses=tuple(vip for vip in service.more_addresses if vip != service.address),
     )
     if service.by_mark:
         service = dataclasses.replace(service, id=service.id % MAX_MARK + 1)
@@ -180,6 +183,7 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         one_packet=rarely,
         call_id=rarely,
         more_ports=st.sampled_from(["", "", "", "443", "5000-5100,6000", "1-1023", "65535"]),
+        more_addresses=st.just(()) | st.lists(vips[version], max_size=2, unique=True).map(tuple),
     ).map(possible)
 
 
@@ -212,9 +216,15 @@ seconds = st.integers(1, 31 * 24 * 3600)
 policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)
 
 
-def beside_each_other(services: list[VirtualService], *others) -> Snapshot:
+def by_its_interfaces(firewall: Firewall, network: Network) -> Firewall:
+    """The rules are drawn for up0 and down0."""
+    names = {"": "", "up0": network.interfaces[0].name, "down0": network.interfaces[1].name}
+    return Firewall(tuple(dataclasses.replace(rule, interface=names[rule.interface]) for rule in firewall.rules))
+
+
+def beside_each_other(services: list[VirtualService], network: Network, *others, firewall: Firewall) -> Snapshot:
     """All of them but those that clash with one before: an id, a name, a place."""
-    snapshot = Snapshot((), *others)
+    snapshot = Snapshot((), network, *others, by_its_interfaces(firewall, network))
     assert not validate(snapshot)
     for service in services:
         more = dataclasses.replace(snapshot, services=(*snapshot.services, service))
@@ -222,7 +232,9 @@ def beside_each_other(services: list[VirtualService], *others) -> Snapshot:
     return snapshot
 
 
-snapshots = st.builds(beside_each_other, services, networks, allows, sorry_pages, policies)
+snapshots = st.builds(
+    beside_each_other, services, networks, allows, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4)
+)
 
 
 def examples(usual: int) -> int:

@@ -6,7 +6,7 @@ import re
 import pytest
 from hypothesis import HealthCheck as Slow
 from hypothesis import example, given, settings
-from lbconfig_samples import DNS, EVERY_NAT, SAMPLE, WEB, with_check, with_network, with_service
+from lbconfig_samples import DNS, EVERY_NAT, EVERY_RULE, SAMPLE, WEB, with_check, with_network, with_service
 from lbconfig_strategies import examples, snapshots
 
 from lbconfig.checks import KINDS
@@ -111,14 +111,40 @@ NFT_ELEMENT = re.compile(
 NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
 
 
+NET = rf"{ADDRESS}/\d+"
+OWN_NAME = r"rule_\d+_(?:from|to|rate)6?"
+OWN_MATCH = (
+    r'(?:iifname "[A-Za-z0-9._-]+" )?'
+    rf"(?:ip6? saddr (?:{NET}|@{OWN_NAME}) )?(?:ip6? daddr (?:{NET}|@{OWN_NAME}) )?"
+    r"(?:(?:icmp|icmpv6) type echo-request |meta l4proto (?:\w+|\{ [a-z0-9-]+, [a-z0-9-]+ \}) )?"
+    r"(?:th dport \{ \d+(?:-\d+)?(?:, \d+(?:-\d+)?)* \} )?"
+)
+OWN_LIMIT = r"limit rate over \d+/(?:second|minute) burst \d+ packets"
+# What the admin's own rules may look like, whole lines.
+NFT_OWN = re.compile(
+    "|".join(
+        (
+            rf"\t(?:set {OWN_NAME}|chain rule_\d+) \{{",
+            r"\t\ttimeout \d+s",
+            rf'\t\tcomment "{NAME}: (?:from|to|who came lately)"',
+            rf"\t\t{OWN_MATCH}counter (?:meta mark set 0x80000000 )?(?:accept|drop|goto (?:refuse|rule_\d+)) "
+            r'comment "rule \d+"',
+            rf'\t\t{OWN_MATCH}limit rate 5/second burst 20 packets log prefix "fairlead rule \d+ [a-z]+: "',
+            rf"\t\t(?:{OWN_LIMIT}|update @{OWN_NAME} \{{ ip6? saddr (?:& [0-9a-f:]+ )?{OWN_LIMIT} \}}) "
+            r'counter drop comment "rule \d+ over"',
+        )
+    )
+)
+
+
 @many
 @given(snapshots)
 def test_nftables_takes_values_only_as_elements(snapshot):
-    fixed = set((nftables.render(SAMPLE) + nftables.render(EVERY_NAT)).splitlines())
+    fixed = set((nftables.render(SAMPLE) + nftables.render(EVERY_NAT) + nftables.render(EVERY_RULE)).splitlines())
     for line in nftables.render(snapshot).splitlines():
         if line in fixed or line.startswith("\t\ticmp type {"):
             continue
-        assert NFT_ELEMENT.fullmatch(line) or NFT_DHCP.fullmatch(line), line
+        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_DHCP, NFT_OWN)), line
         for comment in re.findall(r'comment "(.*)"', line):
             assert len(comment) <= 127
 

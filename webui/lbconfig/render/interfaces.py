@@ -29,7 +29,7 @@ def wanted(snapshot: Snapshot) -> NetworkState:
     """What the kernel's network shall look like. The snapshot must be valid."""
     network = snapshot.network
     own = {address.partition("/")[0] for interface in network.interfaces for address in interface.addresses}
-    vips = sorted({service.address for service in snapshot.enabled_services} - own, key=order)
+    vips = sorted({vip for service in snapshot.enabled_services for vip in service.vips} - own, key=order)
     carriers = homes(network, vips)
     addresses = []
     for interface in network.interfaces:

@@ -24,8 +24,10 @@ from collections.abc import Callable, Iterable
 
 from lbconfig import addresses
 from lbconfig.addresses import order
+from lbconfig.firewall import Where
 from lbconfig.names import MANAGEMENT_PORT
 from lbconfig.ports import parse
+from lbconfig.render import own_rules
 from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
@@ -46,6 +48,7 @@ def render(snapshot: Snapshot) -> str:
         "table inet fairlead {",
         *_sets(snapshot),
         *_marking(snapshot),
+        *own_rules.chains(snapshot.firewall),
         *_input(snapshot),
         "",
         *_forward(snapshot),
@@ -80,6 +83,8 @@ def _sets(snapshot: Snapshot) -> list[str]:
         lines += _set(f"replies{suffix}", place, _replies(snapshot, version), "sources of NAT replies")
         if _by_mark(snapshot, version):
             lines += _ranges(snapshot, version, suffix, place)
+    for name, kind, elements, comment, flags in own_rules.sets(snapshot.firewall):
+        lines += _set(name, kind, elements, comment, flags)
     return lines
 
 
@@ -87,8 +92,9 @@ def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[s
     """The same for services of several ports or protocols, and the mark by which IPVS knows them."""
     marked = _by_mark(snapshot, version)
     fronts = [
-        (f"{one.address} . {protocol} . {_range(ports)}", one)
+        (f"{vip} . {protocol} . {_range(ports)}", one)
         for one in marked
+        for vip in one.vips
         for protocol in one.protocol.parts
         for ports in one.port_ranges
     ]
@@ -164,7 +170,7 @@ def _management(snapshot: Snapshot, version: int) -> list[str]:
 def _foreign_vips(snapshot: Snapshot, version: int) -> list[str]:
     """VIPs that are not an interface's own address: a shared address must keep its web UI."""
     own = {address.partition("/")[0] for interface in snapshot.network.interfaces for address in interface.addresses}
-    vips = {service.address for service in snapshot.enabled_services} - own
+    vips = {vip for service in snapshot.enabled_services for vip in service.vips} - own
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
@@ -249,23 +255,27 @@ def _ranged(snapshot: Snapshot, rule: str) -> list[str]:
 
 
 def _input(snapshot: Snapshot) -> list[str]:
+    """The admin's own rules stand behind all that the box needs to live and to be managed."""
+    firewall = snapshot.firewall
     dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.dhcp]
+    take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
     rules = [
         "type filter hook input priority filter; policy drop;",
         "iif lo accept",
-        "ip daddr . meta l4proto . th dport @services accept",
-        "ip6 daddr . meta l4proto . th dport @services6 accept",
-        *_ranged(snapshot, "{ip} daddr . meta l4proto . th dport @service_ranges{six} accept"),
+        f"ip daddr . meta l4proto . th dport @services {take}",
+        f"ip6 daddr . meta l4proto . th dport @services6 {take}",
+        *_ranged(snapshot, f"{{ip}} daddr . meta l4proto . th dport @service_ranges{{six}} {take}"),
         "ct state established,related accept",
         f"icmp type {{ {_ICMP_ERRORS} }} accept",
         f"icmpv6 type {{ {_ICMP6_ERRORS}, {_ND} }} accept",
-        "icmp type echo-request limit rate 50/second burst 100 packets accept",
-        "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
         f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         "ct state invalid counter drop",
         f"ip saddr @management_v4 ip daddr != @vips tcp dport {MANAGEMENT_PORT} accept",
         f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {MANAGEMENT_PORT} accept",
+        *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
+        "icmp type echo-request limit rate 50/second burst 100 packets accept",
+        "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
         'limit rate 5/second burst 20 packets log prefix "fairlead input drop: "',
         "counter drop",
     ]
@@ -321,6 +331,7 @@ def _source_nat(snapshot: Snapshot) -> list[str]:
             name = f"masqueraded_marks{suffix}"
             sets += _set(name, f"mark . {kind}", marked, "the same for services of several ports")
             rules.append(f"\t\tmeta mark . ip{suffix} daddr @{name} masquerade")
+    rules += own_rules.masquerades(snapshot.firewall)
     if not rules:
         return []
     return [
@@ -334,13 +345,17 @@ def _source_nat(snapshot: Snapshot) -> list[str]:
 
 
 def _forward(snapshot: Snapshot) -> list[str]:
+    own = f"jump {own_rules.CHAINS[Where.THROUGH]}"
+    used = own_rules.used(snapshot.firewall, Where.THROUGH)
+    routed = ["ct state established,related accept", "ct state invalid counter drop", own] if used else []
     errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
     rules = [
         "type filter hook forward priority filter; policy drop;",
         "ip saddr . meta l4proto . th sport @replies accept",
         "ip6 saddr . meta l4proto . th sport @replies6 accept",
         *_ranged(snapshot, "{ip} saddr . meta l4proto . th sport @reply_ranges{six} accept"),
-        *(errors if snapshot.enabled_services else []),
+        *(errors if snapshot.enabled_services or routed else []),
+        *routed,
         'limit rate 5/second burst 20 packets log prefix "fairlead forward drop: "',
         "counter drop",
     ]

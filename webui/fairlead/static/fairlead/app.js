@@ -21,8 +21,7 @@ function localTimes(root) {
   }
 }
 
-const form = document.getElementById("service");
-if (form) {
+for (const form of document.querySelectorAll("form:has([data-when])")) {
   form.addEventListener("change", () => showFields(form));
   showFields(form);
 }

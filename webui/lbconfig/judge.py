@@ -1,0 +1,212 @@
+"""Would this packet pass, and by which rule?
+
+A pure function over a valid snapshot. It follows the chains of render/nftables.py and render/own_rules.py in their
+order; tests/unit/lbconfig/test_judge_packets.py sends the same packets through the real rules in a real kernel.
+It judges the first packet of a connection: later ones belong to what is open.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from lbconfig.addresses import contains, version
+from lbconfig.firewall import OWN_PORTS, Action, Packet, Rule, RuleProtocol, Where
+from lbconfig.names import MANAGEMENT_PORT
+from lbconfig.problem import quote
+from lbconfig.render import interfaces
+from lbconfig.snapshot import Network, Snapshot, VirtualService
+
+
+class Fate(StrEnum):
+    PASSED = "passed"
+    DROPPED = "dropped"  # the sender is told nothing
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    fate: Fate
+    words: str  # a sentence: what decided, and what becomes of the packet
+    where: Where | None  # whose rules were asked; None: it does not come so far
+    rule: Rule | None = None  # the admin's own one that decided; None: the box's
+    service: VirtualService | None = None  # that gets it
+
+
+def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> Verdict:
+    """`leased`: addresses of the box that the snapshot does not name, from DHCP. All of them without their length."""
+    own = {text.partition("/")[0] for one in snapshot.network.interfaces for text in one.addresses} | {*leased}
+    vips = {vip for one in snapshot.enabled_services for vip in one.vips}
+    if reason := _forged(snapshot, packet, own | vips):
+        return Verdict(Fate.DROPPED, reason, None)
+    if packet.destination in own | vips:
+        return _to_the_box(_Question(snapshot, packet, own, vips))
+    return _through(_Question(snapshot, packet, own, vips))
+
+
+class _Question(NamedTuple):
+    snapshot: Snapshot
+    packet: Packet
+    own: set[str]
+    vips: set[str]
+
+    @property
+    def is_tcp(self) -> bool:
+        return self.packet.protocol is RuleProtocol.TCP
+
+
+def _forged(snapshot: Snapshot, packet: Packet, own: set[str]) -> str:
+    """Why the kernel drops it before any rule; "" where it does not. Of IPv4 only (rp_filter)."""
+    if version(packet.source) == 6:
+        return ""
+    if packet.source in own:
+        return f"{packet.source} is this box's own address: the kernel drops a packet that comes with it from outside."
+    homes = _ways_back(snapshot.network, packet.source)
+    if homes is None or not packet.interface or packet.interface in homes:
+        return ""
+    way = f"is by {homes[0]}" if homes else "is not known"
+    return (
+        f"The way back to {packet.source} {way}: the kernel drops a packet that comes with this address by "
+        f"{packet.interface}."
+    )
+
+
+def _ways_back(network: Network, address: str) -> list[str] | None:
+    """Interfaces; None where DHCP decides."""
+    if near := _connected(network, address):
+        return near
+    if any(interface.dhcp for interface in network.interfaces):
+        return None
+    return _connected(network, network.gateway) if network.gateway else []
+
+
+def _connected(network: Network, address: str) -> list[str]:
+    return [
+        one.name for one in network.interfaces if any(contains(net, address) for net in interfaces.static_networks(one))
+    ]
+
+
+def _to_the_box(question: _Question) -> Verdict:
+    snapshot, packet = question.snapshot, question.packet
+    if service := _service(snapshot, packet):
+        name = f"virtual service {quote(service.name)}"
+        decided = _by_rules(question, Where.SERVICES, f"It goes to {name}.")
+        if decided is None:
+            decided = Verdict(Fate.PASSED, f"It goes to {name}, which is open to everybody.", Where.SERVICES)
+        if decided.fate is Fate.PASSED:
+            return Verdict(Fate.PASSED, decided.words, Where.SERVICES, decided.rule, service)
+        return decided
+    if _is_dhcp(question):
+        return Verdict(Fate.PASSED, "It is an answer of a DHCP server, for an interface that asks for one.", Where.BOX)
+    if question.is_tcp and packet.port in OWN_PORTS:
+        return _to_own_port(question)
+    if decided := _by_rules(question, Where.BOX, "It reaches the box."):
+        return decided
+    if packet.protocol is RuleProtocol.PING:
+        return Verdict(Fate.PASSED, "The box answers pings, at most 50 a second.", Where.BOX)
+    return Verdict(Fate.DROPPED, "No rule allows it: what nobody allowed is dropped.", Where.BOX)
+
+
+def _to_own_port(question: _Question) -> Verdict:
+    packet = question.packet
+    if packet.port != MANAGEMENT_PORT:
+        return Verdict(Fate.DROPPED, "The sorry page is reached by its service only.", Where.BOX)
+    if packet.destination in question.vips - question.own:
+        return Verdict(Fate.DROPPED, "The web UI does not answer at virtual addresses.", Where.BOX)
+    if _in_any(packet.source, question.snapshot.management.allow):
+        return Verdict(Fate.PASSED, "The access list lets it open the web UI.", Where.BOX)
+    return Verdict(Fate.DROPPED, f"The access list for the web UI does not contain {packet.source}.", Where.BOX)
+
+
+def _is_dhcp(question: _Question) -> bool:
+    packet = question.packet
+    asks = {interface.name for interface in question.snapshot.network.interfaces if interface.dhcp}
+    places = (packet.source_port, packet.port) == (67, 68)
+    return packet.protocol is RuleProtocol.UDP and places and packet.interface in asks
+
+
+def _through(question: _Question) -> Verdict:
+    snapshot, packet = question.snapshot, question.packet
+    if _is_reply(snapshot, packet):
+        return Verdict(
+            Fate.DROPPED,
+            "It comes from the address and port of a real server: only answers of balanced connections leave from "
+            "there, and this packet begins a new one.",
+            None,
+        )
+    if decided := _by_rules(question, Where.THROUGH, f"It is routed to {packet.destination}."):
+        return decided
+    return Verdict(Fate.DROPPED, "No rule allows it: the box routes only what a rule allows.", Where.THROUGH)
+
+
+def _is_reply(snapshot: Snapshot, packet: Packet) -> bool:
+    return any(
+        server.address == packet.source
+        and packet.protocol in service.protocol.parts
+        and _covers(((server.port, server.port),) if server.port else service.port_ranges, packet.source_port)
+        for service in snapshot.enabled_services
+        for server in service.machines
+    )
+
+
+def _service(snapshot: Snapshot, packet: Packet) -> VirtualService | None:
+    return next(
+        (
+            one
+            for one in snapshot.enabled_services
+            if packet.destination in one.vips
+            and packet.protocol in one.protocol.parts
+            and _covers(one.port_ranges, packet.port)
+        ),
+        None,
+    )
+
+
+def _by_rules(question: _Question, where: Where, passed: str) -> Verdict | None:
+    """The first rule of the admin that matches."""
+    for rule in question.snapshot.firewall.of(where):
+        if matches(rule, question.packet):
+            fate, words = _FATES[rule.action]
+            said = f"Rule {quote(rule.name)} {words} {_limit(rule)}{passed if fate is Fate.PASSED else ''}".strip()
+            return Verdict(fate, said, where, rule)
+    return None
+
+
+_FATES = {
+    Action.ALLOW: (Fate.PASSED, "allows it."),
+    Action.DENY: (Fate.DROPPED, "denies it; the sender is told nothing."),
+    Action.REJECT: (Fate.REJECTED, "rejects it; the sender is told so."),
+}
+
+
+def _limit(rule: Rule) -> str:
+    return "That is, until its limit is reached. " if rule.limit.rate else ""
+
+
+def matches(rule: Rule, packet: Packet) -> bool:
+    """Whether the fields of the rule fit, whatever place it has."""
+    tests: tuple[Callable[[], bool], ...] = (
+        lambda: rule.interface in ("", packet.interface),
+        lambda: _protocol_fits(rule.protocol, packet.protocol),
+        lambda: not rule.ports or _covers(rule.port_ranges, packet.port),
+        lambda: not rule.sources or _in_any(packet.source, rule.sources),
+        lambda: not rule.destinations or _in_any(packet.destination, rule.destinations),
+    )
+    return all(test() for test in tests)
+
+
+def _protocol_fits(wanted: RuleProtocol, given: RuleProtocol) -> bool:
+    if wanted is RuleProtocol.ICMP:
+        return given is RuleProtocol.PING
+    return wanted is RuleProtocol.ANY or given in wanted.parts
+
+
+def _covers(ranges: tuple[tuple[int, int], ...], port: int) -> bool:
+    return any(first <= port <= last for first, last in ranges)
+
+
+def _in_any(address: str, networks: Collection[str]) -> bool:
+    return any(contains(ipaddress.ip_network(text), address) for text in networks)
