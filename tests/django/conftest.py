@@ -39,6 +39,7 @@ def quick(settings, tmp_path):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.BACKUPS = tmp_path / "backups"
     settings.FAULT_FILE = tmp_path / "run" / "web" / "fault"
+    settings.CONSOLE_TOKEN_FILE = tmp_path / "run" / "web" / "console-token"
     cache.clear()
 
 

@@ -39,13 +39,14 @@ class IdleTimeout:
 
 
 class SetUpFirst:
-    """A box without any admin shows nothing but the set-up page."""
+    """A box without any admin shows nothing but the set-up page. The API wants a token of an admin anyway."""
 
     def __init__(self, get_response):
         self.get_response = get_response
 
     def __call__(self, request):
         anonymous = not request.user.is_authenticated
-        if anonymous and request.path != reverse("set-up") and not get_user_model().objects.exists():
+        open_to_all = request.path == reverse("set-up") or request.path.startswith("/api/")
+        if anonymous and not open_to_all and not get_user_model().objects.exists():
             return redirect("set-up")
         return self.get_response(request)

@@ -10,18 +10,3 @@ class SourceForm(forms.Form):
     """Which bundle: what the applier gave a name to. It checks again."""
 
     source = forms.CharField(max_length=60, validators=[RegexValidator(SOURCE)])
-
-
-class TokenForm(forms.Form):
-    name = forms.CharField(
-        label="What is it for?",
-        help_text="A name by which you know it again, for instance the program that uses it.",
-        max_length=60,
-        error_messages={"required": "Please fill this in."},
-    )
-
-    def clean_name(self) -> str:
-        name = self.cleaned_data["name"]
-        if not name.isprintable():
-            raise forms.ValidationError("Only characters that can be printed.")
-        return name
