@@ -46,7 +46,7 @@ class TokenForm(forms.Form):
         coerce=int,
         empty_value=None,
         initial="365",
-        help_text="A forgotten token opens nothing for ever.",
+        help_text="So one that is forgotten stops by itself.",
     )
     networks = Networks(
         label="It counts only from",
