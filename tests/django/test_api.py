@@ -156,7 +156,7 @@ def test_methods(admin):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "/nothing", "/services/0", "/services/x", "/services/1/", f"/services/{9**30}"]
+    "path", ["", "/", "/nothing", "/services/0", "/services/x", "/services/1/", "/a%0Ab%0A", f"/services/{9**30}"]
 )
 def test_what_there_is_not(admin, path):
     answer = robot(admin).get(path)

@@ -88,11 +88,11 @@ class Components:
         schema = self.of(hint)
         if not dataclasses.is_dataclass(kind):
             return schema
+        field = next(one for one in dataclasses.fields(kind) if one.name == name)
         if schema == {"type": "string"}:
-            schema |= {"maxLength": MAX_TEXT}
+            schema |= {"maxLength": field.metadata.get("longest", MAX_TEXT)}
         if schema.get("type") == "array":
             schema |= {"maxItems": MAX_ITEMS}
-        field = next(one for one in dataclasses.fields(kind) if one.name == name)
         if isinstance(field.default, str | int) and "$ref" not in schema:
             schema |= {"default": field.default}
         return schema

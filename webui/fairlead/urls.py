@@ -69,5 +69,5 @@ urlpatterns = [
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),
     path("system/api/tokens/<int:pk>/revoke/", api.revoke_token, name="token-revoke"),
-    re_path(r"^api/v1(?:/(?P<rest>.*))?$", endpoint, name="api-v1"),
+    re_path(r"^api/v1(?:/(?P<rest>(?s:.*)))?\Z", endpoint, name="api-v1"),
 ]
