@@ -52,6 +52,36 @@ JUNK = st.one_of(
     ).map(lambda data: json.dumps(data).encode()),
 )
 
+# What somebody means who knows the box; one field of it may be junk.
+SERVER = {"address": "10.2.0.61", "port": 7000, "weight": 2, "state": "quiesced"}
+MEANT = [
+    {"name": "lines", "address": "192.168.10.70", "port": 7000, "real_servers": [SERVER]},
+    {"name": "other", "address": "192.168.10.71", "port": 53, "protocol": "tcp+udp", "check": {"kind": "dns"}},
+    SERVER,
+    {"scheduler": "lc", "enabled": False, "check": {"kind": "http", "path": "/up"}},
+    {"operation": "drain", "address": "10.2.0.11", "service": 1},
+    {"name": "monitor", "scopes": ["read"], "days": 3, "networks": ["10.0.0.0/8"]},
+    {"hostname": "north", "gateway": "192.168.10.1"},
+    {"allow": ["192.168.0.0/16", "127.0.0.0/8"]},
+    {"title": "Soon", "paragraphs": ["Back at nine."]},
+    to_data(fake.sample_snapshot()),
+]
+
+
+@st.composite
+def meant(draw) -> bytes:
+    data = json.loads(json.dumps(draw(st.sampled_from(MEANT))))
+    if draw(st.booleans()):
+        place = data
+        while True:
+            name = draw(st.sampled_from(sorted(place)))
+            inner = place[name][0] if isinstance(place[name], list) and place[name] else place[name]
+            if not isinstance(inner, dict) or draw(st.booleans()):
+                break
+            place = inner
+        place[name] = draw(st.none() | st.integers() | st.text() | st.sampled_from([[], {}, True, "10.2.0.1", 0, "*"]))
+    return json.dumps(data).encode()
+
 
 def requests_of(operation):
     """(method, path, query, headers, body, content type) of one route."""
@@ -59,7 +89,9 @@ def requests_of(operation):
         operation.as_strategy(generation_mode=GenerationMode.POSITIVE),
         operation.as_strategy(generation_mode=GenerationMode.NEGATIVE),
     )
-    return st.builds(request_of, cases, st.booleans(), st.randoms(use_true_random=False), HEADERS, st.none() | JUNK)
+    return st.builds(
+        request_of, cases, st.booleans(), st.randoms(use_true_random=False), HEADERS, st.none() | JUNK | meant()
+    )
 
 
 def request_of(case, known: bool, dice, headers: dict, junk: bytes | None):
@@ -67,7 +99,7 @@ def request_of(case, known: bool, dice, headers: dict, junk: bytes | None):
         if known and name in KNOWN:
             case.path_parameters[name] = dice.choice(KNOWN[name])
     body = case.body if isinstance(case.body, bytes) else json.dumps(plain(case.body)).encode()
-    if junk is not None and dice.random() < 0.2:
+    if junk is not None and dice.random() < 0.6:
         body = junk
     return case.method.upper(), case.formatted_path, dict(case.query or {}), headers, body, case.media_type or ""
 
