@@ -8,7 +8,6 @@ from typing import NoReturn
 
 from django.http import HttpRequest
 
-from accounts.tokens import MAX_DAYS, MAX_NAME, MAX_NETWORKS
 from api.errors import ApiError, of_shape
 from lbconfig.snapshot import SnapshotError, part
 
@@ -56,9 +55,6 @@ class TokenRequest:
     days: int = 0
     networks: tuple[str, ...] = ()
     user: str = ""
-
-
-BOUNDS = {"name": MAX_NAME, "days": MAX_DAYS, "networks": MAX_NETWORKS}
 
 
 def read(request: HttpRequest, limit: int, kinds: tuple[str, ...]) -> object:
