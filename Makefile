@@ -122,6 +122,11 @@ random-snapshots: setup-test image-lab ## Ask nft, ldirectord and the kernel abo
 	@FAIRLEAD_SNAPSHOTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_random_snapshots.py \
 		tests/unit/lbconfig/test_mutated_snapshots.py $(ARGS)
 
+FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
+fuzz: COUNT = 20000
+fuzz: setup-test assets ## Try COUNT (20000) requests, good and wrong ones, on the JSON API and on the applier's socket
+	@for file in $(FUZZ); do FAIRLEAD_FUZZ=$(COUNT) $(PYTHON) -m pytest -q $$file $(ARGS) || exit 1; done
+
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
 KEYS ?= keys
@@ -174,5 +179,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots fuzz setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -40,6 +40,7 @@ def quick(settings, tmp_path):
     settings.BACKUPS = tmp_path / "backups"
     settings.INCOMING = tmp_path / "incoming"
     settings.FAULT_FILE = tmp_path / "run" / "web" / "fault"
+    settings.CONSOLE_TOKEN_FILE = tmp_path / "run" / "web" / "console-token"
     cache.clear()
 
 

@@ -13,7 +13,7 @@ from fairlead.middleware import ClientAddress
 
 OPEN = {"login", "set-up", "schema"}
 LEAD_TO_SET_UP = {"set-up-restore"}
-BY_TOKEN = {"api-update", "api-update-restart"}  # programs bring no cookie (tests/django/test_api.py)
+BY_TOKEN = {"api-v1"}  # programs bring no cookie (tests/django/test_api.py)
 ARGUMENTS = {"pk": 1, "number": 1, "apply_id": "x", "slot": "A", "address": "10.2.0.11", "key": "draft"}
 
 

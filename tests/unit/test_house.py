@@ -76,6 +76,13 @@ def test_the_applier_needs_lbconfig_alone(path):
     assert not foreign, f"the applier imports {foreign}"
 
 
+@in_package("command")
+def test_the_command_needs_nothing_but_the_api(path):
+    foreign = tops(path) - set(sys.stdlib_module_names) - {"command"}
+    assert not foreign, f"the command imports {foreign}"
+    assert not tops(path) & RUNS_COMMANDS
+
+
 @in_package("applier")
 def test_host_is_the_only_door_to_the_system(path):
     if path.name == "host.py":

@@ -39,7 +39,7 @@ class IdleTimeout:
 
 
 class SetUpFirst:
-    """A box without any admin shows nothing but the set-up page."""
+    """A box without any admin shows nothing but the set-up page. The API wants a token of an admin anyway."""
 
     def __init__(self, get_response):
         self.get_response = get_response
@@ -47,6 +47,7 @@ class SetUpFirst:
     def __call__(self, request):
         anonymous = not request.user.is_authenticated
         open_to_all = {reverse("set-up"), reverse("set-up-restore")}
-        if anonymous and request.path not in open_to_all and not get_user_model().objects.exists():
+        closed = request.path not in open_to_all and not request.path.startswith("/api/")
+        if anonymous and closed and not get_user_model().objects.exists():
             return redirect("set-up")
         return self.get_response(request)

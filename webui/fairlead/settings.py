@@ -23,6 +23,7 @@ DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
 INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
 SECRET_KEY_FILE = DATA / "secret-key"
+CONSOLE_TOKEN_FILE = RUN / "web" / "console-token"  # made anew by `manage.py prepare`; for root's `fairlead` command
 FAULT_FILE = RUN / "web" / "fault"  # written by `manage.py prepare`; its text is shown on every page
 
 PLAIN_HTTP = os.environ.get("FAIRLEAD_PLAIN_HTTP") == "1"
@@ -71,6 +72,7 @@ MIDDLEWARE = [
     "fairlead.middleware.ClientAddress",
     "fairlead.middleware.ResponseHeaders",
     "fairlead.middleware.FaultFile",
+    "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -1,10 +1,11 @@
 """Every page of the web UI."""
 
-from django.urls import path, register_converter
+from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
 from accounts import views as accounts
-from api import updates as api_updates
+from api import views as api
+from api.endpoint import endpoint
 from balancing import policy, sorry
 from balancing import views as balancing
 from changes import history, transfer
@@ -85,11 +86,12 @@ urlpatterns = [
     path("system/updates/seen/", updates.seen, name="update-seen"),
     path("system/updates/restart/<slot:slot>/", updates.restart, name="update-restart"),
     path("system/updates/restarting/<slot:slot>/", updates.restarting, name="update-restarting"),
-    path("system/updates/tokens/", updates.make_token, name="token-make"),
-    path("system/updates/tokens/<int:pk>/revoke/", updates.revoke_token, name="token-revoke"),
     path("live/updates/", updates.live, name="live-updates"),
     path("live/updates/sticks/", updates.sticks, name="live-sticks"),
     path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
-    path("api/v1/update", api_updates.update, name="api-update"),
-    path("api/v1/update/restart", api_updates.restart, name="api-update-restart"),
+    path("system/api/", api.page, name="api"),
+    path("system/api/openapi.json", api.openapi, name="api-document"),
+    path("system/api/tokens/", api.make_token, name="token-make"),
+    path("system/api/tokens/<int:pk>/revoke/", api.revoke_token, name="token-revoke"),
+    re_path(r"^api/v1(?:/(?P<rest>(?s:.*)))?\Z", endpoint, name="api-v1"),
 ]

@@ -349,6 +349,11 @@ def from_data(data: object) -> Snapshot:
     return _build(Snapshot, data, "")
 
 
+def part(kind: type, data: object, path: str = ""):
+    """The same for one of its dataclasses, or for another one made of the same types. Raises SnapshotError."""
+    return _build(kind, data, path)
+
+
 def _build(kind: type, data: object, path: str):
     if not isinstance(data, Mapping):
         raise SnapshotError(path, f"must be an object, not {_type_name(data)}")

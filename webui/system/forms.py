@@ -5,7 +5,7 @@ from django.core.validators import RegexValidator
 
 from accounts.forms import FILL_IN, CodeForm
 
-__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "TokenForm"]
+__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm"]
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
 
@@ -14,21 +14,6 @@ class SourceForm(forms.Form):
     """Which bundle: what the applier gave a name to. It checks again."""
 
     source = forms.CharField(max_length=60, validators=[RegexValidator(SOURCE)])
-
-
-class TokenForm(forms.Form):
-    name = forms.CharField(
-        label="What is it for?",
-        help_text="A name by which you know it again, for instance the program that uses it.",
-        max_length=60,
-        error_messages={"required": "Please fill this in."},
-    )
-
-    def clean_name(self) -> str:
-        name = self.cleaned_data["name"]
-        if not name.isprintable():
-            raise forms.ValidationError("Only characters that can be printed.")
-        return name
 
 
 MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialogue import Ask, Cancelled, Dialogue
+from passwords import reset_password
 from screen import details
 from state import gather
 from updates import go_back, install_from_stick
@@ -62,6 +63,18 @@ def make_room() -> Dialogue:
     yield f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
 
 
+def set_address() -> Dialogue:
+    import addresses  # as below
+
+    yield from addresses.set_address()
+
+
+def go_back_to_a_configuration() -> Dialogue:
+    import going_back  # as below
+
+    yield from going_back.go_back_to_a_configuration()
+
+
 def install_on_a_disk() -> Dialogue:
     # Wanted once in the life of a box: until then it takes no memory, and no time at the start.
     import installation
@@ -79,6 +92,10 @@ def power_off() -> Dialogue:
 
 ACTIONS = [
     Action("Show the state", show_state, menu_after=False),
+    # These three ask by themselves.
+    Action("Set an address", set_address),
+    Action("Go back to an earlier configuration", go_back_to_a_configuration),
+    Action("Reset an administrator's password", reset_password),
     Action(
         "Restore the web page's database from its last backup",
         restore_database,
@@ -94,7 +111,7 @@ ACTIONS = [
         make_room,
         "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
-    # These three ask by themselves.
+    # These three, too.
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),

@@ -1,0 +1,143 @@
+"""Review, apply, follow, discard, and the history."""
+
+from __future__ import annotations
+
+import logging
+from typing import TypedDict
+
+from django.db import transaction
+
+from api.bodies import ApplyRequest
+from api.drafts import read_snapshot, shown
+from api.errors import ApiError, not_found, wrong_field
+from api.routes import Answer, Call, tag_of
+from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import Outcome, StepStatus
+from changes import actions, diffs, draft
+from changes.models import Revision
+from lbconfig import migrate
+from lbconfig.snapshot import Snapshot, SnapshotError, to_data
+
+log = logging.getLogger(__name__)
+
+MAX_COMMENT = 200
+PAGE = 50
+NOT_SHOWN = ("files", "running_files")  # of a review: whole files, passwords and all; the differences tell enough
+
+
+class ApplyStarted(TypedDict):
+    apply: str  # follow it at /applies/{apply}
+
+
+class RevisionEntry(TypedDict):
+    number: int
+    user: str
+    comment: str
+    created: str
+    outcome: Outcome
+    seconds: float | None
+
+
+class WholeRevision(RevisionEntry):
+    steps: list[StepStatus]
+    snapshot: dict | None  # null: it could not be read any more
+
+
+def review(call: Call) -> Answer:
+    return _review(draft.current())
+
+
+def check(call: Call) -> Answer:
+    return _review(read_snapshot(call.body))
+
+
+def _review(snapshot: Snapshot) -> Answer:
+    found = {name: value for name, value in actions.review(snapshot).items() if name not in NOT_SHOWN}
+    found["diff"] = {path: diffs.SECRET.sub(r'\1="…"', text) for path, text in found["diff"].items()}
+    return Answer(found)
+
+
+def apply(call: Call) -> Answer:
+    wanted: ApplyRequest = call.body
+    if len(wanted.comment) > MAX_COMMENT:
+        raise wrong_field("request", "comment", f"must not be longer than {MAX_COMMENT} characters")
+    if len(wanted.digest) != 64:
+        raise wrong_field("request", "digest", "must be the digest that the review gave, 64 characters")
+    if wanted.base is not None and not 1 <= wanted.base <= 10**9:
+        raise wrong_field("request", "base", "must be the base that the review gave")
+    number = actions.apply(
+        draft.current(), wanted.digest, wanted.base, call.caller.name, wanted.comment, call.caller.address
+    )
+    return started(number)
+
+
+def started(apply: str) -> Answer:
+    answer: ApplyStarted = {"apply": apply}
+    return Answer(answer, 202, {"Location": f"/api/v1/applies/{apply}"})
+
+
+def progress(call: Call) -> Answer:
+    run = connect().status()["apply"]
+    if run is None or run["id"] != call.values["apply"]:
+        raise not_found("such apply any more: the box remembers the last one, the history has the others")
+    if run["state"] != "running":
+        _keep_history()
+    return Answer(run)
+
+
+def history(call: Call) -> Answer:
+    _keep_history()
+    rows = Revision.objects.defer("snapshot", "steps")
+    if "before" in call.query:
+        rows = rows.filter(number__lt=call.query["before"])
+    return Answer([_entry(row) for row in rows[: call.query.get("limit", PAGE)]])
+
+
+def revision(call: Call) -> Answer:
+    row = _revision(call)
+    try:
+        snapshot = to_data(migrate.read(row.snapshot)) if row.snapshot else None
+    except SnapshotError:
+        snapshot = None
+    whole: WholeRevision = {**_entry(row), "steps": row.steps, "snapshot": snapshot}
+    return Answer(shown(whole, call))
+
+
+def restore(call: Call) -> Answer:
+    """Into the draft; nothing runs until it is applied."""
+    row = _revision(call)
+    try:
+        snapshot = migrate.read(row.snapshot)
+    except SnapshotError as error:
+        raise ApiError(409, "unreadable", f"Revision {row.number} cannot be read any more: {error}.") from None
+    with transaction.atomic():
+        call.match(tag_of(to_data(draft.current())))
+        draft.replace(snapshot, call.caller.name)
+        data = to_data(draft.current())
+    return Answer(data, headers={"ETag": tag_of(data)})
+
+
+def _revision(call: Call) -> Revision:
+    _keep_history()
+    row = Revision.objects.filter(number=call.values["number"]).first()
+    if row is None:
+        raise not_found(f"revision {call.values['number']}")
+    return row
+
+
+def _entry(row: Revision) -> RevisionEntry:
+    return {
+        "number": row.number,
+        "user": row.user,
+        "comment": row.comment,
+        "created": row.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "outcome": row.outcome,
+        "seconds": row.seconds,
+    }
+
+
+def _keep_history() -> None:
+    try:
+        actions.keep_history()
+    except (ApplierDown, ApplierRefused) as error:  # what is stored can be told all the same
+        log.warning("the newest revisions are not in the history yet: %s", error)
