@@ -5,6 +5,7 @@ What has to be done is network_plan's to say; here it is done, through iproute2 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -174,14 +175,18 @@ def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
 
 def _batch(host: Host, lines: tuple[str, ...], trouble: Trouble) -> None:
     """All lines, or none after the first that fails; where `trouble` lets that pass, all that can be done."""
-    if not lines:
-        return
-    text = "".join(f"{line}\n" for line in lines)
-    try:
-        run(host, ["ip", "-batch", "-"], stdin=text)
-    except HostError as error:
-        trouble(error)
-        host.command(["ip", "-force", "-batch", "-"], stdin=text)
+    for options, some in itertools.groupby(lines, _options):
+        text = "".join(f"{line}\n" for line in some)
+        try:
+            run(host, ["ip", *options, "-batch", "-"], stdin=text)
+        except HostError as error:
+            trouble(error)
+            host.command(["ip", *options, "-force", "-batch", "-"], stdin=text)
+
+
+def _options(line: str) -> tuple[str, ...]:
+    """Of a rule, ip does not see by its address which family it is for."""
+    return ("-6",) if line.startswith("rule ") and ":" in line else ()
 
 
 def _raise(error: HostError) -> None:

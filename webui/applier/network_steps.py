@@ -102,7 +102,7 @@ class PutNames(Step):
 
     def due(self, job: Job) -> bool:
         host, paths = job.host, job.paths
-        return host.read(paths.names) != job.new.names or host.read(paths.time) != job.new.time
+        return (host.read(paths.names) or "") != job.new.names or (host.read(paths.time) or "") != job.new.time
 
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""

@@ -35,9 +35,9 @@ class ModelNetwork:
         match list(argv):
             case ["ip", "-json", *rest]:
                 return Output(0, json.dumps(self.kernel.json(rest)), "")
-            case ["ip", *force, "-batch", "-"]:
+            case ["ip", *options, "-batch", "-"]:
                 self.lines += stdin.splitlines()
-                code, said = self.kernel.batch(stdin.splitlines(), force == ["-force"], self.watch)
+                code, said = self.kernel.batch(stdin.splitlines(), "-force" in options, self.watch)
                 return Output(code, "", said)
         raise AssertionError(argv)
 
@@ -121,8 +121,7 @@ def test_from_any_network_to_any_other_and_back(first, second, third):
     old = NOTHING
     for wanted in (first, second, third):
         new = wish(wanted)
-        excused, before, lost = taken_apart(host.kernel, old, new), there(host.kernel), []
-        host.watch = lambda line: lost.extend((line, one) for one in missed(host.kernel, excused, before, old, new))
+        lost = watch(host, old, new)
         go(host, old, new)
         assert not lost, (lost, host.lines)
         reached(host, old, new)
@@ -135,6 +134,13 @@ def test_from_any_network_to_any_other_and_back(first, second, third):
     assert {name: link.kind for name, link in host.kernel.links.items()} == dict.fromkeys(CARDS, "")
     assert not host.kernel.routes and not host.kernel.rules
     assert not any(link.addresses or link.master for link in host.kernel.links.values())
+
+
+def watch(host: ModelNetwork, old: NetworkState, new: NetworkState) -> list:
+    """Fills with each line after which something is missed."""
+    excused, before, lost = taken_apart(host.kernel, old, new), there(host.kernel), []
+    host.watch = lambda line: lost.extend((line, one) for one in missed(host.kernel, excused, before, old, new))
+    return lost
 
 
 def reached(host: ModelNetwork, old: NetworkState, new: NetworkState) -> None:
