@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from applier.host import Host, HostError, run
 from applier.network_plan import plan
-from applier.network_present import Link, addresses, links, present
+from applier.network_present import Link, addresses, describe, links, present
 from applier.paths import Paths
 from lbconfig.netstate import MAIN, NOTHING, Address, NetworkState, Route
 
-__all__ = ["NOTHING", "Address", "Link", "addresses", "links", "present"]
+__all__ = ["NOTHING", "Address", "Link", "addresses", "describe", "links", "present"]
 
 PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from applier.host import Host, HostError, run
 from lbconfig.netstate import EVERYWHERE, MAIN, PREFERENCE_MAIN, PREFERENCE_OWN, Address, NetworkState, Route, Rule
@@ -45,6 +46,36 @@ def links(host: Host) -> list[Link]:
 
 def addresses(host: Host) -> set[Address]:
     return {(link.name, address) for link in links(host) for address in link.addresses}
+
+
+def describe(host: Host) -> list[dict]:
+    """Each interface for an admin's eyes (applier.shapes.InterfaceStatus)."""
+    found = []
+    for entry in _entries(_json(host, ["ip", "-json", "-details", "address", "show"])):
+        kind = entry.get("linkinfo", {}).get("info_kind", "")
+        up = "UP" in entry.get("flags", ()) and entry.get("operstate") != "DOWN"
+        found.append(
+            {
+                "name": entry["ifname"],
+                "mac": entry.get("address", ""),
+                "up": up,
+                "addresses": list(_addresses(entry)),
+                "kind": kind if kind in OPTIONS else "",
+                "master": entry.get("master", ""),
+                "mtu": entry.get("mtu", 0),
+                "speed": _speed(host, entry["ifname"]) if up else 0,
+            }
+        )
+    return found
+
+
+def _speed(host: Host, name: str) -> int:
+    """In Mbit/s; many virtual cards and all bridges have none."""
+    try:
+        text = (host.read(Path("/sys/class/net") / name / "speed") or "").strip()
+    except HostError:
+        return 0
+    return int(text) if text.isdigit() else 0
 
 
 def present(host: Host) -> NetworkState:
