@@ -171,6 +171,10 @@ def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
         # No supervisor yet, or none any more: then there is nothing to end.
         host.command(["sv", "-w", "5", "down", str(folder)])
         host.remove_service(folder)
+    for kind in ("names", "sources"):  # what it said about name and time servers holds no more
+        note = paths.run / "dhcp" / f"{name}.{kind}"
+        if host.read(note) is not None:
+            host.put(note, None)
 
 
 def _batch(host: Host, lines: tuple[str, ...], trouble: Trouble) -> None:
