@@ -49,6 +49,8 @@ def _addresses(
         if sentence is not None:
             yield place.problem("addresses", sentence)
             continue
+        if not interface.on:
+            continue
         if len(taken) == MAX_ADDRESSES:
             yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
             return

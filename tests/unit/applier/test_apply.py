@@ -99,7 +99,7 @@ def number_of_changes(tmp_path, wish) -> int:
 @pytest.mark.parametrize("how", ["before", "half", "after"])
 def test_a_failure_at_any_change_ends_in_the_state_before(tmp_path, how, wish):
     count = number_of_changes(tmp_path, wish)
-    assert count >= (20 if wish is TWO else 10)
+    assert count >= (20 if wish is TWO else 8)
     for number in range(count):
         box = running_one(tmp_path / f"{how}{number}")
         before = box.host.state()
