@@ -156,7 +156,10 @@ class Machine:
         for number, nic in enumerate(self.nics):
             mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
             words += ["-netdev", nic.netdev(f"net{number}")]
-            words += ["-device", f"virtio-net-pci,netdev=net{number},id=nic{number},mac={mac},romfile="]
+            words += [
+                "-device",
+                f"virtio-net-pci,netdev=net{number},id=nic{number},mac={mac},romfile=,speed=1000,duplex=full",
+            ]
         return [str(word) for word in (*words, *self.devices)]
 
     def started_from(self) -> list[str | Path]:

@@ -3,11 +3,23 @@
 What is asserted is little: the page is there, nothing is wider than the window, nothing complains.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from applier import fake
 from balancing.models import VirtualService
-from lbconfig.snapshot import FACTORY
+from lbconfig.snapshot import (
+    FACTORY,
+    Bond,
+    BondMode,
+    Bridge,
+    Interface,
+    Network,
+    PolicyRoute,
+    StaticRoute,
+    Vlan,
+)
 
 LOOKS = {
     "wide": {"viewport": {"width": 1280, "height": 860}},
@@ -63,6 +75,8 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
         ("service-preset", "/services/add/?preset=web-tls"),
         ("server", "/servers/10.2.0.11/"),
         ("network", "/network/"),
+        ("routes", "/network/routes/"),
+        ("names", "/network/names/"),
         ("access", "/access/"),
         ("review-nothing", "/changes/"),
         ("history", "/history/"),
@@ -71,6 +85,39 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
     ):
         page.goto(url)
         shoot(page, name, look)
+
+
+def test_a_network_of_every_kind(open_page, admin, look, shoot):
+    network = Network(
+        "sample",
+        "192.168.10.1",
+        (
+            Interface("bond0", addresses=("192.168.10.2/24",), bond=Bond(("eth0", "eth2"), BondMode.LACP)),
+            Interface("eth0"),
+            Interface("eth1"),
+            Interface("eth2"),
+            Interface("eth1.20", addresses=("10.2.0.1/24",), mtu=1400, vlan=Vlan("eth1", 20)),
+            Interface("br0", dhcp=True, bridge=Bridge(("eth3",), True)),
+        ),
+        routes=(StaticRoute("10.9.0.0/16", "10.2.0.254"),),
+        policies=(PolicyRoute("192.168.10.80", "192.168.10.9"),),
+        dns=("192.168.10.53",),
+    )
+    fake.reset(instant=True, snapshot=replace(fake.sample_snapshot(), network=network), setup_done=True)
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/changes/discard/")
+    page.click("button:text('Discard')")
+    page.goto("/network/")
+    shoot(page, "network-every-kind", look)
+    page.click("button:text('Add a VLAN')")
+    page.fill("[data-new] [name$=tag]", "5000")
+    page.locator("[data-new] summary").click()
+    page.click("button:text('Save to the draft') >> visible=true")
+    page.get_by_text("Must be 1 to 4094").first.wait_for()
+    shoot(page, "network-vlan-wrong", look)
+    page.goto("/network/routes/")
+    page.click("button:text('Add a route')")
+    shoot(page, "routes-add", look)
 
 
 def test_every_option_of_a_service(open_page, admin, look, shoot):

@@ -383,14 +383,12 @@ class Applier:
 
     def _interfaces(self) -> list[dict]:
         try:
-            found = network.links(self.host)
+            found = network.describe(self.host)
         except HostError as error:
             self.faults.set("interfaces", f"The interfaces cannot be read: {error}.")
             return []
         self.faults.clear("interfaces")
-        return [
-            {"name": link.name, "mac": link.mac, "up": link.up, "addresses": list(link.addresses)} for link in found
-        ]
+        return found
 
     def _leases(self) -> dict[str, str]:
         try:

@@ -412,6 +412,10 @@ def _interfaces(snapshot: Snapshot) -> list[dict]:
             "mac": f"52:54:00:00:00:{index + 1:02x}",
             "up": True,
             "addresses": [*interface.addresses, *(vips if index == 0 else [])],
+            "kind": "vlan" if interface.vlan else "bond" if interface.bond else "bridge" if interface.bridge else "",
+            "master": next((one.name for one in snapshot.network.interfaces if interface.name in one.members), ""),
+            "mtu": interface.mtu or 1500,
+            "speed": 1000 if not interface.made else 0,
         }
         for index, interface in enumerate(snapshot.network.interfaces)
     ]

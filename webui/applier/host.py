@@ -82,6 +82,9 @@ class Host(Protocol):
     def connect(self, address: str, port: int, timeout: float) -> str:
         """Try a TCP connection: "open", "refused", or why not, in words."""
 
+    def send(self, interface: str, frame: bytes) -> None:
+        """Put a whole Ethernet frame on the wire."""
+
     def processes(self) -> list[Process]:
         """All that run (zombies do not)."""
 
@@ -227,6 +230,14 @@ class Live:
             return (error.strerror or str(error)).lower()
         return "open"
 
+    def send(self, interface: str, frame: bytes) -> None:
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+                raw.bind((interface, 0))
+                raw.send(frame)
+        except OSError as error:
+            raise HostError(f"send by {interface}", None, error.strerror or str(error)) from None
+
     def processes(self) -> list[Process]:
         found = []
         for entry in Path("/proc").iterdir():
@@ -324,6 +335,9 @@ class Replay(Live):
 
     def connect(self, address: str, port: int, timeout: float) -> str:
         raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
+
+    def send(self, interface: str, frame: bytes) -> None:
+        raise HostError(f"send by {interface}", None, "a recording reaches nobody")
 
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from applier import network
 from applier.generations import Generations
 from applier.host import Host, HostError
-from applier.network import Address
 from applier.paths import Paths
 from applier.target import Target
-from lbconfig.render.interfaces import NetworkState
+from lbconfig.netstate import NOTHING, Address, NetworkState
 from lbconfig.render.ipvs import Table
 
 
@@ -27,12 +25,11 @@ class Saved:
     rules_loaded: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     timeouts: tuple[int, int, int] | None = None
-    addresses: set[Address] | None = None
-    links_down: tuple[str, ...] = ()
-    hostname: str = ""
-    gateways: tuple[str, ...] = ()
-    dhcp: tuple[str, ...] = ()
-    removed: set[Address] = field(default_factory=set)
+    network: NetworkState | None = None  # all of it, before the first change
+    places: dict[Address, str] = field(default_factory=dict)  # which MAC each address had then
+    removed: NetworkState | None = None  # all of it, before something was taken away
+    names: str | None = None
+    time: str | None = None
     director_ran: bool = False
     sorry_page: str | None = None
     checks: str | None = None
@@ -48,7 +45,7 @@ class Job:
     generations: Generations
     new: Target
     before: Target | None = None  # what ran until now; None: nothing did
-    old: NetworkState = network.NOTHING  # what may be there from before and is to go, if it is not wished any more
+    old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not wished any more
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
     number: int | None = None  # of the generation being applied

@@ -72,6 +72,21 @@ class Paths:
         return self.run / "sorry/sorry.html"
 
     @property
+    def names(self) -> Path:
+        """What is configured about names; dhcp-event makes resolv.conf of it, too."""
+        return self.run / "names.conf"
+
+    @property
+    def resolver(self) -> Path:
+        """/etc/resolv.conf leads here."""
+        return self.run / "resolv.conf"
+
+    @property
+    def time(self) -> Path:
+        """What chronyd reads."""
+        return self.run / "chrony.conf"
+
+    @property
     def nftables(self) -> Path:
         """The rules that the kernel runs."""
         return self.run / "nftables.conf"

@@ -68,6 +68,10 @@ class InterfaceStatus(TypedDict):
     mac: str
     up: bool
     addresses: list[str]  # "10.1.0.2/24", with those that DHCP brought and the VIPs
+    kind: str  # "", "vlan", "bond", "bridge"
+    master: str  # the bond or bridge that it is a member of
+    mtu: int  # bytes
+    speed: int  # Mbit/s; 0: not known
 
 
 class StepStatus(TypedDict):

@@ -11,13 +11,12 @@ a `do` that came only half way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from applier import director, firewall, network, table
 from applier.host import HostError, wait_until
 from applier.job import Job, Step, Unsafe
+from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
 from lbconfig.render import ipvs
-from lbconfig.render.interfaces import NetworkState
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
 STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
@@ -136,47 +135,10 @@ class Settings(Step):
     def undo(self, job: Job) -> None:
         # In the same order again, for the same reason.
         for key, value in job.saved.settings.items():
-            if job.host.setting(key) != value:
+            if job.host.setting(key) not in (value, None):  # None: its interface is gone
                 job.host.set(key, value)
         if job.saved.timeouts is not None:
             table.set_timeouts(job.host, job.saved.timeouts)
-
-
-class AddToNetwork(Step):
-    name = "interfaces-add"
-    why = "Before the services that live on these addresses; what is removed goes last, when nothing uses it."
-
-    def due(self, job: Job) -> bool:
-        host, new = job.host, job.new.network
-        down = {link.name for link in network.links(host) if not link.on}
-        asks = all(host.read(job.paths.services / f"dhcp-{name}" / "run") is not None for name in new.dhcp)
-        named = host.setting("kernel/hostname") == new.hostname
-        return bool(network.missing(host, new) or down & {*new.links} or not asks or not named)
-
-    def do(self, job: Job) -> str:
-        host, saved = job.host, job.saved
-        before = network.links(host)
-        saved.links_down = tuple(link.name for link in before if not link.on)
-        saved.hostname = host.setting("kernel/hostname") or ""
-        saved.gateways = network.all_gateways(host)
-        folders = {name: job.paths.services / f"dhcp-{name}" / "run" for name in job.new.network.dhcp}
-        saved.dhcp = tuple(name for name, path in folders.items() if host.read(path) is not None)
-        saved.addresses = {(link.name, address) for link in before for address in link.addresses}
-        network.add(host, job.paths, job.new.network, job.trouble)
-        added = len(network.addresses(host) - saved.addresses)
-        return f"{added} added"
-
-    def undo(self, job: Job) -> None:
-        saved = job.saved
-        if saved.addresses is None:
-            return  # it failed before it changed anything
-        new = job.new.network
-        # All addresses, because DHCP, when it ends, takes one along that was there before it.
-        before = NetworkState(saved.hostname, (), tuple(sorted(saved.addresses)), saved.dhcp, "")
-        network.put_back_gateways(job.host, saved.gateways, new.gateways)
-        network.remove(job.host, job.paths, replace(new, gateway="", gateway6=""), before)
-        network.add(job.host, job.paths, before, job.trouble)
-        network.set_down(job.host, [name for name in saved.links_down if name in new.links])
 
 
 class PutSorryPage(Step):
@@ -261,32 +223,6 @@ class StartDirector(Step):
         job.host.put(job.paths.ldirectord, job.saved.checks or None)
 
 
-class RemoveFromNetwork(Step):
-    name = "interfaces-remove"
-    why = "Last of the changes: the services that used these addresses are gone from the table by now."
-
-    def due(self, job: Job) -> bool:
-        old, new = job.old, job.new.network
-        less = {*old.addresses} - {*new.addresses} or {*old.dhcp} - {*new.dhcp}
-        return bool(less or (old.gateway and not new.gateway) or (old.gateway6 and not new.gateway6))
-
-    def do(self, job: Job) -> str:
-        before = network.addresses(job.host)
-        job.saved.removed = before  # all that may have to come back
-        network.remove(job.host, job.paths, job.old, job.new.network)
-        job.saved.removed = before - network.addresses(job.host)
-        # The kernel may have taken more along (a route, DHCP's last act).
-        network.add(job.host, job.paths, job.new.network, job.trouble)
-        return f"{len(job.saved.removed)} removed"
-
-    def undo(self, job: Job) -> None:
-        back = tuple(sorted(job.saved.removed))  # what DHCP had brought as well: it will find it again
-        dhcp = tuple(name for name in job.old.dhcp if name not in job.new.network.dhcp)
-        gateway = "" if job.new.network.gateway else job.old.gateway
-        gateway6 = "" if job.new.network.gateway6 else job.old.gateway6
-        network.add(job.host, job.paths, NetworkState("", (), back, dhcp, gateway, gateway6), job.trouble)
-
-
 class Verify(Step):
     name = "verify"
     why = "Before the confirmation: only what was seen to run may be loaded at the next boot."
@@ -358,8 +294,11 @@ APPLY: tuple[Step, ...] = (
     Store(),
     Lint(),
     Firewall(),
+    MakeLinks(),
     Settings(),
     AddToNetwork(),
+    Announce(),
+    PutNames(),
     PutSorryPage(),
     StopDirector(),
     ChangeTable(),

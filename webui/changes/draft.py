@@ -15,7 +15,8 @@ from changes import draft_firewall
 from changes.models import Draft, Removal
 from changes.stamps import ONLY_ROW, change_number, stamp
 from lbconfig import snapshot as wish
-from network.models import Interface, Management, Network
+from network import rows as network_rows
+from network.models import Management, Network
 
 
 def is_filled() -> bool:
@@ -25,16 +26,15 @@ def is_filled() -> bool:
 def current() -> wish.Snapshot:
     """The draft as it stands in the database, read in one transaction."""
     with transaction.atomic():
-        network = Network.objects.filter(pk=ONLY_ROW).first() or Network()
+        network = network_rows.network_wish(Network.objects.filter(pk=ONLY_ROW).first() or Network())
         management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
-        interfaces = tuple(wish.Interface(row.name, row.dhcp, tuple(row.addresses)) for row in Interface.objects.all())
         sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
         policy = Policy.objects.filter(pk=ONLY_ROW).first()
         firewall = draft_firewall.current()
         services = tuple(map(service_wish, VirtualService.objects.prefetch_related("real_servers")))
     return wish.Snapshot(
         services=services,
-        network=wish.Network(network.hostname, network.gateway, interfaces, network.gateway6),
+        network=network,
         management=wish.Management(tuple(management.allow)),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
@@ -133,14 +133,9 @@ def remove_service(row: VirtualService, user: str) -> None:
 def write_network(network: wish.Network, user: str) -> None:
     with transaction.atomic():
         row = Network.objects.filter(pk=ONLY_ROW).first() or Network(pk=ONLY_ROW)
-        row.hostname, row.gateway, row.gateway6 = network.hostname, network.gateway, network.gateway6
+        network_rows.store(row, network)
         stamp(row, user)
         row.save()
-        Interface.objects.all().delete()
-        Interface.objects.bulk_create(
-            Interface(position=place, name=entry.name, dhcp=entry.dhcp, addresses=list(entry.addresses))
-            for place, entry in enumerate(network.interfaces)
-        )
 
 
 def write_management(management: wish.Management, user: str) -> None:

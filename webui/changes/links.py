@@ -6,6 +6,8 @@ from django.urls import reverse
 
 PAGES = (
     (re.compile(r"services\[id=(\d+)\]"), "service-edit"),
+    (re.compile(r"network\.(?:routes|policies)\b"), "routes"),
+    (re.compile(r"network\.(?:dns|search|ntp)\b"), "names"),
     (re.compile(r"network\b"), "network"),
     (re.compile(r"management\b"), "access"),
     (re.compile(r"sorry\b"), "sorry"),

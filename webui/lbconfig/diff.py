@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
-from lbconfig.change import Change
+from lbconfig.change import Change as Change
+from lbconfig.change import list_change
 from lbconfig.checks import KINDS
 from lbconfig.diff_firewall import firewall
+from lbconfig.diff_network import network_changes
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
     HealthCheck,
-    Interface,
     RealServer,
     ServerState,
     Snapshot,
@@ -27,7 +28,6 @@ CLOSED = "Open connections through it are closed."
 SERVER_CLOSED = "Open connections to a server that is removed or disabled are closed."
 MOVED = "The service leaves its old place: open connections through it are closed."
 ALL_SERVICES = "It holds for all services, from the next packet of each connection on."
-NETWORK = "The box may be reached at another address, or not at all."
 
 
 def unified(old_files: Mapping[str, str], new_files: Mapping[str, str]) -> dict[str, str]:
@@ -47,8 +47,7 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
     """The changes in the order of the new snapshot, then what is removed, then network and management."""
     return [
         *_services(old, new),
-        *_network(old, new),
-        *_interfaces(old, new),
+        *network_changes(old.network, new.network),
         *_management(old, new),
         *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
@@ -270,49 +269,11 @@ def _check_words(check: HealthCheck) -> str:
     return f"{' '.join(words)} (every {check.interval} s, timeout {check.timeout} s, down after {check.failures})"
 
 
-# --- network and management ----------------------------------------------------------------------
-
-
-def _network(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    sentences = []
-    if old.network.hostname != new.network.hostname:
-        sentences.append(f"Host name changes from '{old.network.hostname}' to '{new.network.hostname}'.")
-    gateways = {
-        "Default gateway": (old.network.gateway, new.network.gateway),
-        "Default gateway of IPv6": (old.network.gateway6, new.network.gateway6),
-    }
-    moved = {name: pair for name, pair in gateways.items() if pair[0] != pair[1]}
-    sentences += [f"{name} changes from {a or 'none'} to {b or 'none'}." for name, (a, b) in moved.items()]
-    if sentences:
-        yield Change("changed", "network", tuple(sentences), NETWORK if moved else None)
-
-
-def _interfaces(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    before = {interface.name: interface for interface in old.network.interfaces}
-    after = {interface.name: interface for interface in new.network.interfaces}
-    for name, interface in after.items():
-        if name not in before:
-            yield Change("added", f"interface '{name}'", (f"It has {_interface_words(interface)}.",))
-        elif before[name] != interface:
-            yield Change("changed", f"interface '{name}'", tuple(_interface_change(before[name], interface)), NETWORK)
-    for name in before:
-        if name not in after:
-            yield Change("removed", f"interface '{name}'", ("It has no address any more.",), NETWORK)
-
-
-def _interface_words(interface: Interface) -> str:
-    words = [*(["an address by DHCP"] if interface.dhcp else []), *interface.addresses]
-    return " and ".join(words) or "no address"
-
-
-def _interface_change(old: Interface, new: Interface) -> Iterator[str]:
-    if old.dhcp != new.dhcp:
-        yield f"DHCP is switched {'on' if new.dhcp else 'off'}."
-    yield from _list_change(old.addresses, new.addresses, lambda text: f"Address {text}")
+# --- management, and what there is once ----------------------------------------------------------
 
 
 def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    sentences = tuple(_list_change(old.management.allow, new.management.allow, lambda text: f"Access from {text}"))
+    sentences = tuple(list_change(old.management.allow, new.management.allow, lambda text: f"Access from {text}"))
     if sentences:
         gone = set(old.management.allow) - set(new.management.allow)
         yield Change(
@@ -342,10 +303,3 @@ def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             sentences.append(f"{words.long}: {after} s in place of {before} s.")
     if sentences:
         yield Change("changed", "connections", tuple(sentences), ALL_SERVICES)
-
-
-def _list_change(old: tuple[str, ...], new: tuple[str, ...], words: Callable[[str], str]) -> Iterator[str]:
-    yield from (f"{words(text)} is added." for text in new if text not in old)
-    yield from (f"{words(text)} is removed." for text in old if text not in new)
-    if set(old) == set(new) and old != new:
-        yield "Only the order changes."

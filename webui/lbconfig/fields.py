@@ -176,3 +176,23 @@ def allowed_network(text: str) -> str | None:
 
 def dns_name_or_empty(text: str) -> str | None:
     return None if text == "" or is_dns_name(text, 253) else f"must be a DNS name or empty, not {quote(text)}"
+
+
+def router_address(text: str, link_local: bool) -> str | None:
+    """Who forwards packets for us; `link_local`: the interface is named, so fe80:: is one router alone."""
+    try:
+        local = ipaddress.ip_address(text).is_link_local and ":" in text and "%" not in text
+    except ValueError:
+        local = False
+    if not local:
+        return host_address(text)
+    if not link_local:
+        return f"{text} is a link-local address: name the interface that it is on"
+    return None if str(ipaddress.ip_address(text)) == text else f"must be written as {ipaddress.ip_address(text)}"
+
+
+def host_or_name(text: str) -> str | None:
+    """An address, or a name that DNS knows."""
+    if is_dns_name(text, 253) and not text.replace(".", "").isdigit():
+        return None
+    return None if host_address(text) is None else f"must be an address or a DNS name, not {quote(text)}"

@@ -31,11 +31,13 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
             "allow", f"you are at {admin}, which none of these networks contains: you would be locked out"
         )
     network = snapshot.network
-    nets = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
+    used = [interface for interface in network.interfaces if interface.on]
+    nets = [net for interface in used for net in interfaces.static_networks(interface)]
+    nets += [ipaddress.ip_network(route.destination) for route in network.routes]
     if any(contains(net, str(admin)) for net in nets):
         return None
     field = "gateway6" if admin.version == 6 else "gateway"
-    by_dhcp = admin.version == 4 and any(interface.dhcp for interface in network.interfaces)
+    by_dhcp = admin.version == 4 and any(interface.dhcp for interface in used)
     if not (getattr(network, field) or by_dhcp):
         return Problem(
             "network",

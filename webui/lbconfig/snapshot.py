@@ -19,6 +19,15 @@ from enum import StrEnum
 
 from lbconfig import ports
 from lbconfig.firewall import NO_RULES, Firewall
+from lbconfig.network_model import Bond as Bond
+from lbconfig.network_model import BondMode as BondMode
+from lbconfig.network_model import Bridge as Bridge
+from lbconfig.network_model import HashPolicy as HashPolicy
+from lbconfig.network_model import Interface, Network
+from lbconfig.network_model import LacpRate as LacpRate
+from lbconfig.network_model import PolicyRoute as PolicyRoute
+from lbconfig.network_model import StaticRoute as StaticRoute
+from lbconfig.network_model import Vlan as Vlan
 
 SCHEMA = 2
 MAX_TEXT = 1024  # characters; a field that needs more says so, and may have several lines
@@ -242,21 +251,6 @@ class VirtualService:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    name: str
-    dhcp: bool = False
-    addresses: tuple[str, ...] = ()  # "10.1.0.2/24"; VIPs are not listed here, they come from the services
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    hostname: str = "fairlead"
-    gateway: str = ""  # the default gateway; empty: none, or the one that DHCP brings
-    interfaces: tuple[Interface, ...] = ()
-    gateway6: str = ""  # the default gateway of IPv6; empty: none
-
-
-@dataclass(frozen=True, slots=True)
 class Management:
     """From where the web UI of the box may be reached: networks as "192.168.0.0/16" or "2001:db8::/32"."""
 
@@ -289,7 +283,7 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     services: tuple[VirtualService, ...] = ()
-    network: Network = Network()
+    network: Network = Network()  # noqa: RUF009 (frozen)
     management: Management = Management()
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()

@@ -54,6 +54,7 @@ from lbconfig.snapshot import (
 )
 from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_network import management_problems, network_problems, usable
+from lbconfig.validate_routes import answers_problem, routed_networks
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
 
@@ -83,6 +84,7 @@ def validate(snapshot: Snapshot) -> list[Problem]:
         *each(
             Place("connections", "policy"),
             **{name: in_range(getattr(snapshot.policy, name), 1, MAX_PERSISTENCE) for name in TIMEOUTS},
+            route_answers=answers_problem(snapshot),
         ),
     ]
 
@@ -364,6 +366,8 @@ class _Neighbours:
         at_sorry = [one for one in snapshot.enabled_services if _covers(one, SORRY_PORT)]
         self._at_sorry_port = {vip: one.name for one in at_sorry for vip in one.vips}
         self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
+        self._connected += [net for net, router in routed_networks(network) if not router]
+        self._led = [net for net, _ in routed_networks(network)]
         self._homes = interfaces.homes(network, (vip for vip in self._vips if host_address(vip) is None))
         self._sources: dict[tuple, Forwarding] = {}
         by_dhcp = any(interface.dhcp for interface in network.interfaces)
@@ -414,7 +418,7 @@ class _Neighbours:
         elif reason := self._not_a_host(rip):
             yield place.problem("address", reason)
         elif not self._beside(rip):
-            if not self._routed[version(rip)]:
+            if not self._routed[version(rip)] and not any(contains(net, rip) for net in self._led):
                 yield place.problem(
                     "address", f"{rip} cannot be reached: it is in no network of an interface, and there is no gateway"
                 )

@@ -11,6 +11,8 @@ from lbconfig.addresses import contains, version
 from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name, not_a_host
 from lbconfig.problem import Place, Problem, Unseen, each, quote
 from lbconfig.snapshot import Interface, Management, Network
+from lbconfig.validate_links import link_problems
+from lbconfig.validate_routes import name_problems, route_problems
 
 
 def network_problems(network: Network) -> Iterator[Problem]:
@@ -21,8 +23,11 @@ def network_problems(network: Network) -> Iterator[Problem]:
             f"must be letters, digits, hyphens and dots, at most 64, as in RFC 1123, not {quote(network.hostname)}",
         )
     yield from each(place, gateway=_gateway(network, 4), gateway6=_gateway(network, 6))
-    if not any(interface.dhcp or interface.addresses for interface in network.interfaces):
+    if not any((interface.dhcp or interface.addresses) and interface.on for interface in network.interfaces):
         yield place.problem("interfaces", "at least one interface needs an address, or DHCP")
+    yield from link_problems(network)
+    yield from route_problems(usable(network))
+    yield from name_problems(network)
     first_name, first_address = Unseen(), Unseen()
     taken: list[tuple[str, IPNetwork]] = []
     for interface in network.interfaces:
@@ -43,6 +48,8 @@ def _addresses(
         sentence = interface_address(text)
         if sentence is not None:
             yield place.problem("addresses", sentence)
+            continue
+        if not interface.on:
             continue
         if len(taken) == MAX_ADDRESSES:
             yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
@@ -77,11 +84,12 @@ def _gateway(network: Network, kind: int) -> str | None:
 
 
 def usable(network: Network) -> Network:
-    """The part of a faulty network that the other rules can work with."""
+    """The part of a faulty network that the other rules can work with; what is switched off has no address."""
     usable = tuple(
         dataclasses.replace(
             interface,
-            addresses=tuple(text for text in interface.addresses if interface_address(text) is None),
+            dhcp=interface.dhcp and interface.on,
+            addresses=tuple(text for text in interface.addresses if interface.on and interface_address(text) is None),
         )
         for interface in network.interfaces
     )

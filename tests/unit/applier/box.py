@@ -10,18 +10,23 @@ from applier.daemon import Applier
 from applier.paths import Paths
 from applier.shapes import RunStatus
 from lbconfig.snapshot import (
+    Bond,
+    Bridge,
     CheckKind,
     HealthCheck,
     Interface,
     Management,
     Network,
     Policy,
+    PolicyRoute,
     Protocol,
     RealServer,
     Scheduler,
     Snapshot,
     SorryPage,
+    StaticRoute,
     VirtualService,
+    Vlan,
 )
 from lbconfig.validate import validate
 
@@ -47,7 +52,7 @@ ONE = Snapshot(
     ),
     management=Management(allow=("192.168.0.0/16",)),
 )
-# It changes something in every step: rules, settings, addresses both ways, DHCP, IPv6, sorry page, table, checks.
+# It changes something in every step: rules, links, settings, addresses both ways, DHCP, IPv6, names, sorry page, …
 TWO = Snapshot(
     services=(
         dataclasses.replace(WEB, scheduler=Scheduler.RR, real_servers=WEB.real_servers[:1]),
@@ -60,13 +65,34 @@ TWO = Snapshot(
             Interface("eth0", dhcp=True, addresses=("192.168.10.3/24",)),
             Interface("eth1", addresses=("10.2.0.1/24",)),
             Interface("eth2", addresses=("172.20.0.1/24",)),
+            Interface("v20", vlan=Vlan("eth2", 20)),
         ),
+        dns=("192.168.10.9",),
+        search=("example.org",),
+        ntp=("time.example.org",),
     ),
     management=Management(allow=("192.168.0.0/16", "10.0.0.0/8")),
     sorry=SorryPage("Back tomorrow"),
     policy=Policy(udp_timeout=60, adopt=True),
 )
-assert not validate(ONE) and not validate(TWO), (validate(ONE), validate(TWO))
+# The same services over a bond, a bridge and a VLAN, with routes of every kind; the addresses move there.
+KINDS = dataclasses.replace(
+    ONE,
+    network=Network(
+        hostname="one",
+        gateway="192.168.10.1",
+        interfaces=(
+            Interface("bond0", addresses=("192.168.10.2/24", "2001:db8:1::2/64"), bond=Bond(("eth0",), primary="eth0")),
+            Interface("br0", mtu=1400, addresses=("10.2.0.1/24", "2001:db8:2::1/64"), bridge=Bridge(("eth1", "eth2"))),
+            Interface("office", addresses=("172.20.0.1/24",), vlan=Vlan("bond0", 20)),
+        ),
+        gateway6="2001:db8:1::1",
+        routes=(StaticRoute("172.30.0.0/16", "172.20.0.254"),),
+        policies=(PolicyRoute("192.168.10.80", "172.20.0.253"),),
+    ),
+)
+for one in (ONE, TWO, KINDS):
+    assert not validate(one), validate(one)
 
 
 class Box:

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from box import DNS, ONE, TWO, WEB, Box, running_one
+from box import DNS, KINDS, ONE, TWO, WEB, Box, running_one
 
 from applier.errors import ApplierRefused
 from applier.runs import TITLES
@@ -37,7 +37,9 @@ def test_an_apply_brings_everything_about(tmp_path):
     }
     assert host.settings["kernel/hostname"] == "two"
     assert sorted(host.links["eth0"].addresses) == ["192.168.10.3/24", "192.168.10.80/32", "192.168.10.81/32"]
-    assert host.routes == [("192.168.10.254", 0)]
+    assert [(route.destination, route.via) for route in host.kernel.routes] == [("0.0.0.0/0", "192.168.10.254")]
+    assert host.files[box.paths.resolver] == "nameserver 192.168.10.9\nsearch example.org\n"
+    assert "server time.example.org iburst" in host.files[box.paths.time]
     assert box.paths.services / "dhcp-eth0" / "run" in host.files
     assert host.director_pid is not None and not host.violations
     status = box.applier.status()
@@ -87,21 +89,22 @@ def test_without_checked_services_ldirectord_stays_down(tmp_path):
     assert box.host.director_pid is not None
 
 
-def number_of_changes(tmp_path) -> int:
+def number_of_changes(tmp_path, wish) -> int:
     box = running_one(tmp_path / "count")
-    assert box.apply(TWO)["state"] == "done"
+    assert box.apply(wish)["state"] == "done", box.applier.status()["apply"]
     return box.host.changes
 
 
+@pytest.mark.parametrize("wish", [TWO, KINDS], ids=["everything", "network"])
 @pytest.mark.parametrize("how", ["before", "half", "after"])
-def test_a_failure_at_any_change_ends_in_the_state_before(tmp_path, how):
-    count = number_of_changes(tmp_path)
-    assert count >= 20
+def test_a_failure_at_any_change_ends_in_the_state_before(tmp_path, how, wish):
+    count = number_of_changes(tmp_path, wish)
+    assert count >= (20 if wish is TWO else 8)
     for number in range(count):
         box = running_one(tmp_path / f"{how}{number}")
         before = box.host.state()
         box.host.fail_at, box.host.fail_how = number, how
-        run = box.apply(TWO)
+        run = box.apply(wish)
         place = f"{how} change {number}: {box.host.log[number]}"
         if run["state"] == "done":  # what the web UI shows after the confirmation may fail, e.g. the note in /run
             assert box.host.log[number] == "put running.json", place
@@ -187,7 +190,7 @@ def test_an_undo_that_fails_twice_is_healed_by_the_way_of_the_boot(tmp_path):
         box.host.sleep(30)
         after = box.host.state()
         # Of an interface that is not configured nobody minds whether it is up.
-        after["links"]["eth2"] = before["links"]["eth2"]
+        after["network"]["links"]["eth2"] = before["network"]["links"]["eth2"]
         after["settings"] |= {key: value for key, value in before["settings"].items() if "/eth2/" in key}
         assert after == before, second
         assert not box.host.violations and not box.faults()
@@ -201,7 +204,8 @@ def test_when_nothing_works_any_more_the_outcome_says_so(tmp_path):
     assert "not-restored" in box.faults()
     assert box.applier.generations.confirmed_number() == 1
     box.power_cut()
-    assert box.host.state()["links"]["eth0"] == (True, ["192.168.10.2/24", "192.168.10.80/32", "2001:db8:1::2/64"])
+    eth0 = box.host.links["eth0"]
+    assert eth0.up and {"192.168.10.2/24", "192.168.10.80/32", "2001:db8:1::2/64"} == {*eth0.addresses}
     assert not box.faults()
 
 

@@ -1,9 +1,7 @@
 """The real door, as far as a developer's machine lets it be tried."""
 
 import os
-import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -131,49 +129,3 @@ def test_a_recording_is_played_again(tmp_path):
     replay = Replay.load(tmp_path / "all.json")
     assert replay.command(["cat"], "one").stdout == "one"
     assert replay.command(["ls", "/nowhere"]).exit == 2
-
-
-NETWORK = """
-import subprocess, sys
-from applier import network
-from applier.host import Live
-from applier.paths import Paths
-from lbconfig.render.interfaces import NetworkState as State
-
-host, paths = Live(), Paths()
-for name in ("eth0", "eth1"):
-    if subprocess.run(["ip", "tuntap", "add", "dev", name, "mode", "tap"], capture_output=True).returncode:
-        sys.exit(77)
-
-def trouble(error):
-    raise error
-
-old = State("alpha", ("eth0",), (("eth0", "10.1.0.2/24"), ("eth0", "10.1.0.80/32")), (), "10.1.0.1")
-new = State("beta", ("eth0", "eth1"), (("eth0", "10.1.0.3/24"), ("eth1", "10.2.0.1/24")), (), "10.1.0.254")
-network.add(host, paths, old, trouble)
-assert not network.missing(host, old), network.missing(host, old)
-network.add(host, paths, new, trouble)
-network.remove(host, paths, old, new)
-assert not network.missing(host, new), network.missing(host, new)
-assert network.addresses(host) == set(new.addresses), network.addresses(host)
-assert network.gateways(host) == ["10.1.0.254"]
-assert host.setting("kernel/hostname") == "beta"
-"""
-
-
-def test_addresses_of_one_network_change_on_a_real_kernel():
-    """The first address of a network goes while the second stays: the kernel would take both."""
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-Uurn", "true"], check=False).returncode:
-        pytest.skip("no user namespaces here")
-    code = [sys.executable, "-c", NETWORK]
-    done = subprocess.run(
-        ["unshare", "-Uurn", *code],
-        env=os.environ | {"PYTHONPATH": str(WEBUI)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip("no tap devices here")
-    assert done.returncode == 0, done.stderr

@@ -248,6 +248,47 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     ),
     "a gateway that is this box": ("network.gateway", _all("network", gateway="10.0.2.15")),
     "a gateway of the other family": ("network.gateway6", _all("network", gateway6="10.0.2.2")),
+    "a VLAN twice": (
+        "network.interfaces.vlan.id",
+        _all(
+            "network",
+            interfaces=[
+                {"name": "a", "addresses": ["10.0.2.15/24"]},
+                {"name": "b", "vlan": {"parent": "a", "id": 7}},
+                {"name": "c", "vlan": {"parent": "a", "id": 7}},
+            ],
+        ),
+    ),
+    "a member of two bonds": (
+        "network.interfaces.bond.members",
+        _all("network", interfaces=[{"name": name, "bond": {"members": ["x"]}} for name in "ab"]),
+    ),
+    "a member with an address": (
+        "network.interfaces.addresses",
+        _all(
+            "network",
+            interfaces=[{"name": "a", "bridge": {"members": ["b"]}}, {"name": "b", "addresses": ["10.0.2.15/24"]}],
+        ),
+    ),
+    "a loop": (
+        "network.interfaces.vlan",
+        _all(
+            "network",
+            interfaces=[
+                {"name": "a", "vlan": {"parent": "b", "id": 7}},
+                {"name": "b", "bridge": {"members": ["a"]}},
+            ],
+        ),
+    ),
+    "a router that nobody can reach": (
+        "network.routes.via",
+        _all("network", routes=[{"destination": "10.99.0.0/16", "via": "192.0.2.1"}]),
+    ),
+    "a way out of an address by the other family": (
+        "network.policies.via",
+        _all("network", policies=[{"source": "10.0.2.100", "via": "2001:db8:1::9"}]),
+    ),
+    "four name servers": ("network.dns", _all("network", dns=["10.0.2.3", "10.0.2.4", "10.0.2.5", "10.0.2.6"])),
     "a field that is missing": ("services.address", _missing),
     "a field that nobody knows": ("services.execute", _set(execute="/bin/sh")),
     "a field without a name": ("services.?", _set(**{"": 1})),

@@ -16,6 +16,9 @@ from lbconfig.firewall import Firewall
 from lbconfig.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
+    Bond,
+    BondMode,
+    Bridge,
     CheckKind,
     Fallback,
     FallbackKind,
@@ -25,13 +28,16 @@ from lbconfig.snapshot import (
     Management,
     Network,
     Policy,
+    PolicyRoute,
     Protocol,
     RealServer,
     Scheduler,
     ServerState,
     Snapshot,
     SorryPage,
+    StaticRoute,
     VirtualService,
+    Vlan,
 )
 from lbconfig.validate import validate
 
@@ -205,6 +211,35 @@ networks = st.builds(
     st.sampled_from(["", "10.0.2.2"]),
     st.sampled_from(["", "2001:db8:1::1"]),
 )
+
+
+def made(network: Network, number: int) -> tuple[Interface, ...]:
+    """Interfaces over cards that nobody else has; the names are as nasty as those of cards."""
+    bond = Interface(f"b{number}._-", bond=Bond(("x1", "x2"), list(BondMode)[number % len(BondMode)]))
+    bridge = Interface("br", addresses=("172.20.0.1/24", "2001:db8:20::1/64"), mtu=1400, bridge=Bridge(("x3",), True))
+    vlan = Interface("v-1", number == 2, vlan=Vlan(network.interfaces[0].name, number + 1), note="\u4f60\"';#")
+    return tuple(one for one in (bond, bridge, vlan) if one.name not in {card.name for card in network.interfaces})
+
+
+def of_every_kind(network: Network, number: int, more: bool) -> Network:
+    """Every other one with VLANs, bonds, bridges, routes, names and time."""
+    if not more:
+        return network
+    return dataclasses.replace(
+        network,
+        interfaces=(*network.interfaces, *made(network, number)),
+        routes=(
+            StaticRoute("203.0.113.0/24", "10.2.0.9"),
+            StaticRoute("2001:db8:9::/48", "2001:db8:2::9", metric=number),
+        ),
+        policies=(PolicyRoute("10.0.2.100", "10.2.0.9"), PolicyRoute("2001:db8:1::100", "2001:db8:2::9")),
+        dns=("10.0.2.3", "2001:db8:1::3"),
+        search=("example.org",),
+        ntp=("ntp.example.org", "10.0.2.4"),
+    )
+
+
+networks = st.builds(of_every_kind, networks, st.integers(0, 6), st.booleans())
 allows = st.lists(
     st.sampled_from(["0.0.0.0/0", "10.0.0.0/8", "10.0.2.0/24", "10.128.0.0/9", "192.0.2.1/32", "192.0.2.0/31"])
     | st.sampled_from(["::/0", "2001:db8::/32", "2001:db8:1::/48", "fd00::1/128"]),
@@ -232,9 +267,18 @@ def beside_each_other(services: list[VirtualService], network: Network, *others,
     return snapshot
 
 
-snapshots = st.builds(
-    beside_each_other, services, networks, allows, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4)
-)
+def answering(snapshot: Snapshot) -> Snapshot:
+    """Ways out of their own need it."""
+    again = snapshot.policy.route_answers or bool(snapshot.network.policies)
+    return dataclasses.replace(snapshot, policy=dataclasses.replace(snapshot.policy, route_answers=again))
+
+
+def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapshot:
+    bare = answering(Snapshot((), *others))
+    return beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
+
+
+snapshots = st.builds(whole, services, networks, allows, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4))
 
 
 def examples(usual: int) -> int:

@@ -153,9 +153,15 @@ LINES = {
     "ipvs.rules": r"--set \d+ \d+ \d+|"
     rf"-A {IPVS_SERVICE} -s [a-z]+(?: -p \d+ -M (?:{IPV4}|\d+)(?: --pe sip)?)?(?: -o)?(?: -b flag-[12](?:,flag-2)?)?|"
     rf"-a {IPVS_SERVICE} -r {ENDPOINT} (?:-[mgi]|-i {TUNNEL}) -w \d+(?: -x \d+ -y \d+)?",
-    "interfaces": r"hostname [A-Za-z0-9.-]+|link [\w.-]+ up|dhcp [\w.-]+|"
-    rf"address {ADDRESS}/\d+ on [\w.-]+|gateway {ADDRESS}",
-    "sysctl.conf": r"# [ -~]+|net/ipv[46]/[a-z0-9_/]+ = \d+|net/ipv[46]/conf/[A-Za-z0-9._-]+/[a-z_]+ = 0",
+    "interfaces": r"hostname [A-Za-z0-9.-]+|dhcp [\w.-]+|"
+    r"link [\w.-]+(?: vlan \d+ of [\w.-]+|"
+    r" bond mode [a-z0-9-]+ miimon \d+(?: (?:lacp_rate|xmit_hash_policy|primary) \S+)*"
+    r"| bridge stp_state [01])?(?: member of [\w.-]+)?(?: mtu \d+)? (?:up|down)|"
+    rf"address {ADDRESS}/\d+ on [\w.-]+|gateway {ADDRESS}|"
+    rf"route {ADDRESS}/\d+(?: via {ADDRESS})? on [\w.-]+(?: metric \d+)?|from {ADDRESS} via {ADDRESS} on [\w.-]+",
+    "resolv.conf": rf"nameserver {ADDRESS}|search [a-z0-9. -]+",
+    "chrony.conf": r"server [a-z0-9.:-]+ iburst|[a-z]+ [ -~]+|rtcsync",
+    "sysctl.conf": r"# [ -~]+|net/ipv[46]/[a-z0-9_/]+ = \d+|net/ipv[46]/conf/[A-Za-z0-9._-]+/[a-z_]+ = [012]",
 }
 
 
@@ -185,6 +191,7 @@ def test_nft_itself_accepts_the_file(nft_check, snapshot):
 
 def test_names_of_the_files():
     names = {"ipvs.rules", "nftables.conf", "ldirectord.cf", "interfaces", "sysctl.conf", "sorry.html"}
+    names |= {"resolv.conf", "chrony.conf"}
     assert set(render(SAMPLE)) == names
 
 

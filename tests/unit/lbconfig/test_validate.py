@@ -130,7 +130,11 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
         assert len(problem.message) < 400
 
 
-BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify")
+BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify", "on")
+
+
+LISTS = ("routes", "policies", "dns", "search", "ntp")
+KINDS = ("vlan", "bond", "bridge")
 
 
 @pytest.mark.parametrize("make", [with_service, with_check, with_server, with_network, with_interface])
@@ -139,15 +143,17 @@ def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
     for field in dataclasses.fields(TYPES[make]):
         if field.name in BOOLEANS and wrong is True:
             continue
-        if wrong in ([], ()) and field.name in ("real_servers", "addresses", "interfaces", "more_addresses"):
+        if wrong in ([], ()) and field.name in ("real_servers", "addresses", "interfaces", "more_addresses", *LISTS):
             continue
-        if wrong == ("a",) and field.name in ("addresses", "more_addresses"):
+        if wrong == ("a",) and field.name in ("addresses", "more_addresses", "dns", "search", "ntp"):
+            continue
+        if wrong is None and field.name in KINDS:
             continue
         if wrong is None and (make, field.name) == (with_server, "forwarding"):  # that of the service
             continue
         found = validate(make(**{field.name: wrong}))
         assert [problem.object for problem in found] == ["snapshot"]
-        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback"))
+        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback", *KINDS))
 
 
 TYPES = {

@@ -1,0 +1,253 @@
+"""Each kind of network carries balanced traffic: after its apply, after one that is put back, after a boot."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from tests.lab.director import NETWORK, QUICK, VIP, VIP6, by_six, service, wish, wish6
+from tests.lab.wait import until
+from tests.lab.world import SERVERS
+
+from lbconfig.snapshot import (
+    Bond,
+    BondMode,
+    Bridge,
+    CheckKind,
+    HealthCheck,
+    Interface,
+    LacpRate,
+    Network,
+    PolicyRoute,
+    Snapshot,
+    StaticRoute,
+    Vlan,
+)
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
+
+MANAGEMENT, INSIDE, OUTSIDE = NETWORK.interfaces
+SITE = service(1, "site", check=QUICK)
+SITE6 = by_six(service(2, "six", check=QUICK))
+HTTP = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=1, timeout=3, failures=1)
+OWN6 = "2001:db8:1::1/64"
+STRANGER = "198.51.100.10"  # a client in no network of the director
+
+
+def to_clients(*interfaces: Interface, **fields) -> Snapshot:
+    """The lab's network with these on the clients' side in place of the plain card; both families."""
+    network = dataclasses.replace(wish6().network.interfaces[1])
+    whole = Network(interfaces=(MANAGEMENT, network, *interfaces), **fields)
+    return dataclasses.replace(wish6(SITE, SITE6), network=whole)
+
+
+ADDRESSES = (*OUTSIDE.addresses, OWN6)
+CARD = "set -e; ip link set eth1 nomaster; "
+
+
+class Kind(NamedTuple):
+    snapshot: Snapshot
+    world: str = ""  # what the clients' switch needs: a line for sh
+    seen: str = ""  # in what `ip -details link` of the director shows
+
+
+KINDS = {
+    "vlan": Kind(
+        to_clients(Interface("office", addresses=ADDRESSES, vlan=Vlan("eth2", 20))),
+        CARD + "ip link add link eth1 name tagged type vlan id 20; ip link set tagged master clients up",
+        "vlan protocol 802.1Q id 20",
+    ),
+    "bond that one member speaks for": Kind(
+        to_clients(
+            Interface("bond0", addresses=ADDRESSES, bond=Bond(("eth2",), BondMode.ACTIVE_BACKUP, primary="eth2"))
+        ),
+        "",
+        "bond mode active-backup",
+    ),
+    "bond by LACP": Kind(
+        to_clients(
+            Interface("bond0", addresses=ADDRESSES, bond=Bond(("eth2",), BondMode.LACP, lacp_rate=LacpRate.FAST))
+        ),
+        CARD
+        + "ip link add lag type bond mode 802.3ad miimon 100 lacp_rate fast; ip link set eth1 down; "
+        + "ip link set eth1 master lag; ip link set lag master clients up",
+        "bond mode 802.3ad",
+    ),
+    "vlan on a bond": Kind(
+        to_clients(
+            Interface("bond0", bond=Bond(("eth2",))),
+            Interface("bond0.20", addresses=ADDRESSES, vlan=Vlan("bond0", 20)),
+        ),
+        CARD + "ip link add link eth1 name tagged type vlan id 20; ip link set tagged master clients up",
+        "vlan protocol 802.1Q id 20",
+    ),
+    "bridge": Kind(to_clients(Interface("br0", addresses=ADDRESSES, bridge=Bridge(("eth2",)))), "", "bridge"),
+    "smaller frames": Kind(
+        to_clients(Interface("eth2", addresses=ADDRESSES, mtu=1400)),
+        "",
+        "mtu 1400",
+    ),
+}
+
+
+def carries(director, world) -> None:
+    director.wait_until_healthy(*SERVERS)
+    # A switch that has just heard of a card may need a moment; whoever asks then gets an answer from each server.
+    until("answers by IPv4", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, 60)
+    until("answers by IPv6", lambda: world.count(f"[{VIP6}]:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, 60)
+
+
+def breaks_later(director) -> None:
+    """From now on ldirectord dies of its first HTTP check, which an apply notices at its very end only."""
+    (module, *_) = director.succeed("find /usr -path '*/LWP/UserAgent.pm'").split()
+    director.succeed(["mount", "--bind", "/dev/null", module])
+
+
+def shape(director) -> str:
+    """What must be as it was after a return, without what counts or ages."""
+    links = director.succeed("ip -oneline link | sed 's/ qdisc .*//; s/[0-9]*: //'")
+    addresses = director.succeed("ip -brief address | sort")
+    routes = director.succeed("ip route show table all | sort; ip -6 route show table all | grep -v fe80 | sort")
+    return "\n".join([links, addresses, routes, director.succeed("ip rule; ip -6 rule; cat /run/fairlead/names.conf")])
+
+
+def restarted(director) -> None:
+    director.kill()
+    director.start()
+    director.wait_until_up()
+    assert director.faults() == ""
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_carries_traffic_after_apply_return_and_boot(director, world, name):
+    kind = KINDS[name]
+    if kind.world:
+        world.succeed(kind.world)
+    director.apply(kind.snapshot)
+    assert kind.seen in director.succeed("ip -details link")
+    carries(director, world)
+
+    before = shape(director)
+    breaks_later(director)
+    failing = wish(dataclasses.replace(SITE, check=HTTP))
+    assert "Everything was put back" in director.refuses(failing)
+    assert shape(director) == before
+    assert director.faults() == ""
+    carries(director, world)
+
+    restarted(director)
+    assert kind.seen in director.succeed("ip -details link")
+    carries(director, world)
+
+
+@pytest.mark.parametrize("name", ["vlan", "bond that one member speaks for", "bridge"])
+def test_a_kind_that_fails_leaves_the_plain_card_as_it_was(director, world, name):
+    """The way back from it, not the way back to it: nothing of it stays."""
+    director.apply(wish6(SITE, SITE6))
+    carries(director, world)
+    before = shape(director)
+    breaks_later(director)
+    failing = dataclasses.replace(KINDS[name].snapshot, services=(dataclasses.replace(SITE, check=HTTP), SITE6))
+    assert "Everything was put back" in director.refuses(failing)
+    assert shape(director) == before
+    carries(director, world)
+
+
+def test_an_address_moves_onto_a_bond_and_open_connections_of_others_live(director, world):
+    """The servers' side stays; what clients hold open over the clients' side goes on after the move."""
+    director.apply(wish6(SITE, SITE6, service(3, "lines", 7000)))
+    director.wait_until_healthy(*SERVERS)
+    held = world.hold(f"{VIP}:7000", 9)
+    bonded = KINDS["bond that one member speaks for"].snapshot
+    director.apply(dataclasses.replace(bonded, services=(SITE, SITE6, service(3, "lines", 7000))))
+    report = held.next_round(60)
+    assert (report["open"], report["broken"]) == (9, [])
+    held.end()
+
+
+# --- routes --------------------------------------------------------------------------------------
+
+
+def with_a_stranger(world) -> None:
+    """A client whose address the director knows no way to: its router is the client machine at 10.1.0.10."""
+    world.in_client(f"ip address add {STRANGER}/32 dev lo")
+
+
+def answers_stranger(world) -> bool:
+    return set(world.get(f"{VIP}:80/", 6, STRANGER, timeout=120)) == set(SERVERS)
+
+
+def by(**fields) -> Snapshot:
+    return dataclasses.replace(wish(SITE), network=dataclasses.replace(NETWORK, **fields))
+
+
+WAYS: dict[str, Snapshot] = {
+    "a way out of the VIP": by(policies=(PolicyRoute(VIP, "10.1.0.10"),)),
+    "a static route": by(routes=(StaticRoute("198.51.100.0/24", "10.1.0.10"),)),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_answers_take_it_after_apply_return_and_boot(director, world, name):
+    with_a_stranger(world)
+    director.apply(wish(SITE))
+    director.wait_until_healthy(*SERVERS)
+    assert not answers_stranger(world), "without it there is no way"
+    director.apply(WAYS[name])
+    assert answers_stranger(world)
+    assert world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, "clients beside the box as ever"
+
+    before = shape(director)
+    breaks_later(director)
+    director.refuses(wish(dataclasses.replace(SITE, check=HTTP)))
+    assert shape(director) == before
+    assert answers_stranger(world)
+
+    restarted(director)
+    director.wait_until_healthy(*SERVERS)
+    assert answers_stranger(world)
+
+
+def test_without_the_way_out_answers_leave_as_before(director, world):
+    with_a_stranger(world)
+    director.apply(WAYS["a way out of the VIP"])
+    director.wait_until_healthy(*SERVERS)
+    assert answers_stranger(world)
+    director.apply(wish(SITE))
+    assert not answers_stranger(world)
+    assert VIP not in director.succeed("ip rule")
+
+
+# --- DHCP, names and time ------------------------------------------------------------------------
+
+
+def page_answers(director) -> Callable[[], bool]:
+    return lambda: director.page()[0] == 200
+
+
+def test_dhcp_on_a_bridge_keeps_the_web_page(director, world):
+    """The first card becomes a member of the bridge that asks DHCP in its place."""
+    bridge = Interface("br0", dhcp=True, bridge=Bridge(("eth0",)))
+    snapshot = dataclasses.replace(wish(SITE), network=Network(interfaces=(bridge, INSIDE, OUTSIDE)))
+    director.apply(snapshot)
+    until("the web page", page_answers(director), 60, 1, (OSError,))
+    assert "10.0.2.15" in director.succeed(["ip", "address", "show", "dev", "br0"])
+    breaks_later(director)
+    director.refuses(wish(dataclasses.replace(SITE, check=HTTP)))
+    until("the web page after the return", page_answers(director), 60, 1, (OSError,))
+    restarted(director)
+    until("the web page after the boot", page_answers(director), 60, 1, (OSError,))
+
+
+def test_named_servers_count_alone_and_dhcp_counts_again_without_them(director, world):
+    director.apply(wish(SITE))
+    by_dhcp = director.read("/etc/resolv.conf")
+    assert "nameserver 10.0.2.3" in by_dhcp
+    named = dataclasses.replace(NETWORK, dns=("10.1.0.10",), search=("example.org",), ntp=("10.1.0.10",))
+    director.apply(dataclasses.replace(wish(SITE), network=named))
+    assert director.read("/etc/resolv.conf") == "nameserver 10.1.0.10\nsearch example.org\n"
+    until("chronyd", lambda: director.execute("sv status /run/service/time").output.startswith("run"), 20)
+    listening = director.succeed("ss -Hlnup")
+    assert "chronyd" not in listening and ":123" not in listening and ":323" not in listening
+    director.apply(wish(SITE))
+    assert director.read("/etc/resolv.conf") == by_dhcp
