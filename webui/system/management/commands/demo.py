@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import ENDED
 from changes import actions, draft
 from lbconfig.snapshot import SnapshotError, from_json
 
@@ -68,7 +69,9 @@ class Command(BaseCommand):
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
             run = connect().status()["apply"]
-            if run and run["id"] == number and run["state"] != "running":
+            if run and run["id"] == number and run["state"] == "waiting":
+                connect().confirm(apply=number, user=run["user"])
+            elif run and run["id"] == number and run["state"] in ENDED:
                 self.stdout.write(run["message"])
                 if run["state"] != "done":
                     raise CommandError(f"the snapshot does not run: {run['message']}")
