@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from applier import pending, storage
-from applier.deadline import USUAL, Clock, Deadline, Decision
+from applier.deadline import Clock, Deadline, Decision
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
@@ -30,7 +30,7 @@ from applier.runs import WAITING_SENTENCE, RunRecord
 from applier.shapes import ENDED, RunState, RunStatus
 from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
-from lbconfig.cutoff import cutoff
+from lbconfig.cutoff import USUAL, cutoff
 from lbconfig.snapshot import FACTORY, Snapshot
 
 log = logging.getLogger("applier")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 TICK = 0.5  # seconds between two looks at the clock
-SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
 
 Clock = Callable[[], float]
 

@@ -21,14 +21,13 @@ import time
 from dataclasses import dataclass, field
 
 from applier import doctor, fake_run, health
-from applier.deadline import USUAL
 from applier.errors import ApplierDown, ApplierRefused
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
 from applier.shapes import Diagnosis, GenerationEntry, Review, RunStatus, Status, Trial
-from lbconfig.cutoff import cutoff
+from lbconfig.cutoff import USUAL, cutoff
 from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
     CheckKind,

@@ -11,8 +11,7 @@ import hmac
 import json
 from dataclasses import asdict, dataclass, replace
 
-from applier.deadline import LONGEST
-from lbconfig.cutoff import Cutoff
+from lbconfig.cutoff import LONGEST, Cutoff
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from applier.deadline import LONGEST, SHORTEST
 from applier.errors import ApplierRefused
+from lbconfig.cutoff import LONGEST, SHORTEST
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9

@@ -2,6 +2,8 @@
 
 from django import forms
 
+from lbconfig.cutoff import LONGEST, SHORTEST, USUAL
+
 
 class ApplyForm(forms.Form):
     digest = forms.RegexField(r"^[0-9a-f]{64}$", widget=forms.HiddenInput)
@@ -12,6 +14,20 @@ class ApplyForm(forms.Form):
         max_length=200,
         help_text="For the history: why you do this.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    confirm_within = forms.IntegerField(
+        label="Go back unless confirmed within (seconds)",
+        required=False,
+        min_value=SHORTEST,
+        max_value=LONGEST,
+        help_text=f"{SHORTEST} to {LONGEST}. Empty: {USUAL} where the change may cut you off, otherwise no question.",
+        widget=forms.NumberInput(attrs={"placeholder": USUAL}),
+    )
+    decide = forms.BooleanField(
+        label="Let me look first",
+        required=False,
+        help_text="You confirm by a click. Otherwise the page does so, as soon as it has reached the box anew.",
     )
 
     def clean_comment(self) -> str:

@@ -7,6 +7,7 @@ from accounts import views as accounts
 from api import updates as api_updates
 from balancing import policy, sorry
 from balancing import views as balancing
+from changes import confirm
 from changes import views as changes
 from monitoring import views as monitoring
 from network import views as network
@@ -48,6 +49,9 @@ urlpatterns = [
     path("access/", network.edit_access, name="access"),
     path("changes/", changes.review, name="review"),
     path("changes/apply/", changes.apply, name="apply"),
+    path("changes/confirm/", confirm.keep, name="keep"),
+    path("changes/take-back/", confirm.take_back, name="take-back"),
+    path("confirm/<str:secret>/", confirm.arrive, name="arrive"),
     path("changes/discard/", changes.discard, name="discard"),
     path("changes/progress/<str:apply_id>/", changes.progress, name="progress"),
     path("live/progress/<str:apply_id>/", changes.live_progress, name="live-progress"),

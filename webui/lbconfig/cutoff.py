@@ -15,6 +15,7 @@ from lbconfig.addresses import contains, version
 from lbconfig.render.interfaces import static_networks
 from lbconfig.snapshot import Management, Network, Snapshot
 
+SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
 HARMLESS = frozenset({"hostname"})  # fields of the network
 NETWORK_WORDS = {
     "gateway": "The default gateway changes.",

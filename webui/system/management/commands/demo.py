@@ -61,8 +61,8 @@ class Command(BaseCommand):
         if not found["changes"] and not found["diff"]:
             self.stdout.write("The box runs this snapshot already.")
             return
-        number = actions.apply(snapshot, found["digest"], found["base"], user, "demonstration", "")
-        self.wait(number)
+        answer = actions.apply(snapshot, found["digest"], found["base"], user, "demonstration", "")
+        self.wait(answer["apply"])
         actions.keep_history()
 
     def wait(self, number: str) -> None:
