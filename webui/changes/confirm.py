@@ -115,10 +115,11 @@ def arrive(request, secret: str):
             return render(request, "changes/arrive.html", shown | {"old": True})
         ended = connect().confirm(secret=secret)
     except ApplierRefused as error:
-        return render(request, "changes/arrive.html", shown | {"refused": error.message}, status=409)
+        return render(request, "changes/arrive.html", shown | {"said": error.message}, status=409)
     except ApplierDown as error:
         return render(request, "changes/arrive.html", shown | {"down": str(error)}, status=503)
-    return render(request, "changes/arrive.html", shown | {"kept": ended["state"] == "done", "run": ended})
+    kept = ended["state"] == "done"
+    return render(request, "changes/arrive.html", shown | {"kept": kept, "said": ended["message"]})
 
 
 def _run(request) -> RunStatus | None:

@@ -63,14 +63,13 @@ def follow(running: Snapshot, new: Snapshot, used: str, client: str) -> str:
     if used not in before or used in after:
         return used
     candidates = [address for address in after if version(address) == version(used)] or list(after)
-    ranked = sorted(
-        candidates,
-        key=lambda address: (
-            not _same_network(new.network, address, client),  # False first
-            after[address] != before[used],
-            address in before,
-        ),
-    )
+    near = {address for address in candidates if _same_network(new.network, address, client)}
+    link = before[used]
+    asks_dhcp = any(interface.dhcp for interface in new.network.interfaces if interface.name == link)
+    if asks_dhcp and not near and link not in {after[address] for address in candidates}:
+        return ""  # what DHCP brings to the same interface is a better guess than another interface
+    # False comes first.
+    ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
     return ranked[0] if ranked else ""
 
 

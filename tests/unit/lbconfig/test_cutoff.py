@@ -102,6 +102,7 @@ def test_where_the_box_is_reached_afterwards():
     assert cutoff(ONE, FACTORY).addresses == () and cutoff(ONE, FACTORY).dhcp == ("eth0",)
 
 
+ASKS = interfaces(Interface("eth0", dhcp=True))
 MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/24", "2001:db8:1::7/64")))
 
 
@@ -118,6 +119,8 @@ MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/2
         (MOVED, "192.168.10.2", "no address", "172.20.0.2"),
         (MOVED, "box.example", "192.168.10.50", "box.example"),  # a name: nobody can say
         (MOVED, "127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        (ASKS, "192.168.10.2", "192.168.10.50", ""),  # not by the other interface
+        (ASKS, "192.168.10.2", "10.2.0.50", "10.2.0.1"),
         (FACTORY, "192.168.10.2", "192.168.10.50", ""),  # by DHCP alone: not known
     ],
 )

@@ -61,7 +61,10 @@ def test_an_edit_keeps_all(fields):
             {"real_servers": (dataclasses.replace(WEB.real_servers[0], state=ServerState.DISABLED),)},
             0, 12, "12 connections to servers that leave are closed, 0 are kept.",
         ),
-        ({"real_servers": WEB.real_servers[:2]}, 12, 0, "No connection is open to what leaves; 12 connections are kept."),
+        (
+            {"real_servers": WEB.real_servers[:2]},
+            12, 0, "No connection is open to what leaves; 12 connections are kept.",
+        ),
         ({"port": 81}, 0, 12, "It leaves its old place: 12 connections there are closed."),
         ({"address": "192.168.10.81"}, 0, 12, "It leaves its old place: 12 connections there are closed."),
         ({"more_ports": "443"}, 0, 12, "It leaves its old place: 12 connections there are closed."),

@@ -62,7 +62,7 @@ if (place) {
 }
 
 // At the new address: this page was loaded from there, so the box is reached.
-const form = document.querySelector("form[data-send]");
-if (form) {
-  setTimeout(() => form.requestSubmit(form.querySelector("[name=keep]")), Number(form.dataset.after || 0));
+const proof = document.querySelector("form[data-send]");
+if (proof) {
+  setTimeout(() => proof.requestSubmit(proof.querySelector("[name=keep]")), Number(proof.dataset.after || 0));
 }
