@@ -126,6 +126,8 @@ def test_a_new_connection_is_the_proof_and_the_page_confirms_by_itself(client, b
     assert answer.headers["Location"] == path
     assert "The changes run" in words(client.get(path, **HERE))
     assert Revision.objects.get(number=4).outcome == "confirmed"
+    confirm(client, box, **new_connection())  # the page may ask twice
+    assert "wait to be confirmed any more" not in words(client.get(path, **HERE))
 
 
 def test_a_get_confirms_nothing(client, box, gateway):

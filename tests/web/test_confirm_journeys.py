@@ -9,6 +9,7 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
+from conftest import TIMEOUT
 from playwright.sync_api import expect
 from test_screenshots import LOOKS
 
@@ -66,7 +67,7 @@ def plain_page(chromium, live_server, admin, open_page):
     watched = open_page(admin)
     page = watched.context.browser.new_context(base_url=live_server.url).new_page()
     page.context.add_cookies(watched.context.cookies())
-    page.context.set_default_timeout(15_000)
+    page.context.set_default_timeout(TIMEOUT)
     yield page
     page.context.close()
 

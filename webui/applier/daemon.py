@@ -95,7 +95,9 @@ class Applier:
 
     def check(self, snapshot: dict) -> Review:
         new, running = parse(snapshot), self.running
-        return review(new, running.snapshot, self.confirmed, self.leases(), self._seen(running))
+        seen = self._seen(running)
+        known = "table" not in self.faults.codes()
+        return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None)
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.snapshot

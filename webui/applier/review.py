@@ -15,7 +15,6 @@ from lbconfig.snapshot import Snapshot, SnapshotError, from_data
 from lbconfig.validate import Problem, lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
-NOTHING_SEEN: RunningStatus = {"services": []}
 
 
 def parse(data: object) -> Snapshot:
@@ -33,9 +32,9 @@ def review(
     running: Snapshot,
     base: int | None,
     leases: Mapping[str, str] = NO_LEASES,
-    seen: RunningStatus = NOTHING_SEEN,
+    seen: RunningStatus | None = None,
 ) -> Review:
-    """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says now."""
+    """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable."""
     running_files = render(running)
     problems = _problems(new, leases)
     if problems:
@@ -51,7 +50,7 @@ def review(
             "impact": None,
         }
     files = render(new)
-    hit = impact.impact(running, new, _live(seen))
+    hit = impact.impact(running, new, _live(seen)) if seen is not None else None
     return {
         "problems": [],
         "files": files,
@@ -61,13 +60,13 @@ def review(
         "changes": [_change(change, hit) for change in diff.summary(running, new)],
         "base": base,
         "reach": _reach(running, new),
-        "impact": _impact(hit),
+        "impact": _impact(hit) if hit else None,
     }
 
 
-def _change(change: diff.Change, hit: impact.Impact) -> dict:
+def _change(change: diff.Change, hit: impact.Impact | None) -> dict:
     """What is counted is told in numbers."""
-    counted = {service.id: service.sentence for service in hit.services}
+    counted = {service.id: service.sentence for service in hit.services} if hit else {}
     return {
         "kind": str(change.kind),
         "object": change.object,

@@ -234,7 +234,7 @@ class Review(TypedDict):
     changes: list[Change]
     base: int | None  # give it back to apply()
     reach: Reach | None  # None where there are problems
-    impact: Impact | None
+    impact: Impact | None  # None as well where the kernel's table cannot be read
 
 
 class Finding(TypedDict):

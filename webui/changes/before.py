@@ -19,7 +19,8 @@ def context(request, found: Review, new: Snapshot) -> dict:
     reach, hit = found["reach"], found["impact"]
     address = arrival.next_address(request, running, new)
     lost = way_problem(new, request.META["REMOTE_ADDR"])
-    busy = [one for one in hit["services"] if one["closed"] or one["refused"] or one["kept"]]
+    services = hit["services"] if hit else []
+    busy = [one for one in services if one["closed"] or one["refused"] or one["kept"]]
     busy.sort(key=lambda one: (-one["closed"], not one["refused"], -one["kept"]))
     return {
         "reach": reach,
@@ -30,5 +31,5 @@ def context(request, found: Review, new: Snapshot) -> dict:
         "lost": lost.message if lost else "",
         "impact": hit,
         "impact_rows": busy[:SHOWN],
-        "impact_more": len(hit["services"]) - len(busy[:SHOWN]),
+        "impact_more": len(services) - len(busy[:SHOWN]),
     }

@@ -65,6 +65,8 @@ def policy(request, shown: dict) -> str:
 def keep(request):
     """Confirm what waits. Another admin's changes only after a question (GET)."""
     run = _run(request)
+    if run and run["state"] == "done" and request.POST.get("apply") == run["id"]:
+        return _to(run)  # the page asked twice
     if run is None or run["state"] != "waiting":
         messages.info(request, "No changes wait to be confirmed any more.")
         return _to(run)

@@ -12,6 +12,7 @@ from applier import deadline, pending
 from applier.applying import Applies
 from applier.deadline import Deadline, Decision
 from applier.errors import ApplierRefused
+from applier.host import HostError
 from applier.pending import Ask, Pending
 from applier.shapes import ENDED
 from lbconfig.snapshot import Scheduler
@@ -486,3 +487,18 @@ def test_the_secret_lies_nowhere(box):
     kept = [*box.host.files.values(), *(path.read_text() for path in box.paths.state.rglob("*.json*"))]
     assert not [text for text in kept if box.secret in text]
     assert box.secret not in json.dumps(box.applier.status())
+
+
+# --- the impact ---------------------------------------------------------------------------------------
+
+
+def test_where_the_table_cannot_be_read_no_number_is_told(box, monkeypatch):
+    assert box.applier.check(dataclasses.asdict(HARMLESS))["impact"]["sentence"].startswith("No connection is closed")
+
+    def broken(request):
+        raise HostError("netlink", None, "no answer")
+
+    monkeypatch.setattr(box.host, "netlink", broken)
+    review = box.applier.check(dataclasses.asdict(HARMLESS))
+    assert review["impact"] is None and review["reach"] is not None
+    assert "New connections may be refused for a moment." in str(review["changes"])
