@@ -89,7 +89,7 @@ def test_the_impact_in_numbers(client):
     """The sample's shop has 25 connections on one server."""
     client.post("/services/1/delete/", form_values(client.get("/services/1/delete/")))
     text = words(client.get("/changes/"))
-    assert "25 connections of 1 service are closed, 70 are kept." in text
+    assert "25 connections of 1 service are closed, 109 are kept." in text
     assert "25 connections through it are closed." in text
     assert "Service closed kept new ones shop 25 0 –" in text
 

@@ -11,7 +11,7 @@ from lbconfig import diff, impact
 from lbconfig.cutoff import cutoff
 from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+from lbconfig.snapshot import Protocol, Snapshot, SnapshotError, from_data
 from lbconfig.validate import Problem, lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
@@ -50,7 +50,7 @@ def review(
             "impact": None,
         }
     files = render(new)
-    hit = impact.impact(running, new, _live(seen)) if seen is not None else None
+    hit = impact.impact(running, new, _live(running, seen)) if seen is not None else None
     return {
         "problems": [],
         "files": files,
@@ -75,12 +75,16 @@ def _change(change: diff.Change, hit: impact.Impact | None) -> dict:
     }
 
 
-def _live(seen: RunningStatus) -> impact.Live:
-    return {
-        service["id"]: {server["id"]: server["active"] for server in service["real_servers"]}
-        | ({impact.FALLBACK: service["fallback"]["active"]} if service["fallback"] else {})
-        for service in seen["services"]
-    }
+def _live(running: Snapshot, seen: RunningStatus) -> impact.Live:
+    """The kernel calls every exchange of UDP inactive; of TCP, those that are being opened or closed."""
+    by_udp = {service.id for service in running.services if service.protocol is Protocol.UDP}
+    live = {}
+    for service in seen["services"]:
+        counters = ("active", "inactive") if service["id"] in by_udp else ("active",)
+        entries = {server["id"]: server for server in service["real_servers"]}
+        entries |= {impact.FALLBACK: service["fallback"]} if service["fallback"] else {}
+        live[service["id"]] = {key: sum(entry[name] for name in counters) for key, entry in entries.items()}
+    return live
 
 
 def _impact(hit: impact.Impact) -> Impact:

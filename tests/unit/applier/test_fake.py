@@ -120,6 +120,7 @@ def test_the_impact_is_counted_from_its_table(box):
     snapshot = dataclasses.replace(fake.sample_snapshot(), services=fake.sample_snapshot().services[1:])
     impact = fake.Fake().check(snapshot)["impact"]
     assert (impact["closed"], impact["services"][0]["kept"]) == (25, 0)
+    assert {one["name"]: one["kept"] for one in impact["services"]} == {"shop": 0, "mail": 33, "names": 76}
 
 
 def test_a_failing_step_is_put_back(box):
