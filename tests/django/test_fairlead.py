@@ -11,9 +11,9 @@ from forms_on_page import form_values, words
 from fairlead import faults
 from fairlead.middleware import ClientAddress
 
-OPEN = {"login", "set-up"}
+OPEN = {"login", "set-up", "arrive"}
 BY_TOKEN = {"api-update", "api-update-restart"}  # programs bring no cookie (tests/django/test_api.py)
-ARGUMENTS = {"pk": 1, "number": 1, "apply_id": "x", "slot": "A", "address": "10.2.0.11"}
+ARGUMENTS = {"pk": 1, "number": 1, "apply_id": "x", "slot": "A", "address": "10.2.0.11", "secret": "x" * 32}
 
 
 def urls() -> list[tuple[str, str]]:
