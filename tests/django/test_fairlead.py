@@ -11,10 +11,18 @@ from forms_on_page import form_values, words
 from fairlead import faults
 from fairlead.middleware import ClientAddress
 
-OPEN = {"login", "set-up", "schema"}
+OPEN = {"login", "set-up", "schema", "arrive"}
 LEAD_TO_SET_UP = {"set-up-restore"}
 BY_TOKEN = {"api-v1"}  # programs bring no cookie (tests/django/test_api.py)
-ARGUMENTS = {"pk": 1, "number": 1, "apply_id": "x", "slot": "A", "address": "10.2.0.11", "key": "draft"}
+ARGUMENTS = {
+    "pk": 1,
+    "number": 1,
+    "apply_id": "x",
+    "slot": "A",
+    "address": "10.2.0.11",
+    "key": "draft",
+    "secret": "x" * 32,
+}
 
 
 def urls() -> list[tuple[str, str]]:

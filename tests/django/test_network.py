@@ -84,9 +84,11 @@ def test_a_list_that_locks_oneself_out_is_refused(client):
     assert save(client, "/access/", at="10.1.2.3", allow="10.0.0.0/8").status_code == 302
 
 
-def test_a_network_without_a_way_back_is_refused(client):
-    answer = save(client, "/network/", at="172.16.0.5", gateway="")
-    assert "There would be no way back to you at 172.16.0.5" in words(answer)
+def test_a_network_without_a_way_back_is_told_before_it_is_applied(client):
+    assert save(client, "/network/", at="172.16.0.5", gateway="").status_code == 302
+    review = words(client.get("/changes/", REMOTE_ADDR="172.16.0.5"))
+    assert "From where you are, there would be no way back to you at 172.16.0.5" in review
+    assert "no way back" not in words(client.get("/changes/", REMOTE_ADDR="192.168.10.50"))
 
 
 def test_what_the_network_does_to_services_is_told_and_stops_the_apply(client):

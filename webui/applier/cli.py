@@ -12,6 +12,7 @@ from pathlib import Path
 from applier.client import connect
 from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
+from applier.shapes import ENDED
 
 POLL = 0.2  # seconds
 
@@ -57,7 +58,15 @@ def _parser() -> argparse.ArgumentParser:
     apply.add_argument("--user", default="console")
     apply.add_argument("--comment", default="")
     apply.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
+    apply.add_argument("--confirm-within", type=int, metavar="SECONDS", help="ask to be confirmed, whatever changes")
+    apply.add_argument(
+        "--wait", action="store_true", help="let somebody else confirm it; otherwise this does so itself"
+    )
     apply.set_defaults(run=_apply)
+    for name, (run, help_) in _DECIDE.items():
+        decide = verbs.add_parser(name, help=help_)
+        decide.add_argument("--user", default="console")
+        decide.set_defaults(run=run)
     return parser
 
 
@@ -100,10 +109,14 @@ def _apply(options: argparse.Namespace) -> int:
     review = applier.check(snapshot)
     if review["problems"]:
         raise ApplierRefused("problems", "The configuration has problems.", review["problems"])
-    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment)
+    within = options.confirm_within
+    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment, confirm_within=within)
     deadline = time.monotonic() + options.timeout
     run = applier.status()["apply"]
-    while run["state"] == "running":
+    while run["state"] not in ENDED:
+        if run["state"] == "waiting" and not options.wait:
+            # Whoever asks here asks at the box itself: no change of the network cuts him off.
+            applier.confirm(apply=run["id"], user=options.user)
         if time.monotonic() > deadline:
             print(f"not at its end after {options.timeout:g} seconds: {json.dumps(run)}", file=sys.stderr)
             return 4
@@ -113,7 +126,31 @@ def _apply(options: argparse.Namespace) -> int:
     return 0 if run["state"] == "done" else 1
 
 
+def _pending(_: argparse.Namespace) -> int:
+    """One line; exit 2 where nothing waits."""
+    run = connect().status()["apply"]
+    if run is None or run["state"] != "waiting":
+        return 2
+    print(f"The changes of {run['user']} wait to be confirmed: {run['confirm']['left']:.0f} seconds left.")
+    return 0
+
+
+def _confirm(options: argparse.Namespace) -> int:
+    run = connect().status()["apply"]
+    return _print(connect().confirm(apply=run["id"] if run else "", user=options.user))
+
+
+def _roll_back(options: argparse.Namespace) -> int:
+    run = connect().status()["apply"]
+    return _print(connect().roll_back(apply=run["id"] if run else "", user=options.user))
+
+
+_DECIDE = {
+    "confirm": (_confirm, "keep the changes that wait to be confirmed"),
+    "roll-back": (_roll_back, "take the changes back that wait to be confirmed"),
+}
 _PLAIN = {
+    "pending": (_pending, "whose changes wait to be confirmed; exit 2 where none do"),
     "status": (lambda _: _print(connect().status()), "everything, as JSON"),
     "faults": (_faults, "what is wrong, one sentence a line"),
     "generations": (lambda _: _print(connect().generations()), "what was applied, the newest first, as JSON"),

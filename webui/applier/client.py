@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         GenerationEntry,
         Review,
         RuleCounter,
+        RunStatus,
         Status,
         Trial,
         UpdateState,
@@ -58,14 +59,26 @@ class Client:
         user: str,
         comment: str = "",
         client: str = "",
+        confirm_within: int | None = None,
     ) -> dict:
-        """Start to apply; {"apply": id}. `digest` and `base` as check() gave them; `client` is the admin's address.
+        """Start to apply. `digest` and `base` as check() gave them; `client` is the admin's address.
 
-        Follow status()["apply"] until its state is no longer "running".
+        `confirm_within`: seconds within which it has to be confirmed, or everything is undone; None: as the change
+        needs it. Follow status()["apply"] until its state is one of shapes.ENDED. The answer: {"apply": id,
+        "secret": text, "confirm_within": seconds}; "" and 0 where no confirmation will be asked for.
         """
         return self._ask(
-            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client
-        )
+            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client,
+            confirm_within=confirm_within,
+        )  # fmt: skip
+
+    def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        """Keep what waits: by the secret alone, or by the apply's id and one's name. The run as it is then."""
+        return self._ask("confirm", apply=apply, secret=secret, user=user)
+
+    def roll_back(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        """Take back what waits, by the same proofs. Answers at once; follow status()["apply"]."""
+        return self._ask("roll_back", apply=apply, secret=secret, user=user)
 
     def diagnose(self, service: int) -> Diagnosis:
         """Look for the usual faults of a service that runs; takes some seconds and changes nothing."""

@@ -102,6 +102,11 @@ class Paths:
         return self.run / "running.json"
 
     @property
+    def pending(self) -> Path:
+        """What waits to be confirmed."""
+        return self.run / "pending.json"
+
+    @property
     def boot_faults(self) -> Path:
         """A folder where the boot scripts leave a sentence a file about what went wrong."""
         return self.run / "faults"

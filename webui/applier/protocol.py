@@ -8,6 +8,7 @@ Codes of refusal, and who gives them:
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
     busy, unknown-generation, damaged-generation, unknown-service, no-diagnosis   daemon.py
+    not-waiting, wrong-secret                                                     applying.py
     unknown-service, problems, no-trial                                           trial.py
     no-counters                                                                   firewall.py
     data-missing, data-read-only, data-full, data-error                           storage.py
@@ -27,6 +28,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from applier.errors import ApplierRefused
+from lbconfig.cutoff import LONGEST, SHORTEST
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
@@ -61,6 +63,11 @@ def _number(value: object) -> str | None:
 
 def _number_or_none(value: object) -> str | None:
     return None if value is None else _number(value)
+
+
+def _seconds_or_none(value: object) -> str | None:
+    good = value is None or (type(value) is int and SHORTEST <= value <= LONGEST)
+    return None if good else f"must be a whole number of seconds, {SHORTEST} to {LONGEST}, or nothing"
 
 
 def _object(value: object) -> str | None:
@@ -98,6 +105,7 @@ def _pem(value: object) -> str | None:
 
 
 _user = _text(150, 1)
+_waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
 _slot = _pattern("[AB]", "A or B")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
@@ -112,7 +120,10 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
         "user": _user,
         "comment": _text(1000),
         "client": _address,
+        "confirm_within": _seconds_or_none,
     },
+    "confirm": _waiting,
+    "roll_back": _waiting,
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "service": _number},
     "rule_counters": {},

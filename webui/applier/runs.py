@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from applier.shapes import RunState, RunStatus, StepState, StepStatus
+from applier.deadline import Deadline
+from applier.pending import Ask
+from applier.shapes import ConfirmStatus, RunState, RunStatus, StepState, StepStatus
 
 # The steps in their order, as an admin reads them. Why each stands where it stands: see steps.py.
 TITLES = {
@@ -25,6 +27,7 @@ TITLES = {
     "verify": "Look whether everything runs as wished",
     "confirm": "Confirm: the next boot uses it",
 }
+WAITING_SENTENCE = "Everything runs. It stays so only if it is confirmed in time."
 
 
 @dataclass(slots=True)
@@ -53,6 +56,8 @@ class RunRecord:
     state: RunState = "running"
     message: str = ""
     started: float = field(default=0.0)  # monotonic
+    ask: Ask | None = None  # None: it is confirmed as soon as everything runs
+    deadline: Deadline | None = None  # while it waits
 
     @classmethod
     def of(cls, id_: str, user: str, generation: int | None, names: Iterable[str] = TITLES) -> RunRecord:
@@ -60,6 +65,29 @@ class RunRecord:
 
     def __getitem__(self, name: str) -> StepRecord:
         return next(step for step in self.steps if step.name == name)
+
+    def note(self, step: StepStatus) -> None:
+        """Take over what was known of a step; one that this version has not is left out."""
+        for mine in self.steps:
+            if mine.name == step["name"]:
+                mine.state, mine.seconds, mine.detail = step["state"], step["seconds"], step["detail"]
+
+    def mark_undone(self) -> None:
+        for step in self.steps:
+            step.state = {"done": "undone", "waiting": "skipped"}.get(step.state, step.state)
+
+    def _confirm(self) -> ConfirmStatus | None:
+        ask, deadline = self.ask, self.deadline
+        if ask is None:
+            return None
+        return {
+            "within": ask.within,
+            "reasons": list(ask.reasons),
+            "addresses": list(ask.addresses),
+            "dhcp": list(ask.dhcp),
+            "left": round(deadline.left(), 1) if deadline else None,
+            "waited": round(deadline.waited(), 3) if deadline else None,
+        }
 
     def to_data(self) -> RunStatus:
         return {
@@ -69,4 +97,5 @@ class RunRecord:
             "steps": [step.to_data() for step in self.steps],
             "generation": self.generation,
             "message": self.message,
+            "confirm": self._confirm(),
         }

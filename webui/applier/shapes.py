@@ -10,14 +10,20 @@ from typing import Literal, NotRequired, TypedDict
 Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
+# waiting: all steps are done; without a confirmation in time everything is undone. returning: that happens now.
 # done: the new configuration runs and is confirmed.
+# not confirmed: nobody confirmed it in time, or somebody took it back; the box runs again what it ran before.
 # rolled back: something failed, and the box runs again what it ran before.
 # failed: something failed, and putting it back failed as well; a fault says what is left.
-RunState = Literal["running", "done", "rolled back", "failed"]
+RunState = Literal["running", "waiting", "returning", "done", "rolled back", "not confirmed", "failed"]
+ENDED: frozenset[str] = frozenset({"done", "rolled back", "not confirmed", "failed"})  # of the states above
 
-# applying: under way. interrupted: the power or the daemon went away in the middle of it.
+# applying, waiting: under way. interrupted: the power or the daemon went away in the middle of it.
 # damaged: its files cannot be read any more.
-Outcome = Literal["applying", "confirmed", "rolled back", "failed", "interrupted", "damaged"]
+Outcome = Literal[
+    "applying", "waiting", "confirmed", "rolled back", "not confirmed", "failed", "interrupted", "damaged"
+]
+UNDER_WAY: frozenset[str] = frozenset({"applying", "waiting"})  # of the outcomes above
 
 
 class Problem(TypedDict):
@@ -82,6 +88,15 @@ class StepStatus(TypedDict):
     detail: str
 
 
+class ConfirmStatus(TypedDict):
+    within: int  # seconds
+    reasons: list[str]  # sentences: why the change may cut the admin off; empty: it was only wished
+    addresses: list[str]  # where the web UI is reached after the change
+    dhcp: list[str]  # interfaces of which DHCP will bring one more
+    left: float | None  # seconds; None: it does not wait, yet or any more
+    waited: float | None  # seconds since the last step ended
+
+
 class RunStatus(TypedDict):
     id: str
     user: str
@@ -89,6 +104,7 @@ class RunStatus(TypedDict):
     steps: list[StepStatus]
     generation: int | None
     message: str
+    confirm: ConfirmStatus | None  # None: it is confirmed as soon as everything runs
 
 
 class DataStatus(TypedDict):
@@ -189,6 +205,30 @@ class Change(TypedDict):
     impact: str | None
 
 
+class Reach(TypedDict):
+    """Whether the change may cut the admin off, and where the box is reached after it."""
+
+    reasons: list[str]  # sentences; not empty: a confirmation will be asked for
+    addresses: list[str]  # of the box, without VIPs
+    dhcp: list[str]  # interfaces of which DHCP will bring one more
+
+
+class ServiceImpact(TypedDict):
+    id: int
+    name: str
+    kept: int  # connections that are open now
+    closed: int
+    refused: bool  # new connections may be refused for a moment
+    sentence: str  # empty: nothing to say
+
+
+class Impact(TypedDict):
+    kept: int
+    closed: int
+    sentence: str  # all together
+    services: list[ServiceImpact]  # every one that runs
+
+
 class Review(TypedDict):
     problems: list[Problem]  # not empty: files, diff and changes are empty, digest is ""
     files: dict[str, str]
@@ -197,6 +237,8 @@ class Review(TypedDict):
     diff: dict[str, str]  # only the files that change
     changes: list[Change]
     base: int | None  # give it back to apply()
+    reach: Reach | None  # None where there are problems
+    impact: Impact | None  # None as well where the kernel's table cannot be read
 
 
 class Finding(TypedDict):

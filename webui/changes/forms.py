@@ -3,6 +3,7 @@
 from django import forms
 
 from changes import revisions
+from lbconfig.cutoff import LONGEST, SHORTEST, USUAL
 
 COMMENT = 200  # characters
 
@@ -14,6 +15,20 @@ class CommentForm(forms.Form):
         max_length=COMMENT,
         help_text="For the history: why you do this.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    confirm_within = forms.IntegerField(
+        label="Go back unless confirmed within (seconds)",
+        required=False,
+        min_value=SHORTEST,
+        max_value=LONGEST,
+        help_text=f"{SHORTEST} to {LONGEST}. Empty: {USUAL} where the change may cut you off, otherwise no question.",
+        widget=forms.NumberInput(attrs={"placeholder": USUAL}),
+    )
+    decide = forms.BooleanField(
+        label="Let me look first",
+        required=False,
+        help_text="You confirm by a click. Otherwise the page does so, as soon as it has reached the box anew.",
     )
 
     def clean_comment(self) -> str:

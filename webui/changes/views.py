@@ -8,26 +8,31 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused
-from changes import actions, diffs, draft
+from applier.shapes import ENDED
+from changes import actions, arrival, before, confirm, diffs, draft
 from changes.forms import ApplyForm
 from changes.links import link
 from lbconfig.snapshot import SnapshotError
 from monitoring.frame import look
+
+KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a review
 
 log = logging.getLogger(__name__)
 
 
 def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
     """Everything that applying the draft would change."""
+    wished = draft.current()
     try:
-        found = actions.review(draft.current())
+        found = actions.review(wished)
     except (ApplierDown, ApplierRefused) as error:
         return render(request, "changes/review.html", {"error": str(error)}, status=503)
-    comment = form["comment"].value() if form else ""
-    fresh = ApplyForm(initial={"digest": found["digest"], "base": found["base"], "comment": comment})
-    context = {
+    kept = {name: form[name].value() for name in KEPT} if form else {}
+    fresh = ApplyForm(initial={"digest": found["digest"], "base": found["base"], **kept})
+    wrong = form.errors if form and form.is_bound else {}
+    context = before.context(request, found, wished) | {
         "form": fresh,
-        "comment_errors": form.errors.get("comment") if form and form.is_bound else None,
+        "wrong": {name: wrong[name] for name in KEPT if name in wrong},
         "notice": notice,
         "problems": [{**problem, "link": link(problem["path"])} for problem in found["problems"]],
         "changes": found["changes"],
@@ -42,24 +47,27 @@ def apply(request):
     """Send what was reviewed; whatever moved since is shown, and nothing is applied."""
     form = ApplyForm(request.POST)
     if not form.is_valid():
-        notice = "" if "comment" in form.errors else "This page was incomplete; please review again."
+        notice = "" if form.errors.keys() <= set(KEPT) else "This page was incomplete; please review again."
         return review(request, form, notice, 422)
     data = form.cleaned_data
+    wished, running = draft.current(), look(request).running
     try:
-        number = actions.apply(
-            draft.current(),
+        answer = actions.apply(
+            wished,
             data["digest"],
             data["base"],
             request.user.get_username(),
             data["comment"],
             request.META["REMOTE_ADDR"],
+            data["confirm_within"],
         )
     except ApplierRefused as error:
         notice = f"Nothing was applied. {error.message}"
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    return redirect("progress", apply_id=number)
+    confirm.remember(request, answer, data["decide"], running and arrival.next_address(request, running, wished))
+    return redirect("progress", apply_id=answer["apply"])
 
 
 def discard(request):
@@ -78,7 +86,10 @@ def discard(request):
 
 def progress(request, apply_id: str):
     """The steps of an apply while it runs and after."""
-    return render(request, "changes/progress.html", _run(request, apply_id))
+    shown = _run(request, apply_id)
+    answer = render(request, "changes/progress.html", shown)
+    answer.headers["Content-Security-Policy"] = confirm.policy(request, shown)
+    return answer
 
 
 def live_progress(request, apply_id: str):
@@ -90,11 +101,12 @@ def _run(request, apply_id: str) -> dict:
     run = frame.status and frame.status["apply"]
     if run and run["id"] != apply_id:
         run = None
-    ended = run is not None and run["state"] != "running"
+    ended = run is not None and run["state"] in ENDED
     if ended:
         try:
             actions.keep_history()
         except (ApplierDown, ApplierRefused) as error:  # the history page tries again
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
-    return {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    shown = {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    return shown | confirm.context(request, run)

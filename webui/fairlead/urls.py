@@ -8,7 +8,7 @@ from api import views as api
 from api.endpoint import endpoint
 from balancing import policy, sorry
 from balancing import views as balancing
-from changes import history, transfer
+from changes import confirm, history, transfer
 from changes import views as changes
 from firewall import views as firewall
 from monitoring import views as monitoring
@@ -60,6 +60,9 @@ urlpatterns = [
     path("firewall/<int:pk>/switch/", firewall.switch, name="rule-switch"),
     path("changes/", changes.review, name="review"),
     path("changes/apply/", changes.apply, name="apply"),
+    path("changes/confirm/", confirm.keep, name="keep"),
+    path("changes/take-back/", confirm.take_back, name="take-back"),
+    path("confirm/<slug:secret>/", confirm.arrive, name="arrive"),
     path("changes/discard/", changes.discard, name="discard"),
     path("changes/progress/<str:apply_id>/", changes.progress, name="progress"),
     path("live/progress/<str:apply_id>/", changes.live_progress, name="live-progress"),

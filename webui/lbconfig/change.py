@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,7 @@ class Change:
     object: str  # "virtual service 'web'"
     sentences: tuple[str, ...]
     impact: str | None = None  # what clients or the admin notice; None: nothing
+    service: int | None = field(default=None, compare=False)  # the id of the service that it is about
 
 
 def list_change(old: tuple[str, ...], new: tuple[str, ...], words: Callable[[str], str]) -> Iterator[str]:

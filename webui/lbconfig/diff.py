@@ -63,14 +63,13 @@ def _services(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     after = {service.id for service in new.services}
     for service in new.services:
         if service.id not in before:
-            yield Change("added", _object(service), _description(service))
+            yield Change("added", _object(service), _description(service), service=service.id)
         elif before[service.id] != service:
             yield _service_change(before[service.id], service)
     for service in old.services:
         if service.id not in after:
-            yield Change(
-                "removed", _object(service), (f"It was {_where(service)}.",), CLOSED if service.enabled else None
-            )
+            impact = CLOSED if service.enabled else None
+            yield Change("removed", _object(service), (f"It was {_where(service)}.",), impact, service.id)
 
 
 def _object(service: VirtualService) -> str:
@@ -186,7 +185,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
     ]
     if not sentences and not server_sentences:
         server_sentences = ["The order of its real servers changes."]
-    return Change("changed", _object(new), (*sentences, *server_sentences), " ".join(impacts) or None)
+    return Change("changed", _object(new), (*sentences, *server_sentences), " ".join(impacts) or None, new.id)
 
 
 def _server_changes(old: VirtualService, new: VirtualService) -> tuple[list[str], bool]:

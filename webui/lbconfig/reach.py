@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from lbconfig.addresses import contains
+from lbconfig.addresses import Address, contains
 from lbconfig.problem import Place, Problem, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import Snapshot
@@ -16,25 +16,29 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
 
     "" (not known, e.g. the console) and a loopback address are never locked out.
     """
+    return access_problem(snapshot, address) or way_problem(snapshot, address)
+
+
+def access_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """The web UI is shut for him, wherever the box is: nothing that he does at his own place helps."""
     place = Place("management", "management")
-    if address == "":
-        return None
     try:
-        admin = ipaddress.ip_address(address)
+        admin = _parsed(address)
     except ValueError:
         return place.problem("allow", f"your own address is not readable: {quote(address)}")
-    admin = getattr(admin, "ipv4_mapped", None) or admin
-    if admin.is_loopback:
+    if admin is None or any(contains(ipaddress.ip_network(one), str(admin)) for one in snapshot.management.allow):
         return None
-    if not any(contains(ipaddress.ip_network(network), str(admin)) for network in snapshot.management.allow):
-        return place.problem(
-            "allow", f"you are at {admin}, which none of these networks contains: you would be locked out"
-        )
+    return place.problem("allow", f"you are at {admin}, which none of these networks contains: you would be locked out")
+
+
+def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """The box would have no way to him. He can still reach it from another place, or at another address of his."""
+    admin = _parsed(address)
     network = snapshot.network
     used = [interface for interface in network.interfaces if interface.on]
     nets = [net for interface in used for net in interfaces.static_networks(interface)]
     nets += [ipaddress.ip_network(route.destination) for route in network.routes]
-    if any(contains(net, str(admin)) for net in nets):
+    if admin is None or any(contains(net, str(admin)) for net in nets):
         return None
     field = "gateway6" if admin.version == 6 else "gateway"
     by_dhcp = admin.version == 4 and any(interface.dhcp for interface in used)
@@ -46,6 +50,15 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
             f"network.{field}",
         )
     return None
+
+
+def _parsed(address: str) -> Address | None:
+    """None: one that is never locked out. ValueError where it cannot be read."""
+    if address == "":
+        return None
+    admin = ipaddress.ip_address(address)
+    admin = getattr(admin, "ipv4_mapped", None) or admin
+    return None if admin.is_loopback else admin
 
 
 def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Problem]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import Status
+from applier.shapes import ENDED, Status
 from changes import draft
 from lbconfig import diff
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data
@@ -43,9 +43,9 @@ class Frame:
 
     @property
     def applying(self) -> dict | None:
-        """The apply that is under way."""
+        """The apply that is under way; it may wait to be confirmed."""
         run = self.status and self.status["apply"]
-        return run if run and run["state"] == "running" else None
+        return run if run and run["state"] not in ENDED else None
 
 
 def look(request) -> Frame:

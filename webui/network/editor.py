@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from changes import draft
 from changes.pages import Page, add, check, finish
-from lbconfig import validate
 from lbconfig.problem import Problem
+from lbconfig.reach import access_problem
 from lbconfig.snapshot import Interface, Network, Snapshot
 from network.forms import (
     MADE,
@@ -124,8 +124,8 @@ def check_access(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None
 
 
 def _reachable(page: Page, candidate: Snapshot | None, client: str) -> Snapshot | None:
-    """Nobody locks himself out."""
-    if candidate and client and (problem := validate.admin_problem(candidate, client)):
+    """Nobody shuts his own door. A way that is lost comes back by itself: see lbconfig.cutoff."""
+    if candidate and client and (problem := access_problem(candidate, client)):
         add(page, problem, _beside_interface)
     return candidate if page.good else None
 

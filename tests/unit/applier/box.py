@@ -1,14 +1,14 @@
 """A whole applier over a model host: what the tests of steps, start and power cuts begin with."""
 
 import dataclasses
-import threading
+import time
 from pathlib import Path
 
 from model_host import ModelHost
 
 from applier.daemon import Applier
 from applier.paths import Paths
-from applier.shapes import RunStatus
+from applier.shapes import ENDED, RunStatus
 from lbconfig.snapshot import (
     Bond,
     Bridge,
@@ -100,14 +100,19 @@ class Box:
         run = folder / "run"
         self.paths = Paths(folder / "state", None, run, folder / "service", Path("/usr/share/dhcp"))
         self.host = ModelHost(self.paths)
-        self.applier = Applier(self.paths, self.host)
+        self.boottime = 5000.0  # what the timer of a confirmation counts on
+        self.secret = ""  # that the last apply gave out
+        self.applier = self._daemon()
+
+    def _daemon(self) -> Applier:
+        return Applier(self.paths, self.host, lambda: self.boottime)
 
     def start(self) -> "Box":
         self.applier.start()
         return self
 
     def restart_daemon(self) -> "Box":
-        self.applier = Applier(self.paths, self.host)
+        self.applier = self._daemon()
         return self.start()
 
     def power_cut(self) -> "Box":
@@ -120,14 +125,25 @@ class Box:
         review = self.applier.check(data)
         assert not review["problems"], review["problems"]
         wanted = {"digest": review["digest"], "base": review["base"], "user": "ann", "comment": "", "client": ""}
-        return self.applier.apply(data, **(wanted | fields))["apply"]
+        wanted["confirm_within"] = None
+        answer = self.applier.applies.apply(data, **(wanted | fields))
+        self.secret = answer["secret"]
+        return answer["apply"]
 
     def apply(self, snapshot: Snapshot, **fields) -> RunStatus:
-        name = self.begin(snapshot, **fields)
-        for thread in threading.enumerate():
-            if thread.name == name:
-                thread.join(20)
-        return self.applier.status()["apply"]
+        """To its end; where it asks for a confirmation, that is given."""
+        self.begin(snapshot, **fields)
+        if self.until("waiting", *ENDED)["state"] == "waiting":
+            self.applier.applies.confirm("", self.secret, "")
+        return self.until(*ENDED)
+
+    def until(self, *states: str) -> RunStatus:
+        """The run, once it is in one of these states."""
+        end = time.monotonic() + 20
+        while (run := self.applier.applies.record.to_data())["state"] not in states:
+            assert time.monotonic() < end, run
+            time.sleep(0.001)
+        return run
 
     def states(self) -> dict[str, str]:
         return {step["name"]: step["state"] for step in self.applier.status()["apply"]["steps"]}

@@ -152,7 +152,7 @@ def test_forwarding_that_is_off(looked):
 
 
 def test_another_generation_than_the_confirmed_one(looked):
-    looked.inner.applier._confirmed = 7
+    looked.inner.applier.confirmed = 7
     assert "generation 1 and not 7" in look(looked.box())
 
 

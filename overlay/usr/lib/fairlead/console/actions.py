@@ -54,6 +54,19 @@ def new_setup_code() -> Dialogue:
     yield f"The new set-up code is {code}. The web page asks for it and for a new password.\n"
 
 
+def take_back() -> Dialogue:
+    try:
+        run = connect().status()["apply"]
+        if not run or run["state"] != "waiting":
+            yield "No changes wait to be confirmed.\n"
+            return
+        connect().roll_back(apply=run["id"], user="console")
+    except (ApplierDown, ApplierRefused) as error:
+        yield f"{error}\n"
+        return
+    yield "The box goes back to what it ran before.\n"
+
+
 def make_room() -> Dialogue:
     try:
         room = connect().make_room()
@@ -111,7 +124,8 @@ ACTIONS = [
         make_room,
         "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
-    # These three, too.
+    # These ask by themselves, too.
+    Action("Take back changes that wait to be confirmed", take_back),
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),

@@ -24,6 +24,7 @@ class State:
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
     update: str = ""  # what became of the last update, where that is no fault
+    pending: str = ""  # whose changes wait to be confirmed
     services: tuple[str, ...] = field(default=(), compare=False)  # a line each; changes all the time
 
 
@@ -44,7 +45,7 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
     faults += [fault["message"] for fault in status["faults"]]
     return State(
         status["version"], place, on_a_stick, addresses(status), code, configuration(status), distinct(faults),
-        update(status), services(status),
+        update(status), pending(status), services(status),
     )  # fmt: skip
 
 
@@ -73,6 +74,13 @@ def configuration(status: dict) -> str:
 def update(status: dict) -> str:
     outcome = status.get("update")
     return outcome["sentence"] if outcome and outcome["state"] != "failed" else ""
+
+
+def pending(status: dict) -> str:
+    run = status.get("apply")
+    if not run or run["state"] != "waiting":
+        return ""
+    return f"those of {run['user']} go back by themselves unless they are confirmed"
 
 
 def services(status: dict) -> tuple[str, ...]:

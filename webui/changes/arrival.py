@@ -1,0 +1,91 @@
+"""Whether a request proves that the admin reaches the box as it is now, and where his browser finds the box.
+
+An old connection proves nothing: the firewall lets what is established pass, whatever has changed around it. So only
+a request counts that came over a connection which was made after the last step of the apply. nginx says how old a
+connection is.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest
+from django.urls import reverse
+
+from applier.shapes import RunStatus
+from lbconfig.addresses import in_url, version
+from lbconfig.cutoff import follow
+from lbconfig.snapshot import Snapshot
+
+AGE = "X-Connection-Age"  # seconds; set by nginx, which drops what a client sends under that name
+MARGIN = 2.0  # seconds that may pass between nginx looking at its clock and the applier at its own
+PROBE_PORT = 44443  # one that the firewall of the box never opens for the web UI: there the box says nothing
+
+
+def age(request: HttpRequest) -> float | None:
+    """Seconds since the connection was made; None: nobody says, as on a developer's machine."""
+    try:
+        found = float(request.headers.get(AGE, ""))
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None
+
+
+def proves(request: HttpRequest, run: RunStatus) -> bool:
+    """Whether it came over a connection that is younger than what waits."""
+    seconds, waited = age(request), (run["confirm"] or {}).get("waited")
+    return seconds is not None and waited is not None and seconds + MARGIN <= waited
+
+
+def must_wait(request: HttpRequest, run: RunStatus) -> bool:
+    """Whether it came over a connection that proves nothing; where nobody knows its age, a click is believed."""
+    return age(request) is not None and not proves(request, run)
+
+
+def used(request: HttpRequest) -> str:
+    """The address of the box, or a name of it, that the browser uses."""
+    return urlsplit(f"//{request.get_host()}").hostname or ""
+
+
+def place(request: HttpRequest, address: str, path: str) -> str:
+    """The URL of that path at another address of the box, over the same port."""
+    port = urlsplit(f"//{request.get_host()}").port
+    return f"{request.scheme}://{in_url(address)}{f':{port}' if port else ''}{path}"
+
+
+def next_address(request: HttpRequest, running: Snapshot, new: Snapshot) -> str | None:
+    """Where the browser finds the box after the change. "": where it is now; None: nobody knows that yet."""
+    now = used(request)
+    found = follow(running, new, now, request.META["REMOTE_ADDR"])
+    return "" if found == now else found or None
+
+
+def link(request: HttpRequest, address: str, secret: str, decide: bool) -> str:
+    path = reverse("arrive", args=[secret])
+    return place(request, address, f"{path}?decide=1" if decide else path)
+
+
+def silent(request: HttpRequest, address: str) -> str:
+    return f"{request.scheme}://{in_url(address)}:{PROBE_PORT}/"
+
+
+def sources(request: HttpRequest, address: str) -> str:
+    """What a page may ask that looks whether the box answers there, for a content security policy.
+
+    The policy has no way to name an address of IPv6; there every host of the scheme has to do.
+    """
+    if not _is_address(address):
+        return ""
+    if version(address) == 6:
+        return f"{request.scheme}:"
+    return f"{place(request, address, '')} {silent(request, address).rstrip('/')}"
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,68 @@
+// While a change waits to be confirmed: follow the box to its new address, and send what confirms it.
+// Without this script the buttons do the same.
+"use strict";
+
+const SILENCE = 4000; // milliseconds without an answer from here until the new address is tried
+const PATIENCE = 2500; // for an answer from there
+
+// "answers": a web server with a certificate that this browser trusts. "refuses": something said no, fast: a
+// certificate that is not trusted yet, a closed port, no way there. "silent": nothing came.
+async function ask(url) {
+  const stop = new AbortController();
+  const timer = setTimeout(() => stop.abort(), PATIENCE);
+  try {
+    await fetch(url, { mode: "no-cors", cache: "no-store", credentials: "omit", signal: stop.signal });
+    return "answers";
+  } catch {
+    return stop.signal.aborted ? "silent" : "refuses";
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// The box's certificate is its own, so a browser that has not seen it at this address refuses it. That tells the
+// box from an address where nobody is: its firewall says nothing at other ports, where others refuse those as well.
+async function isThere(place) {
+  const first = await ask(place.dataset.probe);
+  if (first !== "refuses") {
+    return first === "answers";
+  }
+  return await ask(place.dataset.silent) === "silent";
+}
+
+function follow(place) {
+  let heard = Date.now();
+  let looking = false;
+  document.body.addEventListener("htmx:afterOnLoad", (event) => {
+    if (event.detail.xhr.status < 400) {
+      heard = Date.now();
+      place.hidden = true;
+    }
+  });
+  setInterval(async () => {
+    if (looking || Date.now() - heard < SILENCE || !document.getElementById("run")?.hasAttribute("hx-get")) {
+      return;
+    }
+    place.hidden = false;
+    if (!place.dataset.follow) {
+      return;
+    }
+    looking = true;
+    // Never away from an address that answers again meanwhile.
+    if (await isThere(place) && Date.now() - heard >= SILENCE) {
+      location.assign(place.dataset.follow);
+    }
+    looking = false;
+  }, 1000);
+}
+
+const place = document.getElementById("follow");
+if (place) {
+  follow(place);
+}
+
+// At the new address: this page was loaded from there, so the box is reached.
+const proof = document.querySelector("form[data-send]");
+if (proof) {
+  setTimeout(() => proof.requestSubmit(proof.querySelector("[name=keep]")), Number(proof.dataset.after || 0));
+}

@@ -1,0 +1,133 @@
+"""Which changes can cut the admin off from the box, and where its web UI is reached after them.
+
+A new field of the network asks for confirmation by itself, unless it is named as harmless. A new part of the
+snapshot that can cut somebody off gets a line in WHOLE_PARTS.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lbconfig.addresses import contains, version
+from lbconfig.render.interfaces import static_networks
+from lbconfig.snapshot import Management, Network, Snapshot
+
+SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
+HARMLESS = frozenset({"hostname"})  # fields of the network
+NETWORK_WORDS = {
+    "gateway": "The default gateway changes.",
+    "gateway6": "The default gateway of IPv6 changes.",
+}
+# Parts of the snapshot of which any change counts; those that this snapshot has not are passed over.
+WHOLE_PARTS = {"firewall": "The firewall rules of your own change."}
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """`reasons`: sentences; empty: the change cuts nobody off."""
+
+    reasons: tuple[str, ...]
+    addresses: tuple[str, ...]  # of the box, where the web UI is reached after the change; without VIPs
+    dhcp: tuple[str, ...]  # interfaces that get one more, which nobody knows yet
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.reasons)
+
+
+def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
+    """What the change from one valid snapshot to the other can do to the one who makes it."""
+    interfaces = new.network.interfaces
+    return Cutoff(
+        reasons=(
+            *_network(running.network, new.network),
+            *_management(running.management, new.management),
+            *_whole_parts(running, new),
+        ),
+        addresses=tuple(text.partition("/")[0] for interface in interfaces for text in interface.addresses),
+        dhcp=tuple(interface.name for interface in interfaces if interface.dhcp),
+    )
+
+
+def follow(running: Snapshot, new: Snapshot, used: str, client: str) -> str:
+    """The address at which a browser that now uses `used` finds the box after the change.
+
+    `used` itself where it stays, or where nobody can say: it came by DHCP, or is no address of the box at all (a
+    name, a port that somebody forwards). "": it goes, and there is no other that is known.
+    """
+    before = _places(running.network)
+    after = _places(new.network)
+    if used not in before or used in after:
+        return used
+    candidates = [address for address in after if version(address) == version(used)] or list(after)
+    near = {address for address in candidates if _same_network(new.network, address, client)}
+    link = before[used]
+    asks_dhcp = any(interface.dhcp for interface in new.network.interfaces if interface.name == link)
+    if asks_dhcp and not near and link not in {after[address] for address in candidates}:
+        return ""  # what DHCP brings to the same interface is a better guess than another interface
+    # False comes first.
+    ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
+    return ranked[0] if ranked else ""
+
+
+def _network(running: Network, new: Network) -> Iterator[str]:
+    for field in dataclasses.fields(Network):
+        if field.name in HARMLESS or getattr(running, field.name) == getattr(new, field.name):
+            continue
+        if field.name == "interfaces":
+            yield from _interfaces(running, new)
+        else:
+            yield NETWORK_WORDS.get(field.name, f"The network changes: {field.name.replace('_', ' ')}.")
+
+
+def _interfaces(running: Network, new: Network) -> Iterator[str]:
+    before = {interface.name: interface for interface in running.interfaces}
+    after = {interface.name: interface for interface in new.interfaces}
+    names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    for name in names:
+        old, wished = before.get(name), after.get(name)
+        if old is None or wished is None:
+            yield f"Interface {name} is {'added' if old is None else 'removed'}."
+        elif old.dhcp != wished.dhcp and old.addresses == wished.addresses:
+            yield f"DHCP on {name} is switched {'on' if wished.dhcp else 'off'}."
+        else:
+            yield f"The addresses of {name} change."
+    if not names:
+        yield "The order of the interfaces changes, and with it where virtual addresses are placed."
+
+
+def _management(running: Management, new: Management) -> Iterator[str]:
+    gone = [text for text in running.allow if not _covered(text, new.allow)]
+    if gone:
+        yield f"The web page can no longer be reached from {', '.join(gone)}."
+    others = [field.name for field in dataclasses.fields(Management) if field.name != "allow"]
+    if any(getattr(running, name) != getattr(new, name) for name in others):
+        yield "How the web page is reached changes."
+
+
+def _covered(text: str, allow: tuple[str, ...]) -> bool:
+    network = ipaddress.ip_network(text)
+    others = [ipaddress.ip_network(other) for other in allow]
+    return any(network.version == other.version and network.subnet_of(other) for other in others)
+
+
+def _whole_parts(running: Snapshot, new: Snapshot) -> Iterator[str]:
+    for name, sentence in WHOLE_PARTS.items():
+        if getattr(running, name, None) != getattr(new, name, None):
+            yield sentence
+
+
+def _places(network: Network) -> Mapping[str, str]:
+    """Address to interface."""
+    return {text.partition("/")[0]: interface.name for interface in network.interfaces for text in interface.addresses}
+
+
+def _same_network(network: Network, address: str, client: str) -> bool:
+    nets = [net for interface in network.interfaces for net in static_networks(interface) if contains(net, address)]
+    try:
+        return any(contains(net, client) for net in nets)
+    except ValueError:
+        return False  # nobody knows where the client is
