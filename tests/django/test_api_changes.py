@@ -44,6 +44,30 @@ def test_review_and_apply(one, box):
     assert one.get("/applies/apply-0").status_code == 404
 
 
+def test_a_change_that_waits_is_confirmed_or_taken_back(one, box):
+    for last, state, scheduler in (("confirm", "done", "lc"), ("roll-back", "not confirmed", "lc")):
+        one.patch("/services/1", {"scheduler": "lc" if last == "confirm" else "sed"})
+        started = one.post("/applies", reviewed(one, confirm_within=60)).json()
+        assert started["secret"] and started["confirm_within"] == 60
+        path = f"/applies/{started['apply']}"
+        assert one.get(path).json()["state"] == "waiting"
+        answer = one.post(f"{path}/{last}")
+        assert answer.status_code == 200, answer.content
+        box.finish()
+        assert one.get(path).json()["state"] == state
+        assert box.snapshot.services[0].scheduler == scheduler
+        answer = one.post(f"{path}/{last}")
+        assert answer.status_code == 409 and error(answer)["code"] == "not-waiting"
+    assert fields(one.post("/applies", reviewed(one, confirm_within=10**9)))[0][1] == "confirm_within"
+    assert one.post("/applies/apply-0/confirm").status_code == 404
+
+
+def test_an_old_connection_confirms_nothing(one, box):
+    started = one.post("/applies", reviewed(one, confirm_within=60)).json()
+    answer = one.post(f"/applies/{started['apply']}/confirm", X_Connection_Age="3600")
+    assert answer.status_code == 409 and error(answer)["code"] == "old-connection"
+
+
 def test_what_moved_since_the_review_is_not_applied(one, box):
     before = box.snapshot
     was = reviewed(one)

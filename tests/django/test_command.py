@@ -123,6 +123,24 @@ def test_an_apply_that_is_put_back_and_one_that_is_not_waited_for(run, box):
     assert code == verbs.TIMED_OUT and "it goes on" in err
 
 
+def test_changes_that_wait(run, box):
+    run("change", "services/shop", '{"scheduler": "lc"}')
+    code, _, err = run("apply", "--confirm-within", "60", "--timeout", "0.5")
+    assert code == verbs.TIMED_OUT and "it goes on" in err
+    assert run("confirm")[0] == 0
+    assert box.snapshot.services[0].scheduler == "lc"
+    code, _, err = run("roll-back")
+    assert code == 1 and "No changes wait" in err
+    run("change", "services/shop", '{"scheduler": "sed"}')
+    run("apply", "--confirm-within", "60", "--no-wait")
+    assert run("roll-back")[0] == 0
+    assert box.snapshot.services[0].scheduler == "lc"
+    run("change", "network", '{"interfaces": [{"name": "eth0", "addresses": ["192.168.10.3/24"]}, '
+        '{"name": "eth1", "addresses": ["10.2.0.1/24"]}]}')  # fmt: skip
+    assert run("apply")[0] == 0  # it asks to be confirmed, and the command does so
+    assert box.snapshot.network.interfaces[0].addresses == ("192.168.10.3/24",)
+
+
 def test_operations(run, box):
     assert run("drain", "10.2.0.11")[0] == 0
     assert box.snapshot.services[0].real_servers[0].state == "quiesced"

@@ -20,11 +20,15 @@ MERGE_PATCH = "application/merge-patch+json"
 
 @dataclass(frozen=True, slots=True)
 class ApplyRequest:
-    """What was reviewed; `digest` and `base` as the review gave them."""
+    """What was reviewed; `digest` and `base` as the review gave them.
+
+    `confirm_within`: seconds within which it has to be confirmed, or everything is undone; null: as the change asks.
+    """
 
     digest: str
     base: int | None = None
     comment: str = ""
+    confirm_within: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,11 @@ from api.drafts import read_snapshot, shown
 from api.errors import ApiError, not_found, wrong_field
 from api.routes import Answer, Call, tag_of
 from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import Outcome, StepStatus
-from changes import actions, diffs, draft
+from applier.shapes import ENDED, Outcome, RunStatus, StepStatus
+from changes import actions, arrival, diffs, draft
 from changes.models import Revision
 from lbconfig import migrate
+from lbconfig.cutoff import LONGEST, SHORTEST
 from lbconfig.snapshot import Snapshot, SnapshotError, to_data
 
 log = logging.getLogger(__name__)
@@ -27,6 +28,11 @@ NOT_SHOWN = ("files", "running_files")  # of a review: whole files, passwords an
 
 class ApplyStarted(TypedDict):
     apply: str  # follow it at /applies/{apply}
+
+
+class ApplyBegun(ApplyStarted):
+    secret: str  # opens /confirm/{secret}/ for a browser without a log-in; "": nothing has to be confirmed
+    confirm_within: int  # seconds; 0: nothing has to be confirmed
 
 
 class RevisionEntry(TypedDict):
@@ -65,10 +71,13 @@ def apply(call: Call) -> Answer:
         raise wrong_field("request", "digest", "must be the digest that the review gave, 64 characters")
     if wanted.base is not None and not 1 <= wanted.base <= 10**9:
         raise wrong_field("request", "base", "must be the base that the review gave")
-    number = actions.apply(
-        draft.current(), wanted.digest, wanted.base, call.caller.name, wanted.comment, call.caller.address
-    )
-    return started(number)
+    if wanted.confirm_within is not None and not SHORTEST <= wanted.confirm_within <= LONGEST:
+        raise wrong_field("request", "confirm_within", f"must be {SHORTEST} to {LONGEST} seconds, or null")
+    begun: ApplyBegun = actions.apply(
+        draft.current(), wanted.digest, wanted.base, call.caller.name, wanted.comment, call.caller.address,
+        wanted.confirm_within,
+    )  # fmt: skip
+    return Answer(begun, 202, {"Location": f"/api/v1/applies/{begun['apply']}"})
 
 
 def started(apply: str) -> Answer:
@@ -77,12 +86,30 @@ def started(apply: str) -> Answer:
 
 
 def progress(call: Call) -> Answer:
+    run = _run(call)
+    if run["state"] in ENDED:
+        _keep_history()
+    return Answer(run)
+
+
+def confirm(call: Call) -> Answer:
+    """Only a connection that is younger than the change proves that the box can be reached as it is now."""
+    run = _run(call)
+    if run["state"] == "waiting" and arrival.must_wait(call.request, run):
+        text = "This connection is not younger than the change, and proves nothing: make a new one, and ask again."
+        raise ApiError(409, "old-connection", text)
+    return Answer(connect().confirm(run["id"], "", call.caller.name))
+
+
+def roll_back(call: Call) -> Answer:
+    return Answer(connect().roll_back(_run(call)["id"], "", call.caller.name))
+
+
+def _run(call: Call) -> RunStatus:
     run = connect().status()["apply"]
     if run is None or run["id"] != call.values["apply"]:
         raise not_found("such apply any more: the box remembers the last one, the history has the others")
-    if run["state"] != "running":
-        _keep_history()
-    return Answer(run)
+    return run
 
 
 def history(call: Call) -> Answer:

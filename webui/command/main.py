@@ -99,7 +99,16 @@ def _editing(words) -> None:
 def _running(words) -> None:
     apply = _word(words, "apply", verbs.apply, "make the box run the draft", json=True)
     apply.add_argument("--comment", default="", help="for the history: why")
+    apply.add_argument(
+        "--confirm-within",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="undo it unless somebody confirms it in that time; without this the command confirms by itself",
+    )
     _waiting(apply)
+    _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
+    _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
     for name, help_ in (
         ("drain", "give a real server no new connections, at once; what is open goes on"),
         ("halt", "take a real server out at once; its connections are closed"),

@@ -14,7 +14,7 @@ from command.api import Api, Refused
 
 OK, FAILED, TIMED_OUT = 0, 1, 4
 POLL = 0.3  # seconds
-UNDER_WAY = ("running",)  # states of an apply that has not ended
+UNDER_WAY = ("running", "waiting", "returning")  # states of an apply that has not ended
 REVISIONS = 20
 
 
@@ -97,7 +97,18 @@ def apply(api: Api, options) -> int:
     if found["problems"]:
         raise Refused(422, "problems", "The draft has problems; nothing was applied.", found["problems"])
     wish = {"digest": found["digest"], "base": found["base"], "comment": options.comment}
+    if options.confirm_within:
+        wish["confirm_within"] = options.confirm_within
     return follow(api, api.post("applies", wish)["apply"], options)
+
+
+def decide(api: Api, options) -> int:
+    """Keep what waits, or take it back."""
+    run = api.get("status")["apply"]
+    if not run or run["state"] != "waiting":
+        raise Refused(409, "not-waiting", "No changes wait to be confirmed.", [])
+    ended = api.post(f"applies/{run['id']}/{options.verb}")
+    return out(options, ended, ended["message"])
 
 
 def operate(api: Api, options) -> int:
@@ -117,6 +128,9 @@ def follow(api: Api, name: str, options) -> int:
         if time.monotonic() > deadline:
             print(f"{name} has not ended after {options.timeout:g} seconds; it goes on.", file=sys.stderr)
             return TIMED_OUT
+        if run["state"] == "waiting" and not getattr(options, "confirm_within", 0):
+            # Whoever asks here asks at the box itself: no change of the network cuts him off.
+            api.post(f"applies/{name}/confirm")
         time.sleep(POLL)
         run = api.get(f"applies/{name}")
     good = run["state"] == "done"

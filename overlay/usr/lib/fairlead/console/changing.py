@@ -7,6 +7,7 @@ from collections.abc import Generator
 from dialogue import Ask, Cancelled, Pause, one_line
 
 from applier.client import connect
+from applier.shapes import ENDED
 from lbconfig.snapshot import Snapshot
 
 USER = "console"  # who did it, in the history
@@ -38,7 +39,10 @@ def applied(wished: Snapshot, comment: str) -> Generator[str | Ask | Pause, str 
 def followed() -> Generator[str | Ask | Pause, str | None, bool]:
     """Whether the apply that is under way ended well."""
     run = connect().status()["apply"]
-    while run["state"] == "running":
+    while run["state"] not in ENDED:
+        if run["state"] == "waiting":
+            # Whoever asks here stands before the box: no change of the network cuts him off.
+            connect().confirm(run["id"], "", USER)
         doing = next((step["title"] for step in run["steps"] if step["state"] == "running"), "")
         yield one_line(f"Applying … {doing}")
         yield Pause(POLL)
