@@ -7,6 +7,7 @@ import enum
 import types
 import typing
 
+from lbconfig.schema import RANGES, SENTENCES
 from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT
 
 REFERENCE = "#/components/schemas/"
@@ -93,6 +94,11 @@ class Components:
             schema |= {"maxLength": field.metadata.get("longest", MAX_TEXT)}
         if schema.get("type") == "array":
             schema |= {"maxItems": MAX_ITEMS}
+        place = f"{kind.__name__}.{name}"
+        if place in RANGES:
+            schema |= dict(zip(("minimum", "maximum"), RANGES[place], strict=True))
+        if place in SENTENCES:
+            schema |= {"description": SENTENCES[place]}
         if isinstance(field.default, str | int) and "$ref" not in schema:
             schema |= {"default": field.default}
         return schema

@@ -95,6 +95,12 @@ def install_on_a_disk() -> Dialogue:
     yield from installation.install_on_a_disk()
 
 
+def factory_reset() -> Dialogue:
+    import factory  # as above
+
+    yield from factory.factory_reset()
+
+
 def reboot() -> Dialogue:
     yield command(["reboot"])
 
@@ -129,6 +135,7 @@ ACTIONS = [
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),
+    Action("Factory reset", factory_reset),
     Action("Reboot", reboot, "Connections through the box break until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
 ]
