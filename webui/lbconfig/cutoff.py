@@ -1,7 +1,7 @@
 """Which changes can cut the admin off from the box, and where its web UI is reached after them.
 
-A new field of the network asks for confirmation by itself, unless it is named as harmless. A new part of the
-snapshot that can cut somebody off gets a line in WHOLE_PARTS.
+A new field of the network asks for confirmation by itself, unless it is named as harmless. The firewall rules of the
+admin's own ask for none: they stand behind the access list (render/own_rules.py).
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lbconfig.addresses import contains, version
 from lbconfig.render.interfaces import static_networks
 from lbconfig.snapshot import Management, Network, Snapshot
 
 SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
-HARMLESS = frozenset({"hostname"})  # fields of the network
+HARMLESS = frozenset({"hostname", "dns", "search", "ntp"})  # fields of the network
 NETWORK_WORDS = {
     "gateway": "The default gateway changes.",
     "gateway6": "The default gateway of IPv6 changes.",
+    "routes": "The static routes change.",
+    "policies": "The ways out of single addresses change.",
 }
-# Parts of the snapshot of which any change counts; those that this snapshot has not are passed over.
-WHOLE_PARTS = {"firewall": "The firewall rules of your own change."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,9 @@ def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
     """What the change from one valid snapshot to the other can do to the one who makes it."""
     interfaces = new.network.interfaces
     return Cutoff(
-        reasons=(
-            *_network(running.network, new.network),
-            *_management(running.management, new.management),
-            *_whole_parts(running, new),
-        ),
-        addresses=tuple(text.partition("/")[0] for interface in interfaces for text in interface.addresses),
-        dhcp=tuple(interface.name for interface in interfaces if interface.dhcp),
+        reasons=(*_network(running.network, new.network), *_management(running.management, new.management)),
+        addresses=tuple(_places(new.network)),
+        dhcp=tuple(interface.name for interface in interfaces if interface.on and interface.dhcp),
     )
 
 
@@ -84,8 +80,8 @@ def _network(running: Network, new: Network) -> Iterator[str]:
 
 
 def _interfaces(running: Network, new: Network) -> Iterator[str]:
-    before = {interface.name: interface for interface in running.interfaces}
-    after = {interface.name: interface for interface in new.interfaces}
+    before = {interface.name: replace(interface, note="") for interface in running.interfaces}
+    after = {interface.name: replace(interface, note="") for interface in new.interfaces}
     names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
     for name in names:
         old, wished = before.get(name), after.get(name)
@@ -93,9 +89,11 @@ def _interfaces(running: Network, new: Network) -> Iterator[str]:
             yield f"Interface {name} is {'added' if old is None else 'removed'}."
         elif old.dhcp != wished.dhcp and old.addresses == wished.addresses:
             yield f"DHCP on {name} is switched {'on' if wished.dhcp else 'off'}."
-        else:
+        elif old.addresses != wished.addresses:
             yield f"The addresses of {name} change."
-    if not names:
+        else:
+            yield f"Interface {name} is set up in another way."
+    if not names and [*before] != [*after]:
         yield "The order of the interfaces changes, and with it where virtual addresses are placed."
 
 
@@ -114,15 +112,10 @@ def _covered(text: str, allow: tuple[str, ...]) -> bool:
     return any(network.version == other.version and network.subnet_of(other) for other in others)
 
 
-def _whole_parts(running: Snapshot, new: Snapshot) -> Iterator[str]:
-    for name, sentence in WHOLE_PARTS.items():
-        if getattr(running, name, None) != getattr(new, name, None):
-            yield sentence
-
-
 def _places(network: Network) -> Mapping[str, str]:
-    """Address to interface."""
-    return {text.partition("/")[0]: interface.name for interface in network.interfaces for text in interface.addresses}
+    """Address to interface, of those that are on."""
+    used = [interface for interface in network.interfaces if interface.on]
+    return {text.partition("/")[0]: interface.name for interface in used for text in interface.addresses}
 
 
 def _same_network(network: Network, address: str, client: str) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from lbconfig import cutoff as module
 from lbconfig.cutoff import cutoff, follow
+from lbconfig.firewall import Action, Firewall, Rule
 from lbconfig.snapshot import FACTORY, Interface, Management, Network, Policy, Snapshot, SorryPage, VirtualService
 
 NETWORK = Network(
@@ -85,15 +86,20 @@ def test_a_new_field_of_the_network_asks_by_itself(monkeypatch):
     assert cutoff(old, new).reasons == ("The network changes: static routes.",)
 
 
-def test_rules_of_the_admins_own_ask_where_the_snapshot_has_them():
-    @dataclasses.dataclass(frozen=True)
-    class Wider(Snapshot):
-        firewall: tuple[str, ...] = ()
+def test_rules_of_the_admins_own_names_and_notes_cut_nobody_off():
+    noted = tuple(dataclasses.replace(one, note="by the window") for one in NETWORK.interfaces)
+    network = dataclasses.replace(NETWORK, interfaces=noted, dns=("192.0.2.53",), search=("example.org",), ntp=("a.b",))
+    new = dataclasses.replace(ONE, network=network, firewall=Firewall((Rule(1, "none", Action.DENY),)))
+    assert not cutoff(ONE, new).asks
 
-    old = Wider(network=NETWORK, management=ONE.management)
-    assert not cutoff(old, old).asks
-    new = dataclasses.replace(old, firewall=("deny",))
-    assert cutoff(old, new).reasons == ("The firewall rules of your own change.",)
+
+def test_an_interface_that_is_made_in_another_way_or_switched_off_asks():
+    first, *others = NETWORK.interfaces
+    for changed in (dataclasses.replace(first, mtu=1400), dataclasses.replace(first, on=False)):
+        new = dataclasses.replace(ONE, network=dataclasses.replace(NETWORK, interfaces=(changed, *others)))
+        assert cutoff(ONE, new).reasons == (f"Interface {first.name} is set up in another way.",)
+    gone = {text.partition("/")[0] for text in first.addresses}
+    assert not gone & set(cutoff(ONE, new).addresses)
 
 
 def test_where_the_box_is_reached_afterwards():
