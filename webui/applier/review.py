@@ -11,7 +11,7 @@ from lbconfig import diff, impact
 from lbconfig.cutoff import cutoff
 from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
-from lbconfig.snapshot import Protocol, Snapshot, SnapshotError, from_data
+from lbconfig.snapshot import Snapshot, SnapshotError, from_data
 from lbconfig.validate import Problem, lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
@@ -76,8 +76,11 @@ def _change(change: diff.Change, hit: impact.Impact | None) -> dict:
 
 
 def _live(running: Snapshot, seen: RunningStatus) -> impact.Live:
-    """The kernel calls every exchange of UDP inactive; of TCP, those that are being opened or closed."""
-    by_udp = {service.id for service in running.services if service.protocol is Protocol.UDP}
+    """The kernel calls every exchange of UDP inactive; of TCP, those that are being opened or closed.
+
+    Of a service by both nobody can tell them apart, so all of them count: rather some too many than none of UDP's.
+    """
+    by_udp = {service.id for service in running.services if "udp" in service.protocol.parts}
     live = {}
     for service in seen["services"]:
         counters = ("active", "inactive") if service["id"] in by_udp else ("active",)

@@ -11,7 +11,7 @@ from lbconfig import firewall as wish
 from lbconfig.addresses import shown
 from lbconfig.firewall import Rule, Where
 from lbconfig.rule_words import ACTIONS, WHERE, networks, sentence
-from lbconfig.snapshot import Snapshot
+from lbconfig.snapshot import Snapshot, VirtualService
 from lbconfig.validate_firewall import covered
 
 MANY = 12  # services that are named one by one
@@ -74,6 +74,12 @@ def sections(snapshot: Snapshot, running: Snapshot | None) -> tuple[list[Section
     return found, reason
 
 
+def _place(service: VirtualService) -> str:
+    more = len(service.vips) - 1
+    others = f" and {more} more address{'es' * (more != 1)}" if more else ""
+    return f"{service.name} at {shown(service.address, service.port)}{others}"
+
+
 def _counters() -> tuple[dict[int, dict], str]:
     try:
         return {one["id"]: one for one in connect().rule_counters()}, ""
@@ -87,14 +93,14 @@ def _built_in(where: Where, snapshot: Snapshot) -> tuple[list[str], list[str]]:
     opened = "What belongs to a connection that is open passes."
     match where:
         case Where.BOX:
-            asks = [one.name for one in snapshot.network.interfaces if one.dhcp]
+            asks = [one.name for one in snapshot.network.interfaces if one.on and one.dhcp]
             dhcp = [f"Answers of DHCP servers pass, by {' and '.join(asks)}."] if asks else []
             allowed = networks(snapshot.management.allow)
             web = f"The web UI (TCP 443) is open to the networks under Access and to nobody else: {allowed}."
             after = ["Pings pass, at most 50 a second.", "Everything else is dropped."]
             return [f"{opened} So do answers to what the box itself asks.", errors, *dhcp, web], after
         case Where.SERVICES:
-            places = [f"{one.name} at {shown(one.address, one.port)}" for one in snapshot.enabled_services]
+            places = [_place(one) for one in snapshot.enabled_services]
             more = [f"{len(places) - MANY} more"] if len(places) > MANY else []
             asked = f"Asked are only packets for a virtual service: {', '.join([*places[:MANY], *more])}."
             none = "There is no virtual service, so nothing is asked here."

@@ -59,7 +59,7 @@ def _service(
     old: VirtualService, new: VirtualService | None, stays: bool, counts: Mapping[int, int], releases: bool
 ) -> ServiceImpact:
     """`new`: the service that has its place in the kernel's table afterwards; `stays`: it is served somewhere."""
-    here = new is not None and _front(old) == _front(new)
+    here = new is not None and _covered(old, new)
     places = _places(new) if here else set()
     gone = {key for key, place in _numbered(old).items() if place not in places}
     closed = sum(count for key, count in counts.items() if key in gone)
@@ -71,9 +71,15 @@ def _service(
     )
 
 
-def _front(service: VirtualService) -> tuple:
-    """Of a service that is known by a mark, what brings packets to the mark."""
-    return service.address, service.port, service.protocol, service.more_ports
+def _covered(old: VirtualService, new: VirtualService) -> bool:
+    """Whether `new` is reached wherever `old` was. What brings more packets to the same mark closes nothing."""
+    return (
+        set(old.vips) <= set(new.vips)
+        and set(old.protocol.parts) <= set(new.protocol.parts)
+        and all(
+            any(start <= first and last <= end for start, end in new.port_ranges) for first, last in old.port_ranges
+        )
+    )
 
 
 def _numbered(service: VirtualService) -> dict[int, tuple[str, int]]:

@@ -16,9 +16,10 @@ from typing import NamedTuple
 from lbconfig.addresses import contains, version
 from lbconfig.firewall import OWN_PORTS, Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.names import MANAGEMENT_PORT
+from lbconfig.netstate import MAIN, NetworkState, Route, own_table
 from lbconfig.problem import quote
-from lbconfig.render import interfaces
-from lbconfig.snapshot import Network, Snapshot, VirtualService
+from lbconfig.render import interfaces, sysctl
+from lbconfig.snapshot import Snapshot, VirtualService
 
 
 class Fate(StrEnum):
@@ -38,7 +39,8 @@ class Verdict:
 
 def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> Verdict:
     """`leased`: addresses of the box that the snapshot does not name, from DHCP. All of them without their length."""
-    own = {text.partition("/")[0] for one in snapshot.network.interfaces for text in one.addresses} | {*leased}
+    used = [one for one in snapshot.network.interfaces if one.on]
+    own = {text.partition("/")[0] for one in used for text in one.addresses} | {*leased}
     vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     if reason := _forged(snapshot, packet, own | vips):
         return Verdict(Fate.DROPPED, reason, None)
@@ -64,8 +66,10 @@ def _forged(snapshot: Snapshot, packet: Packet, own: set[str]) -> str:
         return ""
     if packet.source in own:
         return f"{packet.source} is this box's own address: the kernel drops a packet that comes with it from outside."
-    homes = _ways_back(snapshot.network, packet.source)
+    homes = _ways_back(snapshot, packet)
     if homes is None or not packet.interface or packet.interface in homes:
+        return ""
+    if homes and packet.interface in sysctl.loose(snapshot):
         return ""
     way = f"is by {homes[0]}" if homes else "is not known"
     return (
@@ -74,19 +78,41 @@ def _forged(snapshot: Snapshot, packet: Packet, own: set[str]) -> str:
     )
 
 
-def _ways_back(network: Network, address: str) -> list[str] | None:
-    """Interfaces; None where DHCP decides."""
-    if near := _connected(network, address):
-        return near
-    if any(interface.dhcp for interface in network.interfaces):
-        return None
-    return _connected(network, network.gateway) if network.gateway else []
+def _ways_back(snapshot: Snapshot, packet: Packet) -> list[str] | None:
+    """The interface by which an answer leaves, if there is one; None where DHCP decides.
+
+    As the kernel looks it up: the longest prefix, of the same ones the lowest metric; and where only default routes
+    are left, an address with a way out of its own has that one.
+    """
+    state = interfaces.wanted(snapshot)
+    routes = [route for route in state.routes if route.version == 4]
+    if near := _nearest(snapshot, [route for route in routes if route.table == MAIN and not route.is_default], packet):
+        home, connected = near
+        return None if not connected and _asks(state, packet, home) else [home]
+    own = own_table(packet.destination)
+    for table in (own, MAIN):
+        for route in routes:
+            if route.table == table and route.is_default:
+                return None if _asks(state, packet, route.device) else [route.device]
+    return None if state.dhcp else []
 
 
-def _connected(network: Network, address: str) -> list[str]:
-    return [
-        one.name for one in network.interfaces if any(contains(net, address) for net in interfaces.static_networks(one))
+def _nearest(snapshot: Snapshot, routes: list[Route], packet: Packet) -> tuple[str, bool] | None:
+    """Interface, and whether its own network is what contains the sender."""
+    used = [one for one in snapshot.network.interfaces if one.on]
+    ways = [(net, 0, one.name, True) for one in used for net in interfaces.static_networks(one)]
+    ways += [(ipaddress.ip_network(route.destination), route.metric, route.device, False) for route in routes]
+    found = [
+        (net.prefixlen, -metric, name, connected)
+        for net, metric, name, connected in ways
+        if contains(net, packet.source)
     ]
+    return max(found)[2:] if found else None
+
+
+def _asks(state: NetworkState, packet: Packet, home: str) -> bool:
+    """Whether the sender may be in the network that DHCP brings to the interface where the packet comes in."""
+    return packet.interface != home and packet.interface in state.dhcp
 
 
 def _to_the_box(question: _Question) -> Verdict:
@@ -123,7 +149,7 @@ def _to_own_port(question: _Question) -> Verdict:
 
 def _is_dhcp(question: _Question) -> bool:
     packet = question.packet
-    asks = {interface.name for interface in question.snapshot.network.interfaces if interface.dhcp}
+    asks = {interface.name for interface in question.snapshot.network.interfaces if interface.on and interface.dhcp}
     places = (packet.source_port, packet.port) == (67, 68)
     return packet.protocol is RuleProtocol.UDP and places and packet.interface in asks
 

@@ -169,7 +169,8 @@ def _management(snapshot: Snapshot, version: int) -> list[str]:
 
 def _foreign_vips(snapshot: Snapshot, version: int) -> list[str]:
     """VIPs that are not an interface's own address: a shared address must keep its web UI."""
-    own = {address.partition("/")[0] for interface in snapshot.network.interfaces for address in interface.addresses}
+    used = [interface for interface in snapshot.network.interfaces if interface.on]
+    own = {address.partition("/")[0] for interface in used for address in interface.addresses}
     vips = {vip for service in snapshot.enabled_services for vip in service.vips} - own
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
@@ -257,7 +258,7 @@ def _ranged(snapshot: Snapshot, rule: str) -> list[str]:
 def _input(snapshot: Snapshot) -> list[str]:
     """The admin's own rules stand behind all that the box needs to live and to be managed."""
     firewall = snapshot.firewall
-    dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.dhcp]
+    dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.on and interface.dhcp]
     take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
     rules = [
         "type filter hook input priority filter; policy drop;",

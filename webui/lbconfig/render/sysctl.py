@@ -63,14 +63,18 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
     )
 
 
-def _forged(snapshot: Snapshot) -> Iterator[Setting]:
-    """The check of senders is loose where requests come in by another interface than their answers leave by."""
+def loose(snapshot: Snapshot) -> set[str | None]:
+    """Interfaces by which requests come in whose answers leave by another one: senders are checked loosely there."""
     network = snapshot.network
     policies = {policy.source: policy_route(network, policy).device for policy in network.policies}
     arrivals = homes(network, policies)
-    loose = {arrivals[source] for source, device in policies.items() if arrivals[source] != device}
-    for interface in network.interfaces:
-        if interface.name in loose:
+    return {arrivals[source] for source, device in policies.items() if arrivals[source] != device}
+
+
+def _forged(snapshot: Snapshot) -> Iterator[Setting]:
+    found = loose(snapshot)
+    for interface in snapshot.network.interfaces:
+        if interface.name in found:
             yield Setting(
                 f"net/ipv4/conf/{interface.name}/rp_filter", "2", "answers to its packets leave by another interface"
             )
