@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from accounts import tokens
 from api import document
 from api.endpoint import PATTERNS
+from api.routes import BINARY
 
 PREFIX = "/api/v1"
 ALL = ("read", "change", "apply", "admin")
@@ -80,6 +81,9 @@ def conforms(method: str, path: str, answer) -> None:
         assert set(response.get("headers", ())) <= set(answer.headers)
     if "content" not in response:
         assert not answer.content
+        return
+    if BINARY in response["content"]:
+        assert answer.headers["Content-Type"] == BINARY
         return
     assert answer.headers["Content-Type"].startswith("application/json")
     validate(response["content"]["application/json"]["schema"], answer.json())

@@ -202,6 +202,37 @@ def test_restore_goes_into_the_draft(one, box):
     assert one.post("/history/1/restore").status_code == 409
 
 
+def test_compare(one, box):
+    one.patch("/services/1", {"scheduler": "lc"})
+    found = one.get("/history/compare").json()
+    assert (found["old"], found["new"]) == ("what runs", "the draft")
+    assert [change["object"] for change in found["changes"]] == ["virtual service 'shop'"]
+    assert "-s lc" in found["diff"]["ipvs.rules"] and found["unrendered"] == ""
+    back = one.get("/history/compare?old=draft&new=3").json()
+    assert back["new"] == "revision 3" and back["changes"] and back["changes"] != found["changes"]
+    same = one.get("/history/compare?old=3&new=running").json()
+    assert same["changes"] == [] and same["diff"] == {}
+    assert one.get("/history/compare?old=9").status_code == 404
+    assert one.get("/history/compare?new=nothing").status_code == 404
+    assert one.get("/history/compare?old=1234567890").status_code == 400
+
+
+def test_who_only_reads_sees_no_password_in_a_comparison(one, admin, box):
+    check = {"kind": "mysql", "login": "kim", "password": "geheim", "database": "shop"}
+    assert one.patch("/services/1", {"check": check}).status_code == 200
+    for path in ("/history/compare", "/draft", "/services", "/draft/review"):
+        text = robot(admin, "read").get(path).content.decode()
+        assert "geheim" not in text and "mysql" in text, path
+
+
+def test_a_comment_is_corrected(one, admin, box):
+    assert one.post("/history/2/comment", {"comment": "for the sale"}).json()["comment"] == "for the sale"
+    row = Revision.objects.get(number=2)
+    assert (row.comment, row.corrected_by) == ("for the sale", "admin (token robot)")
+    assert fields(one.post("/history/2/comment", {"comment": "x" * 201})) == [("request", "comment")]
+    assert one.post("/history/9/comment", {"comment": ""}).status_code == 404
+
+
 def test_history_without_an_applier_is_what_is_stored(one, box):
     one.get("/history")
     box.reachable = False

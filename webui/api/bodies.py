@@ -9,6 +9,7 @@ from typing import NoReturn
 from django.http import HttpRequest
 
 from api.errors import ApiError, of_shape
+from lbconfig.firewall import RuleProtocol
 from lbconfig.snapshot import SnapshotError, part
 
 SMALL = 256 * 1024  # bytes
@@ -48,6 +49,35 @@ class CloneRequest:
     name: str
     address: str = ""  # empty: that of the other service
     port: int = 0  # 0: the same
+
+
+@dataclass(frozen=True, slots=True)
+class CommentRequest:
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRequest:
+    """The first packet of a connection. `port` and `source_port`: 0 where the protocol has none."""
+
+    source: str
+    destination: str
+    interface: str  # by which it comes in
+    protocol: RuleProtocol = RuleProtocol.TCP  # not any, tcp+udp or icmp
+    port: int = 0
+    source_port: int = 40000
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRequest:
+    passphrase: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """`hostname`: that of the box, as a proof of intent."""
+
+    hostname: str
 
 
 @dataclass(frozen=True, slots=True)

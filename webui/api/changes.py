@@ -1,28 +1,20 @@
-"""Review, apply, follow, discard, and the history."""
+"""Review, apply, follow, confirm."""
 
 from __future__ import annotations
 
-import logging
 from typing import TypedDict
 
-from django.db import transaction
-
 from api.bodies import ApplyRequest
-from api.drafts import read_snapshot, shown
+from api.drafts import read_snapshot
 from api.errors import ApiError, not_found, wrong_field
-from api.routes import Answer, Call, tag_of
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import ENDED, Outcome, RunStatus, StepStatus
+from api.revisions import MAX_COMMENT, keep_history
+from api.routes import Answer, Call
+from applier.client import connect
+from applier.shapes import ENDED, RunStatus
 from changes import actions, arrival, diffs, draft
-from changes.models import Revision
-from lbconfig import migrate
 from lbconfig.cutoff import LONGEST, SHORTEST
-from lbconfig.snapshot import Snapshot, SnapshotError, to_data
+from lbconfig.snapshot import Snapshot
 
-log = logging.getLogger(__name__)
-
-MAX_COMMENT = 200
-PAGE = 50
 NOT_SHOWN = ("files", "running_files")  # of a review: whole files, passwords and all; the differences tell enough
 
 
@@ -33,20 +25,6 @@ class ApplyStarted(TypedDict):
 class ApplyBegun(ApplyStarted):
     secret: str  # opens /confirm/{secret}/ for a browser without a log-in; "": nothing has to be confirmed
     confirm_within: int  # seconds; 0: nothing has to be confirmed
-
-
-class RevisionEntry(TypedDict):
-    number: int
-    user: str
-    comment: str
-    created: str
-    outcome: Outcome
-    seconds: float | None
-
-
-class WholeRevision(RevisionEntry):
-    steps: list[StepStatus]
-    snapshot: dict | None  # null: it could not be read any more
 
 
 def review(call: Call) -> Answer:
@@ -88,7 +66,7 @@ def started(apply: str) -> Answer:
 def progress(call: Call) -> Answer:
     run = _run(call)
     if run["state"] in ENDED:
-        _keep_history()
+        keep_history()
     return Answer(run)
 
 
@@ -110,61 +88,3 @@ def _run(call: Call) -> RunStatus:
     if run is None or run["id"] != call.values["apply"]:
         raise not_found("such apply any more: the box remembers the last one, the history has the others")
     return run
-
-
-def history(call: Call) -> Answer:
-    _keep_history()
-    rows = Revision.objects.defer("snapshot", "steps")
-    if "before" in call.query:
-        rows = rows.filter(number__lt=call.query["before"])
-    return Answer([_entry(row) for row in rows[: call.query.get("limit", PAGE)]])
-
-
-def revision(call: Call) -> Answer:
-    row = _revision(call)
-    try:
-        snapshot = to_data(migrate.read(row.snapshot)) if row.snapshot else None
-    except SnapshotError:
-        snapshot = None
-    whole: WholeRevision = {**_entry(row), "steps": row.steps, "snapshot": snapshot}
-    return Answer(shown(whole, call))
-
-
-def restore(call: Call) -> Answer:
-    """Into the draft; nothing runs until it is applied."""
-    row = _revision(call)
-    try:
-        snapshot = migrate.read(row.snapshot)
-    except SnapshotError as error:
-        raise ApiError(409, "unreadable", f"Revision {row.number} cannot be read any more: {error}.") from None
-    with transaction.atomic():
-        call.match(tag_of(to_data(draft.current())))
-        draft.replace(snapshot, call.caller.name)
-        data = to_data(draft.current())
-    return Answer(data, headers={"ETag": tag_of(data)})
-
-
-def _revision(call: Call) -> Revision:
-    _keep_history()
-    row = Revision.objects.filter(number=call.values["number"]).first()
-    if row is None:
-        raise not_found(f"revision {call.values['number']}")
-    return row
-
-
-def _entry(row: Revision) -> RevisionEntry:
-    return {
-        "number": row.number,
-        "user": row.user,
-        "comment": row.comment,
-        "created": row.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "outcome": row.outcome,
-        "seconds": row.seconds,
-    }
-
-
-def _keep_history() -> None:
-    try:
-        actions.keep_history()
-    except (ApplierDown, ApplierRefused) as error:  # what is stored can be told all the same
-        log.warning("the newest revisions are not in the history yet: %s", error)

@@ -6,7 +6,7 @@ from functools import cache
 
 from accounts.scopes import SCOPES
 from api.errors import ErrorAnswer
-from api.routes import PARAMETERS, Answer, Call, Route
+from api.routes import BINARY, PARAMETERS, Answer, Call, Route
 from api.schemas import Components
 from lbconfig.snapshot import SCHEMA
 
@@ -112,7 +112,9 @@ def _parameters(route: Route) -> list[dict]:
 
 def _response(route: Route, components: Components) -> dict:
     response: dict = {"description": route.summary if route.answer is not None else "Done."}
-    if route.answer is not None:
+    if route.answer == BINARY:
+        response["content"] = {BINARY: {"schema": {"type": "string", "format": "binary"}}}
+    elif route.answer is not None:
         response["content"] = {"application/json": {"schema": components.of(route.answer)}}
     if route.etag:
         response["headers"] = {"ETag": {"schema": {"type": "string"}}}

@@ -16,13 +16,12 @@ from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from applier.shapes import Problem as ProblemData
 from changes import actions, draft
-from lbconfig import migrate, validate
+from lbconfig import migrate, redact, validate
 from lbconfig.problem import Problem
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data, part, to_data
 
 _HINTS = typing.get_type_hints(Snapshot)
 PARTS: dict[str, type] = {name: hint for name, hint in _HINTS.items() if dataclasses.is_dataclass(hint)}
-SECRETS = frozenset({"password", "secret"})
 HIDDEN = "********"
 
 
@@ -33,27 +32,17 @@ class Saved(TypedDict):
     consequences: list[ProblemData]
 
 
-def shown(data, call: Call):
-    """Without the passwords that health checks use, for those who only read."""
-    if "change" in call.caller.scopes:
-        return data
-    return _hidden(data)
-
-
-def _hidden(data):
-    if isinstance(data, list):
-        return [_hidden(one) for one in data]
-    if isinstance(data, dict):
-        return {key: HIDDEN if key in SECRETS and value else _hidden(value) for key, value in data.items()}
-    return data
+def shown(wish, call: Call) -> dict:
+    """A snapshot or a part of one as JSON has it; without its passwords for those who only read."""
+    return plain(wish if "change" in call.caller.scopes else redact.without_secrets(wish, HIDDEN))
 
 
 # --- the whole ---
 
 
 def get_draft(call: Call) -> Answer:
-    data = to_data(draft.current())
-    return Answer(shown(data, call), headers={"ETag": tag_of(data)})
+    wish = draft.current()
+    return Answer(shown(wish, call), headers={"ETag": tag_of(to_data(wish))})
 
 
 def put_draft(call: Call) -> Answer:
@@ -88,8 +77,8 @@ def read_snapshot(data: object) -> Snapshot:
 
 def get_part(name: str):
     def get(call: Call) -> Answer:
-        data = plain(getattr(draft.current(), name))
-        return Answer(shown(data, call), headers={"ETag": tag_of(data)})
+        wish = getattr(draft.current(), name)
+        return Answer(shown(wish, call), headers={"ETag": tag_of(plain(wish))})
 
     return get
 

@@ -8,6 +8,7 @@ import re
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
 from api import bodies
@@ -33,7 +34,7 @@ PATTERNS: list[tuple[re.Pattern, dict[str, Route]]] = [
 
 @csrf_exempt
 @login_not_required
-def endpoint(request: HttpRequest, rest: str = "") -> HttpResponse:
+def endpoint(request: HttpRequest, rest: str = "") -> HttpResponseBase:
     """`rest`: what comes after /api/v1."""
     try:
         answer = _answer(request, rest)
@@ -52,7 +53,7 @@ def endpoint(request: HttpRequest, rest: str = "") -> HttpResponse:
     return answer
 
 
-def _answer(request: HttpRequest, rest: str) -> HttpResponse:
+def _answer(request: HttpRequest, rest: str) -> HttpResponseBase:
     who = caller(request)
     routes, values = _find(rest)
     methods = sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])})
@@ -113,8 +114,8 @@ def _value(name: str, text: str, schema) -> int | str:
     return number
 
 
-def _shown(answer: Answer | HttpResponse) -> HttpResponse:
-    if isinstance(answer, HttpResponse):
+def _shown(answer: Answer | HttpResponseBase) -> HttpResponseBase:
+    if isinstance(answer, HttpResponseBase):
         return answer
     if answer.data is None:
         return HttpResponse(status=answer.status, headers=answer.headers)

@@ -51,6 +51,7 @@ STATUS = {
     "base-moved": 409,
     "digest-mismatch": 409,
     "lock-out": 409,
+    "wrong-hostname": 422,
     "not-waiting": 409,
     "no-slots": 409,
     "slot-runs": 409,

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 from accounts.scopes import SCOPES
 from api.auth import Caller
@@ -18,6 +19,7 @@ from api.errors import ApiError
 from lbconfig.fields import MAX_ID
 
 ANY: frozenset[str] = frozenset(SCOPES)
+BINARY = "application/octet-stream"
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,9 @@ class Route:
     path: str  # below /api/v1, "/services/{service}"
     name: str  # its operationId
     summary: str
-    run: Callable[[Call], Answer | HttpResponse]
+    run: Callable[[Call], Answer | HttpResponseBase]
     scopes: frozenset[str]  # one of them is needed
-    answer: object = None  # the type of what it answers; None: nothing
+    answer: object = None  # the type of what it answers; None: nothing; BINARY: a file
     status: int = 200
     body: Body | None = None
     query: Mapping[str, Query] = field(default_factory=dict)

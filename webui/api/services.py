@@ -20,13 +20,12 @@ PREFIX = "/api/v1/services"
 
 def listed(call: Call) -> Answer:
     name = call.query.get("name")
-    found = [plain(one) for one in draft.current().services if name is None or one.name == name]
-    return Answer(shown(found, call))
+    return Answer([shown(one, call) for one in draft.current().services if name is None or one.name == name])
 
 
 def get(call: Call) -> Answer:
-    data = plain(_wish(_row(call)))
-    return Answer(shown(data, call), headers={"ETag": tag_of(data)})
+    wish = _wish(_row(call))
+    return Answer(shown(wish, call), headers={"ETag": tag_of(plain(wish))})
 
 
 def create(call: Call) -> Answer:

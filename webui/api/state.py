@@ -16,7 +16,7 @@ from balancing.models import VirtualService
 from balancing.operations import Operation
 from changes import draft
 from lbconfig.fields import MAX_ID
-from lbconfig.snapshot import ServerState, from_data
+from lbconfig.snapshot import ServerState, from_data, to_data
 
 OPERATIONS = {"drain": ServerState.QUIESCED, "halt": ServerState.DISABLED, "resume": ServerState.ENABLED}
 
@@ -36,8 +36,8 @@ def status(call: Call) -> Answer:
 
 
 def running(call: Call) -> Answer:
-    data = connect().status()["snapshot"]
-    return Answer(shown(data, call), headers={"ETag": tag_of(data)})
+    wish = from_data(connect().status()["snapshot"])
+    return Answer(shown(wish, call), headers={"ETag": tag_of(to_data(wish))})
 
 
 def operate(call: Call) -> Answer:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from api import changes, document, drafts, services, state, tokens, updates
-from api.bodies import JSON, LARGE, MERGE_PATCH, ApplyRequest, CloneRequest, OperationRequest, TokenRequest
-from api.routes import ANY, Body, Query, Route
+from api import changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
+from api.bodies import (
+    JSON,
+    LARGE,
+    MERGE_PATCH,
+    ApplyRequest,
+    BackupRequest,
+    CloneRequest,
+    CommentRequest,
+    OperationRequest,
+    PacketRequest,
+    ResetRequest,
+    TokenRequest,
+)
+from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
-from applier.shapes import Diagnosis, Review, RunStatus, Status
+from applier.shapes import Diagnosis, Review, RuleCounter, RunStatus, Status
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -26,7 +38,7 @@ MERGE = (MERGE_PATCH, JSON)
 
 READ, CHANGE, APPLY, ADMIN = (frozenset({scope}) for scope in ("read", "change", "apply", "admin"))
 UPDATE = frozenset({"apply", "update"})
-BUNDLE = Body(None, kinds=("application/octet-stream",), raw=True)
+BUNDLE = Body(None, kinds=(BINARY,), raw=True)
 
 # What the parts of the draft are, in words; a part without words here has its name.
 PARTS = {
@@ -34,6 +46,7 @@ PARTS = {
     "management": "from where the box may be managed",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
+    "firewall": "the firewall rules of your own, in the order in which they are asked",
 }
 
 read = partial(Route, "GET", scopes=READ, changes=False)
@@ -41,6 +54,11 @@ changing = partial(Route, scopes=CHANGE)
 LIMIT = {
     "limit": Query({"type": "integer", "minimum": 1, "maximum": 200}, "how many, 50 where it is not said"),
     "before": Query({"type": "integer", "minimum": 1, "maximum": 10**9}, "only revisions older than this number"),
+}
+SIDE = {"type": "string", "maxLength": 9}
+SIDES = {
+    "old": Query(SIDE, "the number of a revision, running or draft; running where it is not said"),
+    "new": Query(SIDE, "the same; draft where it is not said"),
 }
 NAME = {"name": Query({"type": "string", "maxLength": MAX_NAME}, "only the service of this name")}
 
@@ -106,6 +124,22 @@ def _servers(path: str) -> list[Route]:
     ]  # fmt: skip
 
 
+def _history() -> list[Route]:
+    one = "/history/{number}"
+    return [
+        read("/history", "list_revisions", "What was applied, the newest first", revisions.listed,
+             answer=list[revisions.RevisionEntry], query=LIMIT, needs_draft=False),
+        read("/history/compare", "compare_revisions", "How two states of the box differ", revisions.compare,
+             answer=revisions.Compared, query=SIDES),
+        read(one, "get_revision", "One revision with its steps and its configuration", revisions.get,
+             answer=revisions.WholeRevision, needs_draft=False),
+        changing("POST", f"{one}/comment", "comment_revision", "Another comment on a revision", revisions.comment,
+                 body=Body(CommentRequest, typed=True), answer=revisions.RevisionEntry, needs_draft=False),
+        changing("POST", f"{one}/restore", "restore_revision", "Make the draft what this revision was",
+                 revisions.restore, answer=Snapshot, etag=True, if_match="optional", refusals=(409,)),
+    ]  # fmt: skip
+
+
 ROUTES: list[Route] = [
     Route("GET", "/openapi.json", "get_openapi", "This document", document.get, ANY, answer=dict, changes=False,
           needs_draft=False),
@@ -136,12 +170,18 @@ ROUTES: list[Route] = [
           changes.roll_back, APPLY, answer=RunStatus, needs_draft=False),
     Route("POST", "/operations", "operate", "Drain, halt or resume a real server at once", state.operate, APPLY,
           body=Body(OperationRequest, typed=True), answer=changes.ApplyStarted, status=202, refusals=(409,)),
-    read("/history", "list_revisions", "What was applied, the newest first", changes.history,
-         answer=list[changes.RevisionEntry], query=LIMIT, needs_draft=False),
-    read("/history/{number}", "get_revision", "One revision with its steps and its configuration", changes.revision,
-         answer=changes.WholeRevision, needs_draft=False),
-    changing("POST", "/history/{number}/restore", "restore_revision", "Make the draft what this revision was",
-             changes.restore, answer=Snapshot, etag=True, if_match="optional", refusals=(409,)),
+    *_history(),
+    Route("GET", "/firewall/counters", "count_rules", "How often each firewall rule that runs has matched",
+          firewall.counters, READ, answer=list[RuleCounter], changes=False, needs_draft=False),
+    Route("POST", "/firewall/test", "try_packet", "Would this packet pass, and by which rule?", firewall.test, READ,
+          body=Body(PacketRequest, typed=True), answer=firewall.Verdicts, changes=False,
+          words="By the draft, and by what runs. Nothing is sent."),
+    Route("POST", "/backup", "make_backup", "A backup file of the whole box", recovery.backup, ADMIN,
+          body=Body(BackupRequest, typed=True), answer=BINARY,
+          words="Configuration, users, tokens, history and certificate, encrypted with the passphrase."),
+    Route("POST", "/factory-reset", "reset_box", "Forget all that was set up, in both slots, and restart",
+          recovery.factory_reset, ADMIN, body=Body(ResetRequest, typed=True), status=202, needs_draft=False,
+          refusals=(409,)),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

@@ -38,12 +38,12 @@ class Outlook:
 def outlook(new: Snapshot, running: Snapshot | None, since: datetime | None) -> Outlook:
     """`running`: what the box runs, if it says so; `since`: when that was applied, if it is known."""
     with transaction.atomic():
-        counter, now = _counter(), draft.current()
+        count, now = counter(), draft.current()
         authors = sorted(set(_authors(since)))
     waits = running is not None and not draft.same(running, now)
     lost = diff.summary(running, now) if waits and not draft.same(now, new) else []
     return Outlook(
-        counter=counter,
+        counter=count,
         lost=lost,
         authors=authors if lost else [],
         becomes=diff.summary(now, new),
@@ -54,15 +54,16 @@ def outlook(new: Snapshot, running: Snapshot | None, since: datetime | None) -> 
     )
 
 
-def replace(new: Snapshot, counter: int, user: str) -> None:
-    """Raises Moved; then nothing was changed."""
+def replace(new: Snapshot, seen: int, user: str) -> None:
+    """`seen`: the counter of the draft that the admin looked at. Raises Moved; then nothing was changed."""
     with transaction.atomic():
-        if _counter() != counter:
+        if counter() != seen:
             raise Moved
         draft.replace(new, user)
 
 
-def _counter() -> int:
+def counter() -> int:
+    """How often the draft was changed."""
     row = Draft.objects.filter(pk=draft.ONLY_ROW).first()
     return row.counter if row else 0
 

@@ -10,6 +10,8 @@ import ipaddress
 from django import forms
 
 from balancing.forms import AddressField, PortsField, number_field
+from changes import draft
+from firewall.trial import OF_A_PACKET, entrances
 from lbconfig import fields
 from lbconfig.addresses import version
 from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
@@ -21,9 +23,6 @@ FILL_IN = "Please fill this in."
 CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 COMMON = (RuleProtocol.ANY, RuleProtocol.TCP, RuleProtocol.UDP, RuleProtocol.TCP_UDP, RuleProtocol.PING)
-OF_A_PACKET = tuple(
-    one for one in RuleProtocol if one not in (RuleProtocol.ANY, RuleProtocol.TCP_UDP, RuleProtocol.ICMP)
-)
 
 
 class Networks(forms.CharField):
@@ -155,7 +154,7 @@ class PacketForm(forms.Form):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["interface"].choices = _interfaces()
+        self.fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
 
     def clean(self):
         data = super().clean()

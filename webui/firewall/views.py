@@ -11,9 +11,10 @@ from fairlead.faults import not_found
 from firewall import editor, screen
 from firewall.forms import PacketForm
 from firewall.models import Rule
+from firewall.trial import leased
 from lbconfig.judge import Fate, judge
 from lbconfig.validate import validate
-from monitoring.frame import Frame, look
+from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 SIGNS = {Fate.PASSED: ("good", "▲", "It passes"), Fate.DROPPED: ("bad", "▼", "It is dropped")}
@@ -134,7 +135,7 @@ def test(request):
     context = {"form": form}
     if form.is_bound and form.is_valid():
         snapshot, running = draft.current(), look(request).running
-        context |= _verdicts(form.packet(), snapshot, running, _leased(look(request)))
+        context |= _verdicts(form.packet(), snapshot, running, leased(look(request).status, look(request).running))
     status = 422 if form.is_bound and form.errors else 200
     return render(request, "firewall/test.html", context, status=status)
 
@@ -152,11 +153,3 @@ def _verdicts(packet, snapshot, running, addresses: set[str]) -> dict:
         "now_sign": SIGNS[now.fate] if now else None,
         "waits": running is not None and not draft.same(running, snapshot),
     }
-
-
-def _leased(frame: Frame) -> set[str]:
-    """What DHCP brought: all that the box has at this moment but VIPs and what it was told."""
-    told = frame.running.network.interfaces if frame.running else ()
-    fixed = {text for one in told for text in one.addresses}
-    found = {text for one in (frame.status or {}).get("interfaces", []) for text in one["addresses"]} - fixed
-    return {text.partition("/")[0] for text in found if not text.endswith(("/32", "/128"))}

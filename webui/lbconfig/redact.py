@@ -1,16 +1,19 @@
-"""A snapshot without its secrets: for a file that goes to somebody else."""
+"""A snapshot without its secrets: for a file that goes to somebody else, or an answer to who may only read."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import TypeVar
 
 from lbconfig.snapshot import Snapshot
 
+Part = TypeVar("Part")  # a snapshot, or one of the dataclasses that it is made of
 
-def without_secrets(snapshot: Snapshot) -> Snapshot:
-    """Every field that is marked as a secret is empty."""
-    return _cleared(snapshot)
+
+def without_secrets(part: Part, instead: str = "") -> Part:
+    """Every field that is marked as a secret is empty; one that held something is `instead`."""
+    return _cleared(part, instead)
 
 
 def losing(old: Snapshot, new: Snapshot) -> list[str]:
@@ -23,16 +26,17 @@ def has_secrets(snapshot: Snapshot) -> bool:
     return any(True for _ in _secrets(snapshot))
 
 
-def _cleared(value):
+def _cleared(value, instead: str):
     if isinstance(value, tuple):
-        return tuple(_cleared(entry) for entry in value)
+        return tuple(_cleared(entry, instead) for entry in value)
     if not dataclasses.is_dataclass(value):
         return value
     changes = {}
     for field in dataclasses.fields(value):
         if field.metadata.get("secret"):
-            changes[field.name] = field.default
-        elif (now := _cleared(getattr(value, field.name))) != getattr(value, field.name):
+            if getattr(value, field.name) != field.default:
+                changes[field.name] = instead
+        elif (now := _cleared(getattr(value, field.name), instead)) != getattr(value, field.name):
             changes[field.name] = now
     return dataclasses.replace(value, **changes) if changes else value
 

@@ -13,9 +13,13 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbconfig.firewall import Packet, RuleProtocol
+from lbconfig.netstate import EVERYWHERE, MAIN
+from lbconfig.render import interfaces, sysctl
+from lbconfig.snapshot import Snapshot
 
 BOX_SIDE, OUTSIDE = {"up0": "02:00:00:00:00:01", "down0": "02:00:00:00:00:02"}, "02:00:00:00:00:99"
 WIRES = {"up0": "c0", "down0": "s0"}
@@ -146,6 +150,28 @@ class FirewallLab:
         chains = () if whole else ("input_after_ipvs", "forward_after_ipvs")
         taken = "".join(f"delete chain inet fairlead {one}\n" for one in chains)
         self.box([self.nft, "-f", "-"], rules + taken + PROBE)
+
+    @contextlib.contextmanager
+    def routed(self, snapshot: Snapshot) -> Iterator[None]:
+        """With its IPv4 routes, ways out and checks of senders, as long as it lasts."""
+        state = interfaces.wanted(snapshot)
+        wanted = [(one.key, f"{one.device} {one.via}") for one in state.routes if one.version == 4]
+        checks = [one for one in sysctl.settings(snapshot) if one.key.endswith("/rp_filter")]
+        with contextlib.ExitStack() as undo:
+            for (table, target, metric), way in wanted:
+                device, via = way.split()
+                words = [target, "via", via, "dev", device, "table", str(table), "metric", str(metric)]
+                if not (table == MAIN and target == EVERYWHERE[4]):  # the lab has that one
+                    self.box([self.ip, "route", "add", *words])
+                    undo.callback(self.box, [self.ip, "route", "del", *words])
+            for rule in state.rules:
+                shut = ["suppress_prefixlength", "0"] if rule.table == MAIN else []
+                words = ["from", rule.source, "lookup", str(rule.table), "pref", str(rule.preference), *shut]
+                self.box([self.ip, "rule", "add", *words])
+                undo.callback(self.box, [self.ip, "rule", "del", *words])
+            for key, value, _ in checks:
+                self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
+            yield
 
     def listing(self) -> str:
         return self.box([self.nft, "-j", "-t", "list", "ruleset"])

@@ -77,6 +77,29 @@ def test_what_leaves_the_table_closes(fields, kept, closed, sentence):
     assert (found.kept, found.closed, found.sentence) == (kept, closed, sentence)
 
 
+MARKED = dataclasses.replace(WEB, more_ports="443,8000-8100", more_addresses=("192.168.10.81",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept", "closed"),
+    [
+        ({"more_ports": "443,8000-8200"}, 12, 0),
+        ({"more_addresses": ("192.168.10.82", "192.168.10.81")}, 12, 0),
+        ({"address": "192.168.10.81", "more_addresses": ("192.168.10.80",)}, 12, 0),
+        ({"protocol": Protocol.TCP_UDP}, 12, 0),
+        # Nobody can tell which of them are open at the one that goes.
+        ({"more_addresses": ("192.168.10.82",)}, 0, 12),
+        ({"more_ports": "443"}, 0, 12),
+        ({"more_ports": "443,8001-8100"}, 0, 12),
+        ({"more_ports": "", "more_addresses": ()}, 0, 12),
+    ],
+)
+def test_what_is_added_to_a_service_by_mark_closes_nothing(fields, kept, closed):
+    old = Snapshot(services=(MARKED,))
+    found = impact(old, Snapshot(services=(dataclasses.replace(MARKED, **fields),)), LIVE)
+    assert (found.kept, found.closed) == (kept, closed)
+
+
 def test_another_scheduler_refuses_for_a_moment():
     found = change(scheduler=Scheduler.RR)
     assert found.refused and (found.kept, found.closed) == (12, 0)

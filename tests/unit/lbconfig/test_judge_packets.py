@@ -5,6 +5,7 @@ root, network namespaces and nft; else it says why it skips.
 """
 
 import dataclasses
+import itertools
 import os
 import shutil
 import subprocess
@@ -26,9 +27,11 @@ from lbconfig.snapshot import (
     Interface,
     Management,
     Network,
+    PolicyRoute,
     Protocol,
     RealServer,
     Snapshot,
+    StaticRoute,
     VirtualService,
 )
 from lbconfig.validate import validate
@@ -116,6 +119,72 @@ def test_what_comes_from_the_port_of_a_real_server_leaves_as_an_answer_only(lab)
         packet = Packet("10.2.0.11", "198.51.100.9", RuleProtocol.TCP, 80, "down0", port)
         assert (judge(snapshot, packet).fate is Fate.PASSED) == allowed
         assert lab.send(packet, same_port=True).passed == allowed
+
+
+# By a route, by the better of two, by a route inside a network of the box, by its own network, by the default gateway.
+SENDERS = ("198.18.0.9", "198.19.0.9", "192.168.50.200", "10.2.0.11", "192.168.50.77", "203.0.113.7")
+TARGETS = (
+    *(("192.168.50.1", 22), ("10.2.0.1", 22), ("198.51.100.9", 22)),
+    *(("192.168.50.100", 80), ("192.168.50.101", 7000)),
+)
+ROUTES = (
+    StaticRoute("198.18.0.0/16", "10.2.0.11"),
+    StaticRoute("198.19.0.0/16", "192.168.50.2", metric=10),
+    StaticRoute("198.19.0.0/16", "10.2.0.11", metric=20),
+    StaticRoute("192.168.50.128/25", "10.2.0.11"),
+)
+LOOSE = PolicyRoute("192.168.50.101", "10.2.0.11")  # answers leave by the other interface than requests come in
+
+
+@pytest.mark.parametrize("policies", [(), (LOOSE,), (PolicyRoute("192.168.50.101", "192.168.50.77"),)])
+def test_the_judge_knows_the_ways_back(lab, policies):
+    """Routes and ways out decide which senders are forged."""
+    rules = (Rule(1, "to the box", where=Where.BOX), Rule(2, "through it", where=Where.THROUGH))
+    plain = with_rules(*rules)
+    snapshot = dataclasses.replace(plain, network=dataclasses.replace(plain.network, routes=ROUTES, policies=policies))
+    assert validate(snapshot) == []
+    fates = set()
+    with lab.routed(snapshot):
+        lab.load(nftables.render(snapshot))
+        for source, (target, port), interface in itertools.product(SENDERS, TARGETS, INTERFACES):
+            packet = Packet(source, target, RuleProtocol.TCP if port != 7000 else RuleProtocol.UDP, port, interface)
+            verdict = judge(snapshot, packet)
+            fates.add((interface, target, verdict.fate))
+            assert lab.send(packet).passed == (verdict.fate is Fate.PASSED), (packet, verdict)
+    for interface in INTERFACES:
+        for fate in (Fate.PASSED, Fate.DROPPED):
+            # Where senders are checked loosely, none of these is forged.
+            expected = fate is Fate.PASSED or not (policies == (LOOSE,) and interface == "up0")
+            assert any((interface, target, fate) in fates for target, _ in TARGETS) == expected
+
+
+def test_what_dhcp_brings_is_not_known(lab):
+    """A sender may be in the network of the lease, unless he comes in where nothing asks for one."""
+    first, second = SNAPSHOT.network.interfaces
+    leased = dataclasses.replace(first, addresses=("2001:db8:50::1/64",), dhcp=True)
+    snapshot = dataclasses.replace(
+        SNAPSHOT, network=Network(interfaces=(leased, second), routes=(StaticRoute("198.18.0.0/16", "10.2.0.11"),))
+    )
+    assert validate(snapshot) == []
+    for source, interface, forged in (
+        ("198.18.0.9", "up0", False),
+        ("10.2.0.11", "up0", True),
+        ("203.0.113.7", "up0", False),
+    ):
+        verdict = judge(snapshot, Packet(source, "10.2.0.1", RuleProtocol.PING, 0, interface))
+        assert ("kernel drops" in verdict.words) == forged, verdict
+
+
+def test_an_interface_that_is_off_has_no_address():
+    first, second = SNAPSHOT.network.interfaces
+    network = dataclasses.replace(SNAPSHOT.network, interfaces=(first, dataclasses.replace(second, on=False)))
+    snapshot = Snapshot(network=network, management=SNAPSHOT.management)
+    ping = Packet("192.168.50.2", "10.2.0.1", RuleProtocol.PING, 0, "up0")
+    assert judge(dataclasses.replace(snapshot, network=SNAPSHOT.network), ping).fate is Fate.PASSED
+    assert judge(snapshot, ping).where is Where.THROUGH
+    # Nor is the way back to what was its network known by another one than the default gateway.
+    back = Packet("10.2.0.11", "192.168.50.1", RuleProtocol.PING, 0, "up0")
+    assert judge(snapshot, back).fate is Fate.PASSED
 
 
 CLIENT, STRANGER = "192.168.50.2", "203.0.113.7"
