@@ -185,6 +185,7 @@ def test_no_request_changes_what_it_may_not(admin, filled, capsys, scopes):
             len(fake.box.generations),
             fake.box.update.job,
             list(fake.box.update.restarts),
+            list(fake.box.recovery.resets),
         )
 
     before = state()

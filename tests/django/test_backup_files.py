@@ -24,7 +24,7 @@ from applier.errors import ApplierRefused
 from changes import actions, draft
 from changes.models import Revision
 from fairlead import files
-from lbconfig.snapshot import FACTORY, Interface, from_json
+from lbconfig.snapshot import FACTORY, Bond, Bridge, Interface, Vlan, from_json
 from system import backupfile, restoring, sealed
 from system.models import Restored
 
@@ -475,6 +475,25 @@ def test_interfaces_that_the_box_does_not_have_are_named(new_box, file):
     send(stranger, file, url="/set-up/restore/")
     stranger.post("/login/", {"username": "admin", "password": PASSWORD})
     assert "interfaces that this box does not have: eth1 ." in words(stranger.get("/system/backup/restored/"))
+
+
+def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
+    """Of VLANs, bonds and bridges only the cards that they are made of."""
+    stranger = Client()
+    code(stranger)
+    send(stranger, file, url="/set-up/restore/")
+    stranger.post("/login/", {"username": "admin", "password": PASSWORD})
+    made = (
+        Interface("eth0"),
+        Interface("eth0.5", vlan=Vlan("eth0", 5), addresses=("10.5.0.2/24",)),
+        Interface("bond0", bond=Bond(("eth6", "eth7"))),
+        Interface("br0", bridge=Bridge(("eth0.6",))),
+        Interface("eth0.6", vlan=Vlan("eth0", 6)),
+        Interface("bond0.9", vlan=Vlan("bond0", 9)),
+    )
+    draft.write_network(dataclasses.replace(draft.current().network, interfaces=made), "admin")
+    said = "interfaces that this box does not have: eth6, eth7 ."
+    assert said in words(stranger.get("/system/backup/restored/"))
 
 
 def test_the_code_comes_before_any_file(new_box, file, settings):

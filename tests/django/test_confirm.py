@@ -193,6 +193,35 @@ def test_what_waits_is_not_in_the_history_yet(client, box, gateway):
     assert not Revision.objects.filter(number=4).exists()
 
 
+def test_the_history_shows_what_waits(client, alice, box, gateway):
+    path = apply(client)
+    for reader in (client, alice):
+        answer = reader.get("/history/")
+        assert "4 now admin – waits to be confirmed" in words(answer)
+        assert answer.content.decode().count(f'href="{path}"') >= 2
+    confirm(client, box, **new_connection())
+    assert "waits to be confirmed" not in words(client.get("/history/"))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        ("confirmed", "These changes were applied"),
+        ("not confirmed", "These changes were not confirmed Nobody confirmed them in time."),
+        ("interrupted", "These changes were interrupted"),
+    ],
+)
+def test_after_a_reboot_the_page_tells_the_outcome(client, box, gateway, outcome, said):
+    path = apply(client)
+    box.generations[0]["outcome"] = outcome
+    box.run = None  # the applier that has started anew knows of no apply
+    for one in (path, live(path)):
+        answer = client.get(one, **HERE)
+        assert said in words(answer) and 'href="/history/4/"' in answer.content.decode()
+    assert "This apply is over" in words(client.get("/changes/progress/apply-77/"))
+    assert "This apply is over" in words(client.get("/changes/progress/<apply>/"))
+
+
 def test_other_changes_wait_by_now(client, box, gateway):
     apply(client)
     client.post("/changes/confirm/", {"apply": "apply-99"}, **HERE)

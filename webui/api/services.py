@@ -81,7 +81,7 @@ def clone(call: Call) -> Answer:
     wanted: CloneRequest = call.body
     with transaction.atomic():
         data = plain(_wish(_row(call))) | {"name": wanted.name, "enabled": True}
-        data |= {"address": wanted.address} if wanted.address else {}
+        data |= {"address": wanted.address, "more_addresses": []} if wanted.address else {}
         data |= {"port": wanted.port} if wanted.port else {}
         del data["id"]
         data["real_servers"] = [_without_id(server) for server in data["real_servers"]]

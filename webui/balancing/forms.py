@@ -18,7 +18,7 @@ from lbconfig.snapshot import (
     Scheduler,
     ServerState,
 )
-from lbconfig.validate import MAX_VIPS
+from lbconfig.validate_neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."

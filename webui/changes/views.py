@@ -1,6 +1,7 @@
 """Review, apply, watch."""
 
 import logging
+import re
 
 from django.contrib import messages
 from django.db import transaction
@@ -12,9 +13,23 @@ from applier.shapes import ENDED
 from changes import actions, arrival, before, confirm, diffs, draft
 from changes.forms import ApplyForm
 from changes.links import link
+from changes.models import Revision
 from lbconfig.snapshot import SnapshotError
 from monitoring.frame import look
 
+BACK = "The box runs what it ran before. Your draft is kept."
+PAST_UNKNOWN = ("This apply is over", "Its outcome stands in the history.")
+# Outcome -> what the page of an apply says of one that the box does not remember.
+PAST = {
+    "confirmed": ("These changes were applied", "They were confirmed."),
+    "not confirmed": ("These changes were not confirmed", f"Nobody confirmed them in time. {BACK}"),
+    "rolled back": ("These changes failed, and were undone", BACK),
+    "interrupted": (
+        "These changes were interrupted",
+        f"The power or the applier went away before they were done. {BACK}",
+    ),
+    "failed": ("The apply failed, and not all of it could be undone", "The steps stand in the history."),
+}
 KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a review
 
 log = logging.getLogger(__name__)
@@ -102,11 +117,20 @@ def _run(request, apply_id: str) -> dict:
     if run and run["id"] != apply_id:
         run = None
     ended = run is not None and run["state"] in ENDED
-    if ended:
+    over = run is None and not frame.down
+    if ended or over:
         try:
             actions.keep_history()
         except (ApplierDown, ApplierRefused) as error:  # the history page tries again
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
     shown = {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
-    return shown | confirm.context(request, run)
+    return shown | confirm.context(request, run) | (_past(apply_id) if over else {})
+
+
+def _past(apply_id: str) -> dict:
+    """What the history tells of an apply that the box does not remember: it was restarted, or applied another one."""
+    number = re.match(r"apply-([0-9]{1,9})(?:-|\Z)", apply_id)
+    found = Revision.objects.filter(number=int(number[1])).first() if number else None
+    title, sentence = PAST.get(found.outcome if found else "", PAST_UNKNOWN)
+    return {"past": found, "past_title": title, "past_sentence": sentence}

@@ -63,7 +63,7 @@ def edit_routes(request):
 def _routes(request, page: pages.Page, status: int = 200):
     snapshot = draft.current()
     own = [text.partition("/")[0] for one in snapshot.network.interfaces for text in one.addresses]
-    sources = [(service.address, service.name) for service in snapshot.services]
+    sources = [(vip, service.name) for service in snapshot.services for vip in service.vips]
     context = {
         "page": page,
         "form": page.form,

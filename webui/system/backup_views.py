@@ -21,6 +21,7 @@ from changes.forms import OutlookForm
 from changes.history import applied_at
 from changes.models import Revision
 from fairlead.files import takes_file
+from lbconfig.render.interfaces import wanted
 from monitoring.frame import look
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
@@ -186,5 +187,9 @@ def _put_in(request, found: restoring.Opened, user: str, code: str = ""):
 def _unknown_interfaces(request, snapshot) -> list[str]:
     """Interfaces that a configuration speaks of and this box does not have."""
     status = look(request).status
-    known = {one["name"] for one in status["interfaces"]} if status else None
-    return [] if known is None else [one.name for one in snapshot.network.interfaces if one.name not in known]
+    if status is None:
+        return []
+    made = {one.name for one in snapshot.network.interfaces if one.made}
+    spoken = {link.name: None for link in wanted(snapshot).links}  # with members and parents that have no entry
+    cards = {one["name"] for one in status["interfaces"] if not one["kind"]}
+    return [name for name in spoken if name not in made and name not in cards]
