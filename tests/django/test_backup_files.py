@@ -8,7 +8,6 @@ import tarfile
 from contextlib import closing
 
 import pytest
-from conftest import PASSWORD
 from django.contrib.auth import get_user_model
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
@@ -16,6 +15,7 @@ from django.db import connection
 from django.db.utils import ConnectionHandler
 from django.test import Client
 from forms_on_page import form_values, words
+from tests.django.conftest import PASSWORD
 
 from accounts import tokens
 from accounts.models import ApiToken

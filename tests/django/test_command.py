@@ -17,6 +17,7 @@ from command import verbs
 from command.api import Api
 from command.main import main
 from lbconfig.snapshot import to_data
+from system import backupfile
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def run(admin, box, settings, monkeypatch, capsys):
         kind = headers.get("Content-Type", "")
         path, _, query = path.partition("?")
         answer = browser.generic(method, path, body or b"", kind, headers=headers, QUERY_STRING=query)
-        return answer.status_code, answer.content
+        return answer.status_code, answer.getvalue()
 
     monkeypatch.setattr(Api, "exchange", exchange)
 
@@ -77,6 +78,31 @@ def test_editing(run):
     assert run("remove", "services/new one")[0] == 0 and VirtualService.objects.count() == 3
     assert json.loads(run("show", "sorry")[1])["title"]
     assert json.loads(run("show", "services/shop/real_servers/1")[1])["weight"] == 2
+
+
+def test_compare(run, box):
+    assert run("compare") == (0, "what runs and the draft are the same.\n", "")
+    run("change", "services/shop", '{"scheduler": "lc"}')
+    code, out, _ = run("compare")
+    assert code == 0 and out.startswith("From what runs to the draft:\nchanged: virtual service 'shop'\n")
+    assert "Files that differ: " in out and "ipvs.rules" in out
+    assert json.loads(run("compare", "--json", "3", "draft")[1])["old"] == "revision 3"
+    assert run("compare", "99")[0] == 1
+    assert run("compare", "../x")[0] == 2
+
+
+def test_a_backup_file(run, box, tmp_path):
+    file = tmp_path / "box.fairlead-backup"
+    assert run("backup", str(file), stdin="a long passphrase\n") == (0, "", "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "opened").mkdir()
+    with file.open("rb") as sealed:
+        assert "about.json" in backupfile.open_into(tmp_path / "opened", sealed, "a long passphrase")
+    before = file.read_bytes()
+    code, _, said = run("backup", str(file), stdin="a long passphrase\n")
+    assert code == 1 and "cannot be written: File exists" in said and file.read_bytes() == before
+    code, _, said = run("backup", str(tmp_path / "other"), stdin="short\n")
+    assert code == 1 and "passphrase" in said and not (tmp_path / "other").exists()
 
 
 def test_export_and_import(run, box, tmp_path):

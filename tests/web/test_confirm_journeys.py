@@ -9,9 +9,9 @@ import threading
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import TIMEOUT
 from playwright.sync_api import expect
 from test_screenshots import LOOKS
+from tests.web.conftest import TIMEOUT
 
 from applier import fake
 from changes import draft

@@ -49,18 +49,20 @@ class Api:
 
         The console overwrites what is there, as an admin does who replaces a file: If-Match is "*".
         """
+        text = self.fetch(method, path, data)
+        return _json(text) if text else None
+
+    def fetch(self, method: str, path: str, data: object = None) -> bytes:
+        """The same, as it comes: a file. Raises Refused, Unreachable."""
         headers = {"Authorization": f"Bearer {self._secret()}", "If-Match": "*"}
         body = None
         if data is not None:
             headers["Content-Type"] = "application/json"
             body = json.dumps(data).encode()
         status, text = self.exchange(method, f"{PREFIX}/{path.strip('/')}", headers, body)
-        try:
-            answer = json.loads(text) if text else None
-        except ValueError:
-            raise Unreachable(f"The web process gave an answer that is no JSON (HTTP {status}).") from None
         if status < 400:
-            return answer
+            return text
+        answer = _json(text) if text else None
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         raise Refused(status, error.get("code", "?"), error.get("message", f"HTTP {status}"), error.get("problems", []))
 
@@ -85,6 +87,13 @@ class Api:
             raise Unreachable("Only root may use this command; others use the API with a token.") from None
         except OSError as error:
             raise Unreachable(f"The web process has not started yet: {self._token}: {error.strerror}.") from None
+
+
+def _json(text: bytes):
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Unreachable("The web process gave an answer that is no JSON.") from None
 
 
 class UnixConnection(http.client.HTTPConnection):

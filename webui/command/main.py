@@ -129,15 +129,21 @@ def _waiting(one: argparse.ArgumentParser) -> None:
 def _history(words) -> None:
     history = _word(words, "history", verbs.history, "what was applied, the newest first", json=True)
     history.add_argument("--limit", type=int, default=verbs.REVISIONS, help="how many (%(default)s)")
+    compare = _word(words, "compare", verbs.compare, "how two states of the box differ", json=True)
+    for place, usual in (("old", "running"), ("new", "draft")):
+        compare.add_argument(place, nargs="?", default=usual, type=_state, help=f"{_STATES} ({usual})")
+    backup = _word(words, "backup", verbs.backup, "write a backup file; the passphrase is read from standard input")
+    backup.add_argument("file", metavar="FILE", help="a new one")
     restore = _word(words, "restore", verbs.restore, "make the draft what a revision was")
     restore.add_argument("number", type=int)
     export = _word(words, "export", verbs.export, "a whole configuration as JSON; `fairlead set draft` takes it again")
-    export.add_argument(
-        "what", nargs="?", default="running", type=_exported, help="running (default), draft, or a revision's number"
-    )
+    export.add_argument("what", nargs="?", default="running", type=_state, help=f"{_STATES} (running)")
 
 
-def _exported(text: str) -> str:
+_STATES = "running, draft, or the number of a revision"
+
+
+def _state(text: str) -> str:
     if text in ("running", "draft") or (text.isascii() and text.isdigit()):
         return text
     raise argparse.ArgumentTypeError("must be running, draft or the number of a revision")

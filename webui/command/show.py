@@ -78,12 +78,23 @@ def review(found: dict) -> str:
         return "The draft has problems; it cannot be applied."
     if not found["changes"] and not found["diff"]:
         return "The box runs what the draft says."
+    return "\n".join([*_changes(found), f"Files that change: {', '.join(found['diff']) or 'none'}"])
+
+
+def comparison(found: dict) -> str:
+    if not found["changes"] and not found["diff"]:
+        return f"{found['old']} and {found['new']} are the same."
+    files = found["unrendered"] or f"Files that differ: {', '.join(found['diff']) or 'none'}"
+    return "\n".join([f"From {found['old']} to {found['new']}:", *_changes(found), files])
+
+
+def _changes(found: dict) -> list[str]:
     lines = []
     for change in found["changes"]:
         lines.append(f"{change['kind']}: {change['object']}")
         lines += [f"  {sentence}" for sentence in change["sentences"]]
-        lines += [f"  ! {change['impact']}"] if change["impact"] else []
-    return "\n".join([*lines, f"Files that change: {', '.join(found['diff']) or 'none'}"])
+        lines += [f"  ! {change['impact']}"] if change.get("impact") else []
+    return lines
 
 
 def history(found: list[dict]) -> str:

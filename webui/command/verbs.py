@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import getpass
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -157,6 +159,23 @@ def try_check(api: Api, options) -> int:
 def history(api: Api, options) -> int:
     found = api.get("history", limit=options.limit)
     return out(options, found, show.history(found))
+
+
+def compare(api: Api, options) -> int:
+    found = api.get("history/compare", old=options.old, new=options.new)
+    return out(options, found, show.comparison(found))
+
+
+def backup(api: Api, options) -> int:
+    """The passphrase comes by standard input: nobody sees it in a list of processes."""
+    asked = getpass.getpass("Passphrase: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    data = api.fetch("POST", "backup", {"passphrase": asked})
+    try:
+        with open(options.file, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(data)
+    except OSError as error:
+        raise Refused(400, "no-file", f"{options.file} cannot be written: {error.strerror}", []) from None
+    return OK
 
 
 def restore(api: Api, options) -> int:

@@ -98,7 +98,12 @@ def _built_in(where: Where, snapshot: Snapshot) -> tuple[list[str], list[str]]:
             allowed = networks(snapshot.management.allow)
             web = f"The web UI (TCP 443) is open to the networks under Access and to nobody else: {allowed}."
             after = ["Pings pass, at most 50 a second.", "Everything else is dropped."]
-            return [f"{opened} So do answers to what the box itself asks.", errors, *dhcp, web], after
+            return [
+                f"{opened} So do answers to what the box itself asks: health checks, names, the time.",
+                errors,
+                *dhcp,
+                web,
+            ], after
         case Where.SERVICES:
             places = [_place(one) for one in snapshot.enabled_services]
             more = [f"{len(places) - MANY} more"] if len(places) > MANY else []

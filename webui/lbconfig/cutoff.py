@@ -61,7 +61,7 @@ def follow(running: Snapshot, new: Snapshot, used: str, client: str) -> str:
     candidates = [address for address in after if version(address) == version(used)] or list(after)
     near = {address for address in candidates if _same_network(new.network, address, client)}
     link = before[used]
-    asks_dhcp = any(interface.dhcp for interface in new.network.interfaces if interface.name == link)
+    asks_dhcp = any(one.on and one.dhcp for one in new.network.interfaces if one.name == link)
     if asks_dhcp and not near and link not in {after[address] for address in candidates}:
         return ""  # what DHCP brings to the same interface is a better guess than another interface
     # False comes first.

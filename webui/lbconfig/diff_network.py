@@ -11,6 +11,7 @@ from lbconfig.network_model import BY_HASH, ONE_SPEAKS, Bond, BondMode, Interfac
 NETWORK = "The box may be reached at another address, or not at all."
 APART = "It is taken apart and put together again: whatever goes over it stops for a moment."
 JOINS = "What goes over a card stops for a moment while it becomes a member."
+PLACES = "Virtual addresses that no interface's own network contains may be placed on another one."
 OTHER_WAY = "Packets to there take another way from the next one on."
 
 
@@ -59,6 +60,8 @@ def _interfaces(old: Network, new: Network) -> Iterator[Change]:
         if name not in after:
             gone = "It is taken away." if interface.made else "It has no address any more."
             yield Change("removed", f"interface '{name}'", (gone,), NETWORK)
+    if [name for name in before if name in after] != [name for name in after if name in before]:
+        yield Change("changed", "order of the interfaces", (PLACES,))
 
 
 def _description(interface: Interface) -> Iterator[str]:
