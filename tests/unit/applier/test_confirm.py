@@ -59,7 +59,7 @@ def is_back(box: Box, before: dict) -> None:
 def is_back_but_for_what_nobody_speaks_of(box: Box, before: dict) -> None:
     """By the way of the boot: settings and state of an interface that no configuration names are left."""
     after = box.host.state()
-    after["links"]["eth2"] = before["links"]["eth2"]
+    after["network"]["links"]["eth2"] = before["network"]["links"]["eth2"]
     after["settings"] |= {key: value for key, value in before["settings"].items() if "/eth2/" in key}
     box.host.state = lambda: after
     is_back(box, before)
@@ -443,7 +443,7 @@ def test_a_power_cut_while_it_waits_boots_what_was_confirmed(box, cut):
     box.power_cut()
     assert box.applier.status()["generation"] == 1 and not box.faults()
     assert outcome(box) == "not confirmed"
-    assert box.host.links["eth0"].addresses[0] == before["links"]["eth0"][1][0]
+    assert box.host.state()["network"] == before["network"]
     assert box.applier.status()["apply"] is None
 
 
@@ -469,7 +469,7 @@ def test_a_damaged_generation_is_not_waited_for(box, cut):
     path.write_text(path.read_text()[:-9])
     new = killed(box)
     assert new.applier.status()["generation"] == 1
-    assert sorted(new.host.links["eth0"].addresses) == before["links"]["eth0"][1]
+    assert sorted(new.host.links["eth0"].addresses) == before["network"]["links"]["eth0"].addresses
 
 
 def test_the_note_is_read_as_it_was_written():
