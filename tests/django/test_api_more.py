@@ -7,8 +7,7 @@ from api_robot import error, fields, robot
 
 from applier import fake
 from changes import draft
-from system import backupfile
-from system.sealed import NotOpened
+from system import backupfile, sealed
 
 PASSPHRASE = "a long \N{SNOWMAN} passphrase"
 
@@ -70,18 +69,20 @@ def test_wrong_packets(one, box, change, field):
 # --- backup file and factory reset ---
 
 
-def test_a_backup_file_opens_with_its_passphrase(one, admin, box, tmp_path, caplog):
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_file_opens_with_its_passphrase(one, admin, box, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
     caplog.set_level(logging.INFO)
     answer = one.post("/backup", {"passphrase": PASSPHRASE})
     assert answer.status_code == 200 and ".fairlead-backup" in answer.headers["Content-Disposition"]
     file = tmp_path / "backup"
     file.write_bytes(answer.getvalue())
     (tmp_path / "good").mkdir()
-    with file.open("rb") as sealed:
-        texts = backupfile.open_into(tmp_path / "good", sealed, PASSPHRASE)
+    with file.open("rb") as taken:
+        texts = backupfile.open_into(tmp_path / "good", taken, PASSPHRASE)
     assert backupfile.about(texts["about.json"]).users == ["admin"]
-    with file.open("rb") as sealed, pytest.raises(NotOpened):
-        backupfile.open_into(tmp_path, sealed, PASSPHRASE[:-1])
+    with file.open("rb") as taken, pytest.raises(sealed.NotOpened):
+        backupfile.open_into(tmp_path, taken, PASSPHRASE[:-1])
     assert "admin (token robot) took a backup file" in caplog.text and PASSPHRASE not in caplog.text
 
 

@@ -17,7 +17,7 @@ from command import verbs
 from command.api import Api
 from command.main import main
 from lbconfig.snapshot import to_data
-from system import backupfile
+from system import backupfile, sealed
 
 
 @pytest.fixture
@@ -91,13 +91,15 @@ def test_compare(run, box):
     assert run("compare", "../x")[0] == 2
 
 
-def test_a_backup_file(run, box, tmp_path):
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_file(run, box, tmp_path, monkeypatch):
+    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
     file = tmp_path / "box.fairlead-backup"
     assert run("backup", str(file), stdin="a long passphrase\n") == (0, "", "")
     assert file.stat().st_mode & 0o777 == 0o600
     (tmp_path / "opened").mkdir()
-    with file.open("rb") as sealed:
-        assert "about.json" in backupfile.open_into(tmp_path / "opened", sealed, "a long passphrase")
+    with file.open("rb") as taken:
+        assert "about.json" in backupfile.open_into(tmp_path / "opened", taken, "a long passphrase")
     before = file.read_bytes()
     code, _, said = run("backup", str(file), stdin="a long passphrase\n")
     assert code == 1 and "cannot be written: File exists" in said and file.read_bytes() == before
