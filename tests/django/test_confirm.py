@@ -199,6 +199,7 @@ def test_the_history_shows_what_waits(client, alice, box, gateway):
         answer = reader.get("/history/")
         assert "4 now admin – waits to be confirmed" in words(answer)
         assert answer.content.decode().count(f'href="{path}"') >= 2
+    ago(box)
     confirm(client, box, **new_connection())
     assert "waits to be confirmed" not in words(client.get("/history/"))
 
