@@ -102,7 +102,10 @@ class PutNames(Step):
 
     def due(self, job: Job) -> bool:
         host, paths = job.host, job.paths
-        return (host.read(paths.names) or "") != job.new.names or (host.read(paths.time) or "") != job.new.time
+        written = (host.read(paths.names) or "", host.read(paths.time) or "", host.read(paths.resolver) or "")
+        # The last one, too: an applier that was killed may have written it alone.
+        wished = _resolver(host, paths, job.new.names, job.new.network.dhcp)
+        return written != (job.new.names, job.new.time, wished)
 
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""

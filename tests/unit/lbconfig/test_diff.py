@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_service
 from lbconfig_strategies import snapshots
 
-from lbconfig import diff, names
+from lbconfig import diff, diff_network, names
 from lbconfig.diff import Change, summary, unified
 from lbconfig.render import render
 from lbconfig.snapshot import (
@@ -117,15 +117,15 @@ def test_network_and_management():
         "network": (
             "changed",
             ("Host name changes from 'lb1' to 'lb2'.", "Default gateway changes from 10.0.2.2 to none."),
-            diff.NETWORK,
+            diff_network.NETWORK,
         ),
         "interface 'eth0'": (
             "changed",
             ("DHCP is switched on.", "Address 10.0.2.16/24 is added.", "Address 10.0.2.15/24 is removed."),
-            diff.NETWORK,
+            diff_network.NETWORK,
         ),
         "interface 'eth2'": ("added", ("It has no address.",), None),
-        "interface 'eth1'": ("removed", ("It has no address any more.",), diff.NETWORK),
+        "interface 'eth1'": ("removed", ("It has no address any more.",), diff_network.NETWORK),
     }
     allow = only(with_allow("192.0.2.0/24"))
     assert allow.sentences == ("Access from 192.0.2.0/24 is added.", "Access from 10.0.2.0/24 is removed.")
