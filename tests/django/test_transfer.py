@@ -166,7 +166,8 @@ def test_problems_are_told_with_object_field_and_path(client, other, field, valu
     data["services"][0][field] = value
     answer = send(client, json.dumps(data))
     assert answer.status_code == 422
-    assert where in words(answer) and "virtual service" in words(answer)
+    assert where in words(answer)
+    assert "Virtual service" in words(answer)
     assert "Nothing was imported." in words(answer)
     assert not Candidate.objects.exists()
 
