@@ -102,7 +102,13 @@ class PutNames(Step):
 
     def due(self, job: Job) -> bool:
         host, paths = job.host, job.paths
-        return (host.read(paths.names) or "") != job.new.names or (host.read(paths.time) or "") != job.new.time
+        asked = _resolver(host, paths, job.new.names, job.new.network.dhcp)
+        return (
+            (host.read(paths.names) or "") != job.new.names
+            or (host.read(paths.time) or "") != job.new.time
+            # In whatever order: dhcp-event has its own.
+            or {*(host.read(paths.resolver) or "").splitlines()} != {*asked.splitlines()}
+        )
 
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""
