@@ -11,6 +11,7 @@ from lbconfig.addresses import endpoint, shown
 from lbconfig.change import Change as Change
 from lbconfig.change import list_change
 from lbconfig.checks import KINDS
+from lbconfig.diff_network import NETWORK as NETWORK
 from lbconfig.diff_network import network_changes
 from lbconfig.snapshot import (
     CheckKind,
