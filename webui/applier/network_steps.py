@@ -102,10 +102,13 @@ class PutNames(Step):
 
     def due(self, job: Job) -> bool:
         host, paths = job.host, job.paths
-        written = (host.read(paths.names) or "", host.read(paths.time) or "", host.read(paths.resolver) or "")
-        # The last one, too: an applier that was killed may have written it alone.
-        wished = _resolver(host, paths, job.new.names, job.new.network.dhcp)
-        return written != (job.new.names, job.new.time, wished)
+        asked = _resolver(host, paths, job.new.names, job.new.network.dhcp)
+        return (
+            (host.read(paths.names) or "") != job.new.names
+            or (host.read(paths.time) or "") != job.new.time
+            # In whatever order: dhcp-event has its own.
+            or {*(host.read(paths.resolver) or "").splitlines()} != {*asked.splitlines()}
+        )
 
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""

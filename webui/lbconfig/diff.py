@@ -12,6 +12,7 @@ from lbconfig.change import Change as Change
 from lbconfig.change import list_change
 from lbconfig.checks import KINDS
 from lbconfig.diff_firewall import firewall
+from lbconfig.diff_network import NETWORK as NETWORK
 from lbconfig.diff_network import network_changes
 from lbconfig.snapshot import (
     CheckKind,

@@ -87,7 +87,7 @@ class InterfaceForm(forms.Form):
     new = forms.BooleanField(required=False, widget=forms.HiddenInput)
     gone = forms.BooleanField(label="Remove it", required=False)
     parent = forms.CharField(label="On interface", max_length=64, required=False)
-    tag = forms.IntegerField(label="VLAN number", required=False, help_text="1 to 4094, as the switch has it.")
+    tag = forms.IntegerField(label="Number", required=False, help_text="1 to 4094")
     members = Members(label="Members", required=False)
     mode = forms.ChoiceField(label="How they work", choices=_words(names.BOND_MODES, names.COMMON_BOND_MODES))
     dhcp = forms.BooleanField(label="Get an address by DHCP", required=False)

@@ -35,6 +35,9 @@ def edit_network(request):
 
 def _network(request, page: pages.Page, status: int = 200):
     found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
+    members = {name for row in page.rows for name in row.fields["members"].prepare_value(row["members"].value())}
+    for row in page.rows:
+        row.folded = row["name"].value() in members and not row["addresses"].value() and not row.errors
     rows = [(row, found.get(row["name"].value()), int(row["kind"].value() == "vlan")) for row in page.rows]
     # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
     used = {link.name for link in interfaces.wanted(running).links} if (running := look(request).running) else set()
