@@ -127,6 +127,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "service": _number},
     "rule_counters": {},
+    "look": {},
+    "repair": {"user": _user},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},
