@@ -8,7 +8,7 @@ from api import changes, document, drafts, services, state, tokens, updates
 from api.bodies import JSON, LARGE, MERGE_PATCH, ApplyRequest, CloneRequest, OperationRequest, TokenRequest
 from api.routes import ANY, Body, Query, Route
 from api.schemas import Patch, Variant
-from applier.shapes import Diagnosis, Review, RunStatus, Status
+from applier.shapes import Diagnosis, DriftStatus, Review, RunStatus, Status
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -136,6 +136,12 @@ ROUTES: list[Route] = [
           changes.roll_back, APPLY, answer=RunStatus, needs_draft=False),
     Route("POST", "/operations", "operate", "Drain, halt or resume a real server at once", state.operate, APPLY,
           body=Body(OperationRequest, typed=True), answer=changes.ApplyStarted, status=202, refusals=(409,)),
+    read("/drift", "get_drift", "Where the box does not run what it should", state.drift, answer=DriftStatus,
+         needs_draft=False, words="The box looks by itself once a minute; what it saw only once is not told yet."),
+    Route("POST", "/drift/look", "look_for_drift", "Compare the box with its configuration now", state.look, READ,
+          answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
+    Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
+          state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
     read("/history", "list_revisions", "What was applied, the newest first", changes.history,
          answer=list[changes.RevisionEntry], query=LIMIT, needs_draft=False),
     read("/history/{number}", "get_revision", "One revision with its steps and its configuration", changes.revision,

@@ -60,7 +60,7 @@ class Look:
 def differences(job: Job) -> tuple[list[Difference], list[HostError]]:
     """Between the kernel and `job.new`; and what could not be compared."""
     found, troubles = [], []
-    for part in (_table, _firewall, _network, _settings, _files, _checks):
+    for part in (_table, _firewall, _network, _settings, _timeouts, _files, _checks):
         try:
             found += part(job)
         except HostError as error:
@@ -86,12 +86,16 @@ def _network(job: Job) -> list[Difference]:
 def _settings(job: Job) -> list[Difference]:
     # What this kernel has not cannot be repaired; the start of the box has told it.
     seen = [(setting, present) for setting, present in steps.settings_that_differ(job) if present is not None]
-    found = drift.settings(seen) + drift.timeouts(table.timeouts(job.host), job.new.timeouts)
+    found = drift.settings(seen)
     wished, present = job.new.network.hostname, job.host.setting("kernel/hostname")
     if wished and present != wished:
         why = "In logs the box calls itself by another name."
         found.append(Difference("settings", "host name", wished, present or "none", why))
     return found
+
+
+def _timeouts(job: Job) -> list[Difference]:
+    return drift.timeouts(table.timeouts(job.host), job.new.timeouts)
 
 
 def _files(job: Job) -> list[Difference]:

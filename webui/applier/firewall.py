@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import json
+import logging
 import re
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from applier.host import Host, HostError, run
 from applier.paths import Paths
 from applier.shapes import RuleCounter
 from lbconfig.snapshot import Snapshot
+
+log = logging.getLogger("applier")
 
 TABLE = "table inet fairlead"
 OURS = frozenset({"fairlead", "fairlead_translation"})  # tables of the family inet
@@ -51,7 +54,12 @@ def altered(host: Host, paths: Paths, rules: str) -> str | None:
 
 def note(host: Host, paths: Paths, rules: str) -> None:
     """Right after these rules were loaded: what the kernel makes of them."""
-    host.put(paths.rules_seen, json.dumps({"rules": _digest(rules), "seen": fingerprint(host)}))
+    try:
+        text = json.dumps({"rules": _digest(rules), "seen": fingerprint(host)})
+    except HostError as error:  # they run all the same; only nobody can tell when they are changed by hand
+        log.error("what the kernel made of the rules is not known: %s", error)
+        text = None
+    host.put(paths.rules_seen, text)
 
 
 def _noted(host: Host, paths: Paths, rules: str) -> str | None:

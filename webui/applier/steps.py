@@ -10,7 +10,6 @@ a `do` that came only half way.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from applier import director, firewall, network, table
@@ -19,8 +18,6 @@ from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
 from lbconfig.render import ipvs
 from lbconfig.render.sysctl import Setting
-
-log = logging.getLogger("applier")
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
 STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
@@ -107,10 +104,7 @@ class Firewall(Step):
             if error.exit is not None and present is not None:
                 job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
             raise
-        try:
-            firewall.note(job.host, job.paths, rules)
-        except HostError as error:  # they run all the same; nobody will be told when somebody changes them
-            log.error("what the kernel made of the rules was not noted: %s", error)
+        firewall.note(job.host, job.paths, rules)
         job.host.put(job.paths.nftables, rules)
 
 
