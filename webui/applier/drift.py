@@ -105,7 +105,9 @@ def _files(job: Job) -> list[Difference]:
         (steps.sorry_page_differs, "sorry page", "Clients read it while every real server is down."),
     )
     return [
-        Difference("settings", what, "as configured", "another text", why) for differs, what, why in files if differs(job)
+        Difference("settings", what, "as configured", "another text", why)
+        for differs, what, why in files
+        if differs(job)
     ]
 
 
@@ -117,7 +119,9 @@ def _checks(job: Job) -> list[Difference]:
         found.append(Difference("checks", "file of the health checks", "as configured", "another text", why))
     if wished and state.pid is None:
         why = "A server that dies is not noticed: its clients are sent to it all the same."
-        found.append(Difference("checks", "health checks (ldirectord)", "running", f"not running for {state.seconds} s", why))
+        found.append(
+            Difference("checks", "health checks (ldirectord)", "running", f"not running for {state.seconds} s", why)
+        )
     if not wished and state.pid is not None:
         why = "They change the table of virtual services, and no service is to be checked."
         found.append(Difference("checks", "health checks (ldirectord)", "not running", "running", why))

@@ -43,7 +43,7 @@ def missing(host: Host, state: NetworkState) -> list[str]:
 
 
 def foreign(host: Host, paths: Paths, now: NetworkState, state: NetworkState) -> NetworkState:
-    """What is there and neither wished nor DHCP's, on interfaces that the configuration names, and our kind of rules."""
+    """What is there and neither wished nor DHCP's: on interfaces that the configuration names, and rules as ours."""
     named = {link.name for link in state.links}
     leased = {name: (host.read(paths.run / "dhcp" / name) or "").strip() for name in state.dhcp}
     routes = [route for route in now.routes if route.device in named and route not in state.routes]

@@ -1,4 +1,4 @@
-"""Whether somebody changed the rules by hand, told by a real nft and kernel, for every golden rule set."""
+"""Whether somebody changed the rules by hand, told by a real nft and kernel."""
 
 import shutil
 
