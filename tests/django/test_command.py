@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts.models import ApiToken
 from api import auth
+from applier import fake_drift
 from applier.client import ApplierRefused
 from balancing.models import RealServer, VirtualService
 from changes import draft
@@ -241,3 +242,19 @@ def test_without_an_applier_and_without_the_token(run, box, settings):
     settings.CONSOLE_TOKEN_FILE.unlink()
     code, _, err = run("status")
     assert code == 3 and "has not started yet" in err
+
+
+def test_drift(run, box):
+    code, out, _ = run("drift")
+    assert code == 0 and out == "The box runs what it should.\n"
+    box.drift.found, box.drift.fresh = fake_drift.sample(), 1
+    code, out, _ = run("drift")
+    assert code == 1 and "virtual service 'names'\n  should be: round robin\n  is: source hashing\n" in out
+    assert "When repaired: New connections to it may be refused" in out and "still there in a moment: 1" in out
+    assert json.loads(run("drift", "--json")[1])["count"] == 2
+    assert "DRIFT          2 differences" in run("status")[1]
+    code, out, _ = run("drift", "--repair")
+    assert code == 0 and "2 differences repaired" in out and box.run.kind == "repair"
+    box.drift.found, box.failing_step = fake_drift.sample(), "ipvs"
+    code, _, err = run("drift", "--repair")
+    assert code == 1 and "Not as it should be" in err

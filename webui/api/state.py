@@ -71,6 +71,19 @@ def _server(wanted: OperationRequest) -> int:
     return found[0]
 
 
+def drift(call: Call) -> Answer:
+    return Answer(connect().status()["drift"])
+
+
+def look(call: Call) -> Answer:
+    return Answer(connect().look())
+
+
+def repair(call: Call) -> Answer:
+    """A run like an apply, to what should run already; the draft is not concerned."""
+    return started(connect().repair(call.caller.name)["apply"])
+
+
 def diagnose(call: Call) -> Answer:
     return Answer(connect().diagnose(_known(call)))
 

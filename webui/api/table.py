@@ -20,7 +20,7 @@ from api.bodies import (
 )
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
-from applier.shapes import Diagnosis, Review, RuleCounter, RunStatus, Status
+from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -182,6 +182,12 @@ ROUTES: list[Route] = [
     Route("POST", "/factory-reset", "reset_box", "Forget all that was set up, in both slots, and restart",
           recovery.factory_reset, ADMIN, body=Body(ResetRequest, typed=True), status=202, needs_draft=False,
           refusals=(409,)),
+    read("/drift", "get_drift", "Where the box does not run what it should", state.drift, answer=DriftStatus,
+         needs_draft=False, words="The box looks by itself once a minute; what it saw only once is not told yet."),
+    Route("POST", "/drift/look", "look_for_drift", "Compare the box with its configuration now", state.look, READ,
+          answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
+    Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
+          state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

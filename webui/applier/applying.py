@@ -110,7 +110,7 @@ class Applies:
             record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
             record.ask = Ask.of(found, within) if within else None
             self.record = record
-            self._begin(record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
+            self.begin(record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
             begun = True
             return {"apply": record.id, "secret": secret, "confirm_within": within}
         finally:
@@ -158,7 +158,7 @@ class Applies:
         core.faults.set(*found)
         raise ApplierRefused(*found)
 
-    def _begin(self, record: RunRecord, action: Callable[[], RunState]) -> None:
+    def begin(self, record: RunRecord, action: Callable[[], RunState]) -> None:
         """In a thread of its own, which gives up the lock at its end."""
         threading.Thread(target=self._run, args=(record, action), name=record.id, daemon=True).start()
 
@@ -333,7 +333,7 @@ class Applies:
         core.running, core.confirmed = target, note.before
         record = self.record = self._restored(note)
         course = Course(Engine(self._job(target, before), record), record, before, target, resumed=True)
-        self._begin(record, lambda: self._wait(course, note))
+        self.begin(record, lambda: self._wait(course, note))
 
     def close(self) -> None:
         """After the way back to the confirmed generation: what became of what waited, for whoever looks on."""

@@ -63,6 +63,10 @@ def _parser() -> argparse.ArgumentParser:
         "--wait", action="store_true", help="let somebody else confirm it; otherwise this does so itself"
     )
     apply.set_defaults(run=_apply)
+    repair = verbs.add_parser("repair", help="put right what differs from the configuration, and wait for the end")
+    repair.add_argument("--user", default="console")
+    repair.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
+    repair.set_defaults(run=_repair)
     for name, (run, help_) in _DECIDE.items():
         decide = verbs.add_parser(name, help=help_)
         decide.add_argument("--user", default="console")
@@ -111,10 +115,21 @@ def _apply(options: argparse.Namespace) -> int:
         raise ApplierRefused("problems", "The configuration has problems.", review["problems"])
     within = options.confirm_within
     applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment, confirm_within=within)
+    return _follow(options, keep=not options.wait)
+
+
+def _repair(options: argparse.Namespace) -> int:
+    connect().repair(options.user)
+    return _follow(options)
+
+
+def _follow(options: argparse.Namespace, keep: bool = False) -> int:
+    """Until the run has ended, and its outcome as JSON; `keep`: where it waits to be confirmed, do so."""
+    applier = connect()
     deadline = time.monotonic() + options.timeout
     run = applier.status()["apply"]
     while run["state"] not in ENDED:
-        if run["state"] == "waiting" and not options.wait:
+        if run["state"] == "waiting" and keep:
             # Whoever asks here asks at the box itself: no change of the network cuts him off.
             applier.confirm(apply=run["id"], user=options.user)
         if time.monotonic() > deadline:
@@ -158,6 +173,7 @@ _PLAIN = {
         lambda _: _print(connect().rule_counters()),
         "how often each firewall rule of the admin matched, as JSON",
     ),
+    "look": (lambda _: _print(connect().look()), "where the kernel differs from the configuration, as JSON"),
     "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
     "make-room": (_make_room, "on a full data partition: spend the reserve, forget old generations"),
     "new-setup-code": (_new_setup_code, "make a new set-up code (forgotten password)"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         BundleReview,
         BundleSource,
         Diagnosis,
+        DriftStatus,
         GenerationEntry,
         Review,
         RuleCounter,
@@ -91,6 +92,14 @@ class Client:
     def rule_counters(self) -> list[RuleCounter]:
         """How often each of the admin's firewall rules has matched since the rules were loaded last."""
         return self._ask("rule_counters")
+
+    def look(self) -> DriftStatus:
+        """Compare the kernel with what runs, now; changes nothing. Refused with "busy" while something is changed."""
+        return self._ask("look")
+
+    def repair(self, user: str) -> dict:
+        """Start to put right what differs; {"apply": id}. Follow status()["apply"] until its state is in ENDED."""
+        return self._ask("repair", user=user)
 
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""

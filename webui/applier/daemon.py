@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from applier import director, doctor, firewall, health, ipvs_netlink, network, storage, table, trial
 from applier.applying import Applies
 from applier.deadline import Clock, boottime
+from applier.drift import Drift
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
@@ -54,14 +55,16 @@ class Applier:
         self.confirmed: int | None = None
         self._start: RunRecord | None = None
         self._lock = threading.Lock()  # held while the system is changed
+        self.turn = 0
         self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
         self.applies = Applies(self, clock)
+        self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.take, self.release, self.faults.codes)
         self.recovery = Recovery(
             paths, host, self.generations, self.take, self.release,
             lambda: self.running.snapshot.network.hostname, self.updates.restart,
         )  # fmt: skip
-        parts = (self, self.applies, self.updates, self.recovery)
+        parts = (self, self.applies, self.drift, self.updates, self.recovery)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
             verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
@@ -96,6 +99,7 @@ class Applier:
             "data": {"total": total, "free": free},
             "uptime": round(boottime(), 1),
             "update": update.to_data() if update else None,
+            "drift": self.drift.to_data(),
         }
 
     def check(self, snapshot: dict) -> Review:
@@ -163,9 +167,17 @@ class Applier:
     def take(self, owner: str | Callable[[], str]) -> None:
         """Become the one who changes the system, or be refused."""
         if not self._lock.acquire(blocking=False):
-            named = self._owner() if callable(self._owner) else self._owner
-            raise ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
+            raise self._refusal()
+        self.turn += 1
         self._owner = owner
+
+    def busy(self) -> ApplierRefused | None:
+        """What whoever wants to change the system now would be told; None: nobody else changes it."""
+        return self._refusal() if self._lock.locked() else None
+
+    def _refusal(self) -> ApplierRefused:
+        named = self._owner() if callable(self._owner) else self._owner
+        return ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
 
     def owned_by(self, owner: str | Callable[[], str]) -> None:
         """What whoever is refused from now on reads; for the one who holds the lock."""
@@ -339,6 +351,7 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=applier.start, name="start", daemon=True).start()
+    threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     server.serve()
 
 

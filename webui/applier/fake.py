@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from applier import doctor, fake_run, health
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_drift import FakeDrift, FakeDriftState
 from applier.fake_recovery import FakeBelongings, FakeRecovery
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.pending import Ask
@@ -108,6 +109,7 @@ class Box:
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.monotonic)
     update: FakeUpdate = field(default_factory=FakeUpdate)
+    drift: FakeDriftState = field(default_factory=FakeDriftState)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
     wrong_guesses: int = 0
     change: fake_run.Change | None = None
@@ -155,7 +157,7 @@ def reset(**settings: object) -> Box:
     return box
 
 
-class Fake(FakeUpdates, FakeRecovery):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift):
     """The methods of applier.client.Client."""
 
     def __init__(self, instant: bool | None = None) -> None:
@@ -179,6 +181,7 @@ class Fake(FakeUpdates, FakeRecovery):
                 "data": {"total": 1_000_000_000, "free": 900_000_000},
                 "uptime": round(time.monotonic() - b.started, 1),
                 "update": b.update.record.to_data() if b.update.record else None,
+                "drift": b.drift.to_data(),
             }
 
     def check(self, snapshot: Snapshot | dict) -> Review:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from applier import fake_drift
 from applier.deadline import Deadline
 from applier.errors import ApplierRefused
 from applier.pending import Ask
@@ -66,6 +67,9 @@ def advance(box: Box, elapsed: float | None = None) -> None:
             _go_back(box, why)
         return
     elapsed = time.monotonic() - run.started if elapsed is None else elapsed
+    if run.kind == "repair":
+        fake_drift.advance(box, elapsed)
+        return
     for index, step in enumerate(run.steps):
         begin = index * STEP_SECONDS
         if step.name == CONFIRM and run.ask:
@@ -122,6 +126,8 @@ def busy(box: Box) -> str | None:
     if run.state == "waiting":
         left = f"{run.deadline.left():.0f} seconds left"
         return f"At this moment the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
+    if run.kind == "repair":
+        return f"At this moment the box is being repaired for {run.user}; wait until that has ended."
     return f"The changes of {run.user} are being applied at this moment."
 
 

@@ -13,10 +13,13 @@ from applier.host import Host, HostError, run
 from applier.network_plan import plan
 from applier.network_present import Link, addresses, describe, links, present
 from applier.paths import Paths
+from lbconfig import drift
+from lbconfig.drift import Difference
 from lbconfig.netstate import MAIN, NOTHING, Address, NetworkState, Route
 
 __all__ = ["NOTHING", "Address", "Link", "addresses", "describe", "links", "present"]
 
+DHCP_METRIC = 100  # of the default route that dhcp-event sets
 PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second
 
 Trouble = Callable[[HostError], None]
@@ -37,6 +40,40 @@ def missing(host: Host, state: NetworkState) -> list[str]:
     return words + [
         line for line in (*todo.create, *todo.change) if not line.startswith(("address add", "route replace"))
     ]
+
+
+def foreign(host: Host, paths: Paths, now: NetworkState, state: NetworkState) -> NetworkState:
+    """What is there and neither wished nor DHCP's: on interfaces that the configuration names, and rules as ours."""
+    named = {link.name for link in state.links}
+    leased = {name: (host.read(paths.run / "dhcp" / name) or "").strip() for name in state.dhcp}
+    routes = [route for route in now.routes if route.device in named and route not in state.routes]
+    return NetworkState(
+        addresses=tuple(
+            (name, address)
+            for name, address in now.addresses
+            if name in named and (name, address) not in state.addresses and leased.get(name) not in ("", address)
+        ),
+        routes=tuple(
+            one for one in routes if not (one.is_default and one.device in leased and one.metric == DHCP_METRIC)
+        ),
+        rules=tuple(rule for rule in now.rules if rule not in state.rules),
+    )
+
+
+def differences(host: Host, paths: Paths, state: NetworkState) -> tuple[list[Difference], NetworkState]:
+    """Of links, addresses, routes and rules; and what of it is there and has to go."""
+    now = present(host)
+    extra = foreign(host, paths, now, state)
+    todo = plan(now, state, NOTHING)
+    lines = [line.split() for line in (*todo.create, *todo.change, *todo.remove) if line.startswith("link ")]
+    names = {words[words.index("name" if "name" in words else "dev") + 1] for words in lines}
+    names |= {*_impossible(now, state)}
+    found = drift.network(now, state, extra, names)
+    for name in state.dhcp:
+        if not asks(host, paths, name):
+            why = "It gets no address, or loses the one that it has."
+            found.append(Difference("addresses", f"interface {name}", "asks DHCP for its address", "does not", why))
+    return found, extra
 
 
 def _route_words(route: Route) -> str:

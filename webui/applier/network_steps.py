@@ -101,14 +101,7 @@ class PutNames(Step):
     why = "Before the health checks, which may ask for names."
 
     def due(self, job: Job) -> bool:
-        host, paths = job.host, job.paths
-        asked = _resolver(host, paths, job.new.names, job.new.network.dhcp)
-        return (
-            (host.read(paths.names) or "") != job.new.names
-            or (host.read(paths.time) or "") != job.new.time
-            # In whatever order: dhcp-event has its own.
-            or {*(host.read(paths.resolver) or "").splitlines()} != {*asked.splitlines()}
-        )
+        return names_differ(job) or time_differs(job)
 
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""
@@ -133,11 +126,23 @@ class PutNames(Step):
         job.host.command(["sv", "-w", "5", verb, str(job.paths.services / TIME_SERVICE)])
 
 
+def names_differ(job: Job) -> bool:
+    host, paths, names = job.host, job.paths, job.new.names
+    wished = _resolver(host, paths, names, job.new.network.dhcp)
+    # In whatever order: dhcp-event has its own.
+    resolver = {*(host.read(paths.resolver) or "").splitlines()}
+    return (host.read(paths.names) or "") != names or resolver != {*wished.splitlines()}
+
+
+def time_differs(job: Job) -> bool:
+    return (job.host.read(job.paths.time) or "") != job.new.time
+
+
 def _resolver(host: Host, paths: Paths, names: str, dhcp: tuple[str, ...]) -> str:
     """The admin's name servers, or those that DHCP brought."""
     if "nameserver " in names:
         return names
-    brought = (host.read(paths.run / "dhcp" / f"{name}.names") or "" for name in dhcp)
+    brought = (host.read(paths.run / "dhcp" / f"{name}.names") or "" for name in sorted(dhcp))  # as dhcp-event
     return "".join(brought) + names
 
 

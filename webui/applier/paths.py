@@ -92,6 +92,11 @@ class Paths:
         return self.run / "nftables.conf"
 
     @property
+    def rules_seen(self) -> Path:
+        """What the kernel had of them right after they were loaded (firewall.py)."""
+        return self.run / "nftables.seen"
+
+    @property
     def candidate(self) -> Path:
         """A folder for files that are only being tried."""
         return self.run / "candidate"

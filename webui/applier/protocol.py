@@ -7,7 +7,8 @@ Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy, unknown-generation, damaged-generation, unknown-service, no-diagnosis   daemon.py
+    busy (drift.py as well), unknown-generation, damaged-generation               daemon.py
+    unknown-service, no-diagnosis                                                 daemon.py
     not-waiting, wrong-secret                                                     applying.py
     unknown-service, problems, no-trial                                           trial.py
     no-counters                                                                   firewall.py
@@ -127,6 +128,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "service": _number},
     "rule_counters": {},
+    "look": {},
+    "repair": {"user": _user},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from applier.deadline import Deadline
 from applier.pending import Ask
-from applier.shapes import ConfirmStatus, RunState, RunStatus, StepState, StepStatus
+from applier.shapes import ConfirmStatus, RunKind, RunState, RunStatus, StepState, StepStatus
 
 # The steps in their order, as an admin reads them. Why each stands where it stands: see steps.py.
 TITLES = {
@@ -58,6 +58,7 @@ class RunRecord:
     started: float = field(default=0.0)  # monotonic
     ask: Ask | None = None  # None: it is confirmed as soon as everything runs
     deadline: Deadline | None = None  # while it waits
+    kind: RunKind = "apply"
 
     @classmethod
     def of(cls, id_: str, user: str, generation: int | None, names: Iterable[str] = TITLES) -> RunRecord:
@@ -92,6 +93,7 @@ class RunRecord:
     def to_data(self) -> RunStatus:
         return {
             "id": self.id,
+            "kind": self.kind,
             "user": self.user,
             "state": self.state,
             "steps": [step.to_data() for step in self.steps],

@@ -16,6 +16,7 @@ StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 # rolled back: something failed, and the box runs again what it ran before.
 # failed: something failed, and putting it back failed as well; a fault says what is left.
 RunState = Literal["running", "waiting", "returning", "done", "rolled back", "not confirmed", "failed"]
+RunKind = Literal["apply", "repair"]  # repair: to what should run already
 ENDED: frozenset[str] = frozenset({"done", "rolled back", "not confirmed", "failed"})  # of the states above
 
 # applying, waiting: under way. interrupted: the power or the daemon went away in the middle of it.
@@ -99,6 +100,7 @@ class ConfirmStatus(TypedDict):
 
 class RunStatus(TypedDict):
     id: str
+    kind: RunKind
     user: str
     state: RunState
     steps: list[StepStatus]
@@ -110,6 +112,27 @@ class RunStatus(TypedDict):
 class DataStatus(TypedDict):
     total: int  # bytes; 0 when there is no data partition
     free: int
+
+
+class Difference(TypedDict):
+    """Something that is not as the running configuration says."""
+
+    where: Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks"]
+    object: str  # "virtual service 'web'"
+    wanted: str  # what should be
+    present: str  # what is
+    why: str  # a sentence: why it matters
+    disturbs: str  # a sentence: what repairing it does to connections; empty: nothing
+
+
+class DriftStatus(TypedDict):
+    """Where the box does not run what it should, as it was looked at last."""
+
+    looked: str  # when; empty: not since the system was changed last
+    count: int
+    differences: list[Difference]  # the first hundred
+    fresh: int  # more that were seen this once; they are told if they are still there a moment later
+    trouble: str  # sentences: what could not be compared, and why
 
 
 class Status(TypedDict):
@@ -127,6 +150,7 @@ class Status(TypedDict):
     data: DataStatus
     uptime: float
     update: UpdateOutcome | None  # what became of the last update
+    drift: DriftStatus
 
 
 class SlotConfiguration(TypedDict):

@@ -17,6 +17,7 @@ from applier.host import HostError, wait_until
 from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
 from lbconfig.render import ipvs
+from lbconfig.render.sysctl import Setting
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
 STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
@@ -42,7 +43,7 @@ class Lint(Step):
         job.host.put(rules, job.new.rules)
         job.host.put(checks, job.new.checks)
         firewall.check(job.host, rules)
-        if job.new.has_checks and _checks_change(job):
+        if job.new.has_checks and checks_change(job):
             director.check(job.host, checks)
         return "nft and ldirectord can read them"
 
@@ -52,7 +53,10 @@ class Firewall(Step):
     why = "Before addresses and forwarding, so that nothing is ever reachable that the rules would not allow."
 
     def due(self, job: Job) -> bool:
-        return job.host.read(job.paths.nftables) != job.new.rules or not firewall.is_loaded(job.host)
+        try:
+            return firewall.altered(job.host, job.paths, job.new.rules) is not None
+        except HostError:
+            return True  # loaded once more, they are these
 
     def do(self, job: Job) -> str:
         saved = job.saved
@@ -100,6 +104,7 @@ class Firewall(Step):
             if error.exit is not None and present is not None:
                 job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
             raise
+        firewall.note(job.host, job.paths, rules)
         job.host.put(job.paths.nftables, rules)
 
 
@@ -108,8 +113,7 @@ class Settings(Step):
     why = "After the rules, because it switches forwarding on; before addresses, because it says how ARP answers."
 
     def due(self, job: Job) -> bool:
-        differ = any(job.host.setting(setting.key) != setting.value for setting in job.new.settings)
-        return differ or table.timeouts(job.host) != job.new.timeouts
+        return bool(settings_that_differ(job)) or table.timeouts(job.host) != job.new.timeouts
 
     def do(self, job: Job) -> str:
         host, saved = job.host, job.saved.settings
@@ -146,7 +150,7 @@ class PutSorryPage(Step):
     why = "Before the services that show it; it is only a text."
 
     def due(self, job: Job) -> bool:
-        return job.host.read(job.paths.sorry_page) != job.new.sorry_page
+        return sorry_page_differs(job)
 
     def do(self, job: Job) -> str:
         job.saved.sorry_page = job.host.read(job.paths.sorry_page) or ""
@@ -163,7 +167,7 @@ class StopDirector(Step):
     why = "It writes the table of virtual services itself, so it must not run while the table is changed."
 
     def due(self, job: Job) -> bool:
-        changes = not job.new.has_checks or _checks_change(job) or bool(_lines(job))
+        changes = not job.new.has_checks or checks_change(job) or bool(_lines(job))
         active = director.state(job.host, job.paths).active or bool(director.processes(job.host, job.paths))
         return changes and active
 
@@ -205,7 +209,7 @@ class StartDirector(Step):
 
     def due(self, job: Job) -> bool:
         runs = director.state(job.host, job.paths).pid is not None
-        return _checks_change(job) or runs != job.new.has_checks
+        return checks_change(job) or runs != job.new.has_checks
 
     def do(self, job: Job) -> str:
         _must_not_run(job, "sv up")  # it would go on with the file that it has read already
@@ -248,7 +252,17 @@ class Confirm(Step):
         job.generations.confirm_again(job.confirmed)
 
 
-def _checks_change(job: Job) -> bool:
+def settings_that_differ(job: Job) -> list[tuple[Setting, str | None]]:
+    """With their present values; None: this kernel or box has none of that name."""
+    seen = [(setting, job.host.setting(setting.key)) for setting in job.new.settings]
+    return [(setting, present) for setting, present in seen if present != setting.value]
+
+
+def sorry_page_differs(job: Job) -> bool:
+    return job.host.read(job.paths.sorry_page) != job.new.sorry_page
+
+
+def checks_change(job: Job) -> bool:
     return (job.host.read(job.paths.ldirectord) or "") != job.new.checks
 
 

@@ -107,6 +107,11 @@ def _running(words) -> None:
         help="undo it unless somebody confirms it in that time; without this the command confirms by itself",
     )
     _waiting(apply)
+    drift = _word(
+        words, "drift", verbs.drift, "where the box does not run what it should; exit 1 where it does not", True
+    )
+    drift.add_argument("--repair", action="store_true", help="put right what differs, and wait for the end")
+    _waiting(drift)
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
     for name, help_ in (

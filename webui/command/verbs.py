@@ -143,6 +143,14 @@ def follow(api: Api, name: str, options) -> int:
     return OK if good else FAILED
 
 
+def drift(api: Api, options) -> int:
+    if options.repair:
+        return follow(api, api.post("drift/repair")["apply"], options)
+    found = api.post("drift/look")
+    out(options, found, show.drift(found))
+    return FAILED if found["count"] else OK
+
+
 def diagnose(api: Api, options) -> int:
     found = api.post(f"services/{number_of(api, options.service)}/diagnose")
     return out(options, found, show.diagnosis(found))

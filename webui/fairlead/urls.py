@@ -11,6 +11,7 @@ from balancing import views as balancing
 from changes import confirm, history, transfer
 from changes import views as changes
 from firewall import views as firewall
+from monitoring import drift
 from monitoring import views as monitoring
 from network import views as network
 from system import backup_views, updates
@@ -29,6 +30,10 @@ handler500 = "fairlead.faults.server_error"
 urlpatterns = [
     path("", monitoring.overview, name="overview"),
     path("live/overview/", monitoring.live_overview, name="live-overview"),
+    path("drift/", drift.drift, name="drift"),
+    path("drift/look/", drift.look, name="drift-look"),
+    path("drift/repair/", drift.repair, name="drift-repair"),
+    path("live/drift/", drift.live_drift, name="live-drift"),
     path("set-up/", accounts.set_up, name="set-up"),
     path("login/", accounts.LogIn.as_view(), name="login"),
     path("logout/", accounts.log_out, name="logout"),

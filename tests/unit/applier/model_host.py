@@ -90,6 +90,9 @@ class ModelHost:
                 return self.change(f"ip {lines}", lambda: self._ip(lines, forced), lambda: self._ip(half, forced))
             case ["nft", "list", "tables"]:
                 return Output(0, "table inet fairlead\n" if self.rules else "", "")
+            case ["nft", "-j", "list", "ruleset", "inet"]:
+                ours = {"family": "inet", "table": "fairlead", "handle": self.changes, "expr": self.rules}
+                return Output(0, json.dumps({"nftables": [{"rule": ours}] if self.rules else []}), "")
             case ["nft", "-c", "-f", path]:
                 return self.change("nft -c", lambda: self._nft(path, check=True))
             case ["nft", "-f", path]:
