@@ -225,6 +225,13 @@ def test_what_servers_need(open_page, admin, look, shoot):
     page.click("button:text('Save to the draft')")
     page.goto("/services/2/servers/")
     shoot(page, "service-servers", look)
+    page.goto("/services/2/")
+    page.get_by_text("Other tunnels", exact=True).click()
+    page.check("[name=forwarding][value=gue]")
+    shoot(page, "service-tunnels", look)
+    page.click("button:text('Save to the draft')")
+    page.goto("/services/2/servers/?system=netplan")
+    shoot(page, "service-servers-not-there", look)
 
 
 def test_what_a_check_finds(open_page, admin, look, shoot):
