@@ -174,7 +174,9 @@ def test_what_is_impossible_is_refused_at_its_field(snapshot, path, words):
     assert all(str(problem).isprintable() for problem in found)
 
 
-@pytest.mark.parametrize("text", [text for text in dict.fromkeys((*HOSTILE, *ADDRESSES)) if text.isprintable()], ids=ascii)
+@pytest.mark.parametrize(
+    "text", [text for text in dict.fromkeys((*HOSTILE, *ADDRESSES)) if text.isprintable()], ids=ascii
+)
 def test_hostile_texts_reach_no_list(text):
     """Nothing of this may become a line of ip, resolv.conf or chrony.conf."""
     refused = {
