@@ -204,3 +204,16 @@ def test_what_an_admin_types_is_text_and_nothing_else(open_page, admin):
     page.goto("/changes/")
     expect(page.locator("li.change")).to_contain_text(re.compile("onerror"))
     assert page.locator("main img").count() == 0
+
+
+def test_another_tunnel_is_chosen_with_the_keyboard(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/2/")
+    page.get_by_text("Other tunnels", exact=True).focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Shift+Tab")  # the group is one stop, arrows choose
+    assert page.evaluate("document.activeElement.name") == "forwarding"
+    for _ in ("source NAT", "direct routing", "IP in IP", "GRE", "GUE"):
+        page.keyboard.press("ArrowDown")
+    assert page.locator("[name=forwarding]:checked").input_value() == "gue"
+    expect(page.get_by_text("GUE, UDP port 6080")).to_be_visible()

@@ -164,7 +164,8 @@ class ServiceForm(forms.Form):
     call_id = forms.BooleanField(
         label="Keep SIP calls together, not clients",
         required=False,
-        help_text="By the Call-ID of SIP over UDP: the calls of one telephone system are spread over the servers.",
+        help_text="By the Call-ID of SIP over UDP, in each packet: the calls of one telephone system are spread over "
+        "the servers.",
     )
     hash_port = forms.BooleanField(
         label="The client's port counts too",

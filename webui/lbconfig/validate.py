@@ -133,7 +133,7 @@ def _of_hashing(service: VirtualService, wanted: bool) -> str | None:
 
 
 def _persistence(service: VirtualService) -> str | None:
-    if service.persistence and service.one_packet:
+    if service.persistence and service.one_packet and not service.call_id:
         return "cannot be had together with one-packet scheduling, which balances each packet by itself"
     return in_range(service.persistence, 0, MAX_PERSISTENCE)
 

@@ -189,7 +189,7 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "one-packet scheduling of TCP": ("services.one_packet", _set(protocol="tcp", one_packet=True)),
     "one-packet scheduling and persistence": (
         "services.persistence",
-        _set(protocol="udp", one_packet=True, persistence=60),
+        _set(protocol="udp", one_packet=True, persistence=60, call_id=False),
     ),
     "calls without persistence": ("services.call_id", _set(protocol="udp", call_id=True, persistence=0)),
     "calls by TCP": ("services.call_id", _set(protocol="tcp", call_id=True, persistence=60)),

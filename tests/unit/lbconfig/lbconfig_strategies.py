@@ -98,14 +98,15 @@ def possible(service: VirtualService) -> VirtualService:
     """Without the options that it cannot have."""
     hashing, udp = service.scheduler in HASHING, service.protocol is Protocol.UDP
     one_packet = service.one_packet and udp
+    call_id = service.call_id and udp and service.persistence > 0
     own = any(first <= service.port <= last for first, last in port_lists.parse(service.more_ports))
     service = dataclasses.replace(
         service,
         hash_port=service.hash_port and hashing,
         hash_next=service.hash_next and hashing,
         one_packet=one_packet,
-        persistence=0 if one_packet else service.persistence,
-        call_id=service.call_id and udp and not one_packet and service.persistence > 0,
+        persistence=0 if one_packet and not call_id else service.persistence,
+        call_id=call_id,
         persistence_prefix=min(service.persistence_prefix, bits(service.address)),
         more_ports="" if own else service.more_ports,
         more_addresses=tuple(vip for vip in service.more_addresses if vip != service.address),

@@ -626,12 +626,14 @@ def test_timeouts_of_connections(name):
         assert [problem.path for problem in problems] == ([] if good else [f"policy.{name}"])
 
 
-def test_one_packet_scheduling_and_persistence_exclude_each_other():
+def test_one_packet_scheduling_and_persistence_exclude_each_other_but_for_calls():
     both = dataclasses.replace(
         WEB, protocol=Protocol.UDP, one_packet=True, persistence=60, check=HealthCheck(CheckKind.PING)
     )
     [problem] = validate(dataclasses.replace(SAMPLE, services=(both,)))
     assert problem.field == "persistence"
+    calls = dataclasses.replace(both, call_id=True)
+    assert validate(dataclasses.replace(SAMPLE, services=(calls,))) == []
 
 
 def test_a_disabled_service_may_stand_where_another_one_is_or_belong_to_another_network():

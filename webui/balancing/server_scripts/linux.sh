@@ -77,8 +77,10 @@ take_gue() {
 
 end_gue() {
 	if [ -e "$memory/gue" ]; then
-		ip "-$family" fou del port "$(cat "$memory/gue")"
+		port=$(cat "$memory/gue")
 		rm "$memory/gue"
+		# After a restart it is systemd-networkd's, which has bound it to the address.
+		ip "-$family" fou del port "$port" 2>/dev/null || ip "-$family" fou del port "$port" local "$server" 2>/dev/null || :
 	fi
 }
 

@@ -105,7 +105,10 @@ def wanted(snapshot: Snapshot) -> Table:
 
 
 def _service(service: VirtualService) -> Service:
-    flags = {ONE_PACKET: service.one_packet, HASH_NEXT: service.hash_next, HASH_PORT: service.hash_port}
+    # A telephone system sends all its calls from one port: without one-packet scheduling they are one connection to
+    # the kernel, which asks for the Call-ID of the first only (ip_vs_core.c: conn_in_get comes before the schedulers).
+    one_packet = service.one_packet or service.call_id
+    flags = {ONE_PACKET: one_packet, HASH_NEXT: service.hash_next, HASH_PORT: service.hash_port}
     return Service(
         *key(service),
         scheduler=str(service.scheduler),

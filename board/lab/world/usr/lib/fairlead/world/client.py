@@ -1,7 +1,8 @@
 """What the client does; each command prints JSON.
 
 client.py get HOST:PORT/PATH COUNT [SOURCE]   requests one after the other, a new connection each: who answered
-client.py ask HOST:PORT COUNT [PORT]          datagrams, a new port each, or all from PORT: who answered
+client.py ask HOST:PORT COUNT [PORT]          datagrams, each from a port that was not used before, or all from
+                                              PORT: who answered
 client.py talk HOST:PORT COUNT                SCTP associations one after the other: who answered
 client.py download HOST:PORT/PATH             one request: who answered, bytes, their SHA-256, seconds
 client.py load HOST:PORT/PATH CLIENTS SECONDS requests of several clients at once, each one after the other:
@@ -13,6 +14,7 @@ client.py repeat ask HOST:PORT FILE           the same with datagrams, a new por
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import http.client
 import json
@@ -27,6 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 TIMEOUT = 5.0  # seconds for one answer
 BEAT = 0.5  # seconds between two questions on a held connection
 PAUSE = 0.1  # seconds between two repeated requests
+PORTS = "/run/world/ports"  # a byte for each datagram's port that was used
+FIRST_PORT, PORT_COUNT = 10_000, 20_000  # below those that Linux chooses (ip_local_port_range)
 
 
 def place(target: str) -> tuple[str, int]:
@@ -60,13 +64,22 @@ def ask(target: str, count: str, source: str = "0") -> list[str]:
     for _ in range(int(count)):
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.settimeout(TIMEOUT if source == "0" else 1.0)
-            probe.bind(("", int(source)))
+            probe.bind(("", int(source) or fresh_port()))
             try:
                 probe.sendto(b"hello", (host, port))
                 answers.append(probe.recv(1000).decode().split()[0])
             except OSError as error:
                 answers.append(f"error: {error}")
     return answers
+
+
+def fresh_port() -> int:
+    """Not the kernel's choice: by chance that is a port which the director still knows, with its server."""
+    with open(PORTS, "a+") as used:
+        fcntl.flock(used, fcntl.LOCK_EX)
+        used.write(".")
+        used.flush()
+        return FIRST_PORT + used.tell() % PORT_COUNT
 
 
 def talk(target: str, count: str) -> list[str]:
