@@ -5,7 +5,7 @@ import urllib.request
 
 import pytest
 from playwright.sync_api import expect
-from test_screenshots import LOOKS
+from tests.web.test_screenshots import LOOKS
 
 from accounts import tokens
 

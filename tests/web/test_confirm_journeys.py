@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
-from test_screenshots import LOOKS
 from tests.web.conftest import TIMEOUT
+from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import draft

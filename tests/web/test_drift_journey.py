@@ -2,7 +2,7 @@
 
 import pytest
 from playwright.sync_api import expect
-from test_screenshots import LOOKS
+from tests.web.test_screenshots import LOOKS
 
 from applier import fake_drift
 

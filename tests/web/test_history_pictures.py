@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from django.db.utils import ConnectionHandler
 from playwright.sync_api import expect
-from test_screenshots import LOOKS
+from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import actions, draft

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from test_journeys import tab_to
-from test_screenshots import LOOKS
+from tests.web.test_journeys import tab_to
+from tests.web.test_screenshots import LOOKS
 
 from applier import fake, fake_updates
 from applier.client import ApplierRefused

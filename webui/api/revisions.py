@@ -38,7 +38,7 @@ class WholeRevision(RevisionEntry):
     snapshot: dict | None  # null: it could not be read any more
 
 
-class Difference(TypedDict):
+class ChangedObject(TypedDict):
     kind: Literal["added", "changed", "removed"]
     object: str
     sentences: list[str]
@@ -49,7 +49,7 @@ class Compared(TypedDict):
 
     old: str
     new: str
-    changes: list[Difference]
+    changes: list[ChangedObject]
     diff: dict[str, str]  # only the files that differ
     unrendered: str  # why there are no files; empty: there are
 
