@@ -155,7 +155,7 @@ def test_without_an_applier(load, person, fake, web):
 
 
 def test_an_apply_is_counted_while_the_other_terminal_goes_on(load, people, fake, web, monkeypatch):
-    monkeypatch.setattr("applier.fake.STEP_SECONDS", 0.05)
+    monkeypatch.setattr("applier.fake_run.STEP_SECONDS", 0.05)
     monkeypatch.setattr(load("changing"), "POLL", 0.01)
     fake.box.instant = False
     one, other = people(2)

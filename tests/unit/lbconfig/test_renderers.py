@@ -155,7 +155,7 @@ LINES = {
     rf"-a {IPVS_SERVICE} -r {ENDPOINT} (?:-[mgi]|-i {TUNNEL}) -w \d+(?: -x \d+ -y \d+)?",
     "interfaces": r"hostname [A-Za-z0-9.-]+|dhcp [\w.-]+|"
     r"link [\w.-]+(?: vlan \d+ of [\w.-]+|"
-    r" bond mode [a-z0-9-]+ miimon \d+(?: (?:lacp_rate|xmit_hash_policy|primary) \S+)*"
+    r" bond mode [a-z0-9.-]+ miimon \d+(?: (?:lacp_rate|xmit_hash_policy|primary) \S+)*"
     r"| bridge stp_state [01])?(?: member of [\w.-]+)?(?: mtu \d+)? (?:up|down)|"
     rf"address {ADDRESS}/\d+ on [\w.-]+|gateway {ADDRESS}|"
     rf"route {ADDRESS}/\d+(?: via {ADDRESS})? on [\w.-]+(?: metric \d+)?|from {ADDRESS} via {ADDRESS} on [\w.-]+",
@@ -251,7 +251,7 @@ def test_where_vips_live():
         network = with_network(interfaces=two, gateway="").network
         state = interfaces.wanted(Snapshot((dataclasses.replace(WEB, address=vip),), network, SAMPLE.management))
         assert (name, f"{vip}/32") in state.addresses
-        assert state.dhcp == ("wan",) and state.links == ("lan", "wan")
+        assert state.dhcp == ("wan",) and [link.name for link in state.links] == ["lan", "wan"]
     away = interfaces.wanted(with_service(address="198.51.100.7"))  # else on the way to the gateway
     assert ("eth0", "198.51.100.7/32") in away.addresses
 
