@@ -126,6 +126,10 @@ undisturbed: COUNT = 100
 undisturbed: setup-test image-lab ## Change the box COUNT times (100) and let it go back by itself, under traffic that must not notice
 	@FAIRLEAD_CHANGES=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_undisturbed.py $(ARGS)
 
+apply-cuts: COUNT = 200
+apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at random moments of applies, kill what runs three times as often
+	@FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_interrupted.py $(ARGS)
+
 FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
 fuzz: COUNT = 20000
 fuzz: setup-test assets ## Try COUNT (20000) requests, good and wrong ones, on the JSON API and on the applier's socket
@@ -183,5 +187,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots undisturbed fuzz setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots undisturbed apply-cuts fuzz setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -31,7 +31,7 @@ from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, Virt
 
 SERVERS = 10  # of each service
 PATIENCE = 1800.0  # seconds
-APPLIER = "pgrep -f applier.daemon | head -1"
+APPLIER = "cat /run/service/applier/supervise/pid"
 CHANGED = 7  # the service whose first server gets another weight
 DRAFT = (
     "from balancing.models import RealServer; "

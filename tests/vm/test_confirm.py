@@ -6,6 +6,8 @@ import json
 import pytest
 from tests.lab.director import VIP, wish
 from tests.lab.fixtures import BALANCED
+from tests.lab.machine import CommandFailed
+from tests.lab.updating import set_up
 from tests.lab.wait import until
 
 from lbconfig.snapshot import Interface, Snapshot, to_json
@@ -75,7 +77,7 @@ def page_at(world, address: str) -> bool:
 
 
 def is_back(director, world, confirmed: int) -> None:
-    until("the box is back", lambda: run(director)["state"] == "not confirmed", PATIENCE)
+    until("the box is back", lambda: run(director)["state"] == "not confirmed", PATIENCE, 0.2, (CommandFailed, OSError))
     status = director.status()
     assert (status["generation"], status["confirmed"], status["faults"]) == (confirmed, confirmed, [])
     assert outcomes(director)[confirmed + 1] == "not confirmed"
@@ -102,6 +104,7 @@ def test_a_wrong_management_address_comes_back_by_itself_and_no_connection_break
 
 
 def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world):
+    set_up(director)
     held = world.hold(LINES, CONNECTIONS)
     assert held.next_round()["open"] == CONNECTIONS
     secret = apply(director, at(NEW), within=120)
@@ -118,7 +121,8 @@ def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world
     director.start()
     director.wait_until_started()
     assert director.status()["generation"] == director.status()["confirmed"]
-    assert page_at(world, NEW) and not page_at(world, OLD)
+    until("the page at the new address", lambda: page_at(world, NEW), 60)
+    assert not page_at(world, OLD)
 
 
 def arrived(world, secret: str) -> str:
@@ -131,7 +135,7 @@ def test_the_applier_is_killed_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=60)
     left = run(director)["confirm"]["left"]
-    director.succeed("pkill -9 -f applier.daemon")
+    director.succeed("kill -9 $(cat /run/service/applier/supervise/pid)")
     director.wait_until_succeeds("fairlead-applier pending", 60)
     waits = run(director)
     assert waits["state"] == "waiting" and waits["confirm"]["left"] < left
@@ -155,7 +159,8 @@ def test_the_power_goes_while_it_waits(director, world):
     status = director.status()
     assert (status["generation"], status["confirmed"], status["faults"]) == (confirmed, confirmed, [])
     assert outcomes(director)[confirmed + 1] == "not confirmed"
-    assert page_at(world, OLD) and not page_at(world, NEW)
+    until("the page at the old address", lambda: page_at(world, OLD), 60)
+    assert not page_at(world, NEW)
 
 
 def test_the_wall_clock_jumps_while_it_waits(director, world):
