@@ -120,7 +120,7 @@ def arranged(monkeypatch):
     """
 
     def arrange(new: str) -> None:
-        monkeypatch.setattr("changes.arrival.next_address", lambda request, running, wished: new)
+        monkeypatch.setattr("changes.arrival.next_address", lambda request, frame, wished: new)
 
     return arrange
 

@@ -18,6 +18,7 @@ from applier.shapes import RunStatus
 from lbconfig.addresses import in_url, version
 from lbconfig.cutoff import follow
 from lbconfig.snapshot import Snapshot
+from monitoring.frame import Frame
 
 AGE = "X-Connection-Age"  # seconds; set by nginx, which drops what a client sends under that name
 MARGIN = 2.0  # seconds that may pass between nginx looking at its clock and the applier at its own
@@ -55,10 +56,12 @@ def place(request: HttpRequest, address: str, path: str) -> str:
     return f"{request.scheme}://{in_url(address)}{f':{port}' if port else ''}{path}"
 
 
-def next_address(request: HttpRequest, running: Snapshot, new: Snapshot) -> str | None:
+def next_address(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
     """Where the browser finds the box after the change. "": where it is now; None: nobody knows that yet."""
     now = used(request)
-    found = follow(running, new, now, request.META["REMOTE_ADDR"])
+    interfaces = frame.status["interfaces"]
+    live = {address.partition("/")[0]: one["name"] for one in interfaces for address in one["addresses"]}
+    found = follow(frame.running, new, now, request.META["REMOTE_ADDR"], live)
     return "" if found == now else found or None
 
 

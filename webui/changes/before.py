@@ -13,11 +13,11 @@ SHOWN = 50  # services in the table; the others are counted
 
 
 def context(request, found: Review, new: Snapshot) -> dict:
-    running = look(request).running
-    if not found["reach"] or running is None:
+    frame = look(request)
+    if not found["reach"] or frame.running is None:
         return {}
     reach, hit = found["reach"], found["impact"]
-    address = arrival.next_address(request, running, new)
+    address = arrival.next_address(request, frame, new)
     lost = way_problem(new, request.META["REMOTE_ADDR"])
     services = hit["services"] if hit else []
     busy = [one for one in services if one["closed"] or one["refused"] or one["kept"]]

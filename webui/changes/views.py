@@ -65,7 +65,7 @@ def apply(request):
         notice = "" if form.errors.keys() <= set(KEPT) else "This page was incomplete; please review again."
         return review(request, form, notice, 422)
     data = form.cleaned_data
-    wished, running = draft.current(), look(request).running
+    wished, frame = draft.current(), look(request)
     try:
         answer = actions.apply(
             wished,
@@ -81,7 +81,7 @@ def apply(request):
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    confirm.remember(request, answer, data["decide"], running and arrival.next_address(request, running, wished))
+    confirm.remember(request, answer, data["decide"], frame.running and arrival.next_address(request, frame, wished))
     return redirect("progress", apply_id=answer["apply"])
 
 

@@ -40,29 +40,30 @@ class Cutoff:
 
 def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
     """What the change from one valid snapshot to the other can do to the one who makes it."""
-    interfaces = new.network.interfaces
     return Cutoff(
         reasons=(*_network(running.network, new.network), *_management(running.management, new.management)),
         addresses=tuple(_places(new.network)),
-        dhcp=tuple(interface.name for interface in interfaces if interface.on and interface.dhcp),
+        dhcp=tuple(sorted(_asking(new.network))),
     )
 
 
-def follow(running: Snapshot, new: Snapshot, used: str, client: str) -> str:
+def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mapping[str, str]) -> str:
     """The address at which a browser that now uses `used` finds the box after the change.
 
-    `used` itself where it stays, or where nobody can say: it came by DHCP, or is no address of the box at all (a
-    name, a port that somebody forwards). "": it goes, and there is no other that is known.
+    `live`: every address that the box has now, to its interface; so those are known that came by DHCP. `used` itself
+    where it stays, or where nobody can say: it is no address of the box at all (a name, a port that somebody
+    forwards). "": it goes, and there is no other that is known.
     """
     before = _places(running.network)
     after = _places(new.network)
+    if live.get(used) in _asking(running.network) - _asking(new.network):
+        before = {**before, used: live[used]}
     if used not in before or used in after:
         return used
     candidates = [address for address in after if version(address) == version(used)] or list(after)
     near = {address for address in candidates if _same_network(new.network, address, client)}
     link = before[used]
-    asks_dhcp = any(one.on and one.dhcp for one in new.network.interfaces if one.name == link)
-    if asks_dhcp and not near and link not in {after[address] for address in candidates}:
+    if link in _asking(new.network) and not near and link not in {after[address] for address in candidates}:
         return ""  # what DHCP brings to the same interface is a better guess than another interface
     # False comes first.
     ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
@@ -116,6 +117,11 @@ def _places(network: Network) -> Mapping[str, str]:
     """Address to interface, of those that are on."""
     used = [interface for interface in network.interfaces if interface.on]
     return {text.partition("/")[0]: interface.name for interface in used for text in interface.addresses}
+
+
+def _asking(network: Network) -> set[str]:
+    """The interfaces that ask DHCP."""
+    return {interface.name for interface in network.interfaces if interface.on and interface.dhcp}
 
 
 def _same_network(network: Network, address: str, client: str) -> bool:

@@ -131,4 +131,20 @@ MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/2
     ],
 )
 def test_where_the_browser_goes_on(new, used, client, expected):
-    assert follow(ONE, new, used, client) == expected
+    assert follow(ONE, new, used, client, {}) == expected
+
+
+LEASE = {"10.0.2.15": "eth0", "192.168.10.100": "eth0", "10.2.0.1": "eth1"}
+
+
+@pytest.mark.parametrize(
+    ("new", "used", "expected"),
+    [
+        (ONE, "10.0.2.15", "192.168.10.2"),  # from DHCP to an address of its own
+        (MOVED, "10.0.2.15", "172.20.0.2"),
+        (FACTORY, "10.0.2.15", "10.0.2.15"),  # DHCP is asked as before
+        (ONE, "10.0.2.99", "10.0.2.99"),  # not the box's
+    ],
+)
+def test_where_the_browser_goes_on_from_an_address_of_dhcp(new, used, expected):
+    assert follow(FACTORY, new, used, "10.0.2.2", LEASE) == expected
