@@ -21,7 +21,7 @@ from tests.lab.updating import Api, Page, make_stick, plugged_in, set_up
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.alone]  # two labs at once here, and each boots again and again
+pytestmark = pytest.mark.timeout(1200)
 
 SITE = f"{VIP}:80"
 READY, UPLOADED = "ready", "uploaded"

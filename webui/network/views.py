@@ -6,6 +6,7 @@ from django.shortcuts import redirect, render
 
 from changes import draft, pages
 from lbconfig.render import interfaces
+from lbconfig.snapshot import Snapshot
 from monitoring.frame import look
 from network import editor, route_forms
 from network.forms import MADE
@@ -16,21 +17,46 @@ SAVED = "Saved to the draft. The box uses it after you have reviewed and applied
 def edit_network(request):
     """The wished network beside what the box really has."""
     status = look(request).status
+    return _edit(
+        request,
+        lambda *data: editor.network_page(status, *data),
+        editor.check_network,
+        _write_network,
+        _network,
+        more=lambda page: (
+            editor.with_another(page, request.POST["add"], status) if request.POST.get("add") in MADE else None
+        ),
+        merged=lambda page: editor.offered(page, status),
+    )
+
+
+def _edit(request, make, check, write, show, more=lambda page: None, merged=lambda page: page):
+    """Show the form, or take what was sent: written to the draft, or shown with its errors and nothing is lost.
+
+    `more` gives the page with another row where that was asked for. `merged` sees the page into which somebody else's
+    change of the meantime was brought.
+    """
     if request.method != "POST":
-        return _network(request, editor.network_page(status))
+        return show(request, make())
     user = request.user.get_username()
     with transaction.atomic():
-        page = editor.network_page(status, request.POST)
-        if request.POST.get("add") in MADE:
-            return _network(request, editor.with_another(page, request.POST["add"], status))
+        page = make(request.POST)
+        if longer := more(page):
+            return show(request, longer)
         if page.stale:
-            merged = pages.merged(page, editor.network_page(status), user)
-            return _network(request, editor.offered(merged, status), 409)
-        candidate = editor.check_network(page, draft.current(), request.META["REMOTE_ADDR"])
+            return show(request, merged(pages.merged(page, make(), user)), 409)
+        candidate = check(page, draft.current(), request.META["REMOTE_ADDR"])
         if candidate is None:
-            return _network(request, page, 422)
-        draft.write_network(candidate.network, user)
-    return _saved(request, page)
+            return show(request, page, 422)
+        write(candidate, user)
+    messages.success(request, SAVED)
+    for sentence in page.consequences:
+        messages.warning(request, f"Before you can apply: {sentence}")
+    return redirect("overview")
+
+
+def _write_network(candidate: Snapshot, user: str) -> None:
+    draft.write_network(candidate.network, user)
 
 
 def _network(request, page: pages.Page, status: int = 200):
@@ -47,20 +73,18 @@ def _network(request, page: pages.Page, status: int = 200):
 
 def edit_routes(request):
     """Static routes, and addresses with a way out of their own."""
-    if request.method != "POST":
-        return _routes(request, route_forms.routes_page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = route_forms.routes_page(request.POST)
-        if request.POST.get("add") in ("route", "policy"):
-            return _routes(request, route_forms.with_another(page, request.POST["add"]))
-        if page.stale:
-            return _routes(request, pages.merged(page, route_forms.routes_page(), user), 409)
-        candidate = route_forms.check_routes(page, draft.current(), request.META["REMOTE_ADDR"])
-        if candidate is None:
-            return _routes(request, page, 422)
-        draft.write_network(candidate.network, user)
-    return _saved(request, page)
+    return _edit(
+        request,
+        route_forms.routes_page,
+        route_forms.check_routes,
+        _write_network,
+        _routes,
+        more=lambda page: (
+            route_forms.with_another(page, request.POST["add"])
+            if request.POST.get("add") in ("route", "policy")
+            else None
+        ),
+    )
 
 
 def _routes(request, page: pages.Page, status: int = 200):
@@ -78,18 +102,13 @@ def _routes(request, page: pages.Page, status: int = 200):
 
 def edit_names(request):
     """Who is asked for addresses of names, and for the time."""
-    if request.method != "POST":
-        return _names(request, route_forms.names_page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = route_forms.names_page(request.POST)
-        if page.stale:
-            return _names(request, pages.merged(page, route_forms.names_page(), user), 409)
-        candidate = route_forms.check_names(page, draft.current(), request.META["REMOTE_ADDR"])
-        if candidate is None:
-            return _names(request, page, 422)
-        draft.write_network(candidate.network, user)
-    return _saved(request, page)
+    return _edit(
+        request,
+        route_forms.names_page,
+        route_forms.check_names,
+        _write_network,
+        _names,
+    )
 
 
 def _names(request, page: pages.Page, status: int = 200):
@@ -100,27 +119,15 @@ def _names(request, page: pages.Page, status: int = 200):
 
 def edit_access(request):
     """From where the web UI may be opened."""
-    if request.method != "POST":
-        return _access(request, editor.access_page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = editor.access_page(request.POST)
-        if page.stale:
-            return _access(request, pages.merged(page, editor.access_page(), user), 409)
-        candidate = editor.check_access(page, draft.current(), request.META["REMOTE_ADDR"])
-        if candidate is None:
-            return _access(request, page, 422)
-        draft.write_management(candidate.management, user)
-    return _saved(request, page)
+    return _edit(
+        request,
+        editor.access_page,
+        editor.check_access,
+        lambda candidate, user: draft.write_management(candidate.management, user),
+        _access,
+    )
 
 
 def _access(request, page: pages.Page, status: int = 200):
     context = {"page": page, "form": page.form, "own": request.META["REMOTE_ADDR"]}
     return render(request, "network/access.html", context, status=status)
-
-
-def _saved(request, page: pages.Page):
-    messages.success(request, SAVED)
-    for sentence in page.consequences:
-        messages.warning(request, f"Before you can apply: {sentence}")
-    return redirect("overview")
