@@ -60,7 +60,7 @@ def apply(director, snapshot: Snapshot, within: int = WITHIN) -> str:
 
 
 def run(director) -> dict:
-    return director.status()["apply"]
+    return director.status()["apply"] or {"state": "not told yet"}
 
 
 def outcomes(director) -> dict[int, str]:

@@ -108,7 +108,9 @@ def shape(director) -> str:
     links = director.succeed("ip -oneline link | sed 's/ qdisc .*//; s/[0-9]*: //'")
     addresses = director.succeed("ip -brief address | sort")
     routes = director.succeed("ip route show table all | sort; ip -6 route show table all | grep -v fe80 | sort")
-    return "\n".join([links, addresses, routes, director.succeed("ip rule; ip -6 rule; cat /run/fairlead/names.conf")])
+    return "\n".join(
+        [links, addresses, routes, director.succeed("ip rule; ip -6 rule; cat /run/fairlead/names.conf 2>&1; true")]
+    )
 
 
 def restarted(director) -> None:
