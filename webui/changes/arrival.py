@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from django.http import HttpRequest
@@ -18,7 +19,9 @@ from applier.shapes import RunStatus
 from lbconfig.addresses import in_url, version
 from lbconfig.cutoff import follow
 from lbconfig.snapshot import Snapshot
-from monitoring.frame import Frame
+
+if TYPE_CHECKING:
+    from monitoring.frame import Frame
 
 AGE = "X-Connection-Age"  # seconds; set by nginx, which drops what a client sends under that name
 MARGIN = 2.0  # seconds that may pass between nginx looking at its clock and the applier at its own
