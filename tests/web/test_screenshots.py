@@ -135,7 +135,7 @@ def test_every_option_of_a_service(open_page, admin, look, shoot):
     page.fill("[name=servers-0-upper]", "1000")
     shoot(page, "service-options", look)
     page.uncheck("[name=enabled]")
-    page.get_by_text("More: several ports, a note").click()
+    page.get_by_text("More: several ports").click()
     page.fill("[name=note]", "kept for the move in May")
     page.click("button:text('Save to the draft')")
     shoot(page, "overview-disabled", look)
