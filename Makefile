@@ -29,7 +29,9 @@ unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
-# The stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
+# ALL=1: test-vm with the stories of many minutes, too.
+ALL ?=
+# All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=
 FIRMWARE ?= bios
 
@@ -60,6 +62,7 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
 	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
 test-vm power-cuts: image-lab
+test-vm: export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.

@@ -1,11 +1,12 @@
 """Each kind of network carries balanced traffic: after its apply, after one that is put back, after a boot."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pytest
 from tests.lab.director import NETWORK, QUICK, VIP, VIP6, by_six, service, wish, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -120,7 +121,14 @@ def restarted(director) -> None:
     assert director.faults() == ""
 
 
-@pytest.mark.parametrize("name", KINDS)
+def often(names: Iterable[str], daily: str) -> pytest.MarkDecorator:
+    """All of them where many minutes do not matter; else the one that has most of the others in it."""
+    return pytest.mark.parametrize(
+        "name", [one if one == daily else pytest.param(one, marks=thorough) for one in names]
+    )
+
+
+@often(KINDS, daily="vlan on a bond")
 def test_it_carries_traffic_after_apply_return_and_boot(director, world, name):
     kind = KINDS[name]
     if kind.world:
@@ -142,7 +150,7 @@ def test_it_carries_traffic_after_apply_return_and_boot(director, world, name):
     carries(director, world)
 
 
-@pytest.mark.parametrize("name", ["vlan", "bond that one member speaks for", "bridge"])
+@often(["vlan", "bond that one member speaks for", "bridge"], daily="bridge")
 def test_a_kind_that_fails_leaves_the_plain_card_as_it_was(director, world, name):
     """The way back from it, not the way back to it: nothing of it stays."""
     director.apply(wish6(SITE, SITE6))
@@ -189,7 +197,7 @@ WAYS: dict[str, Snapshot] = {
 }
 
 
-@pytest.mark.parametrize("name", WAYS)
+@often(WAYS, daily="a way out of the VIP")
 def test_answers_take_it_after_apply_return_and_boot(director, world, name):
     with_a_stranger(world)
     director.apply(wish(SITE))

@@ -80,16 +80,15 @@ def _speed(host: Host, name: str) -> int:
 
 def present(host: Host) -> NetworkState:
     """All of it but the loopback and what the kernel keeps for itself; the host name and DHCP are not looked at."""
-    entries = _entries(_json(host, ["ip", "-json", "-details", "address", "show"]))
-    routes, rules = [], []
-    for kind in (4, 6):
-        routes += _routes(_json(host, ["ip", "-json", f"-{kind}", "route", "show", "table", "all"]), kind)
-        rules += _rules(_json(host, ["ip", "-json", f"-{kind}", "rule", "show"]))
+    # One program for three questions: this is asked many times in an apply. Rules of IPv6 need a word of their own.
+    found, routes, rules = _several(host, "address show", "route show table all", "rule show")
+    rules += _json(host, ["ip", "-json", "-6", "rule", "show"])
+    entries = _entries(found)
     return NetworkState(
         links=tuple(map(_link, entries)),
         addresses=tuple((entry["ifname"], address) for entry in entries for address in _addresses(entry)),
-        routes=tuple(routes),
-        rules=tuple(rules),
+        routes=tuple(_routes(routes)),
+        rules=tuple(_rules(rules)),
     )
 
 
@@ -122,7 +121,7 @@ def _link(entry: dict) -> StateLink:
     )
 
 
-def _routes(data: list[dict], kind: int) -> list[Route]:
+def _routes(data: list[dict]) -> list[Route]:
     """Those that a configuration may bring: plain ones, by one device."""
     found = []
     for entry in data:
@@ -131,6 +130,7 @@ def _routes(data: list[dict], kind: int) -> list[Route]:
         ours = entry.get("type", "unicast") == "unicast" and entry.get("protocol") not in ("kernel", "ra")
         if not ours or "dev" not in entry or number in (0, TABLES["local"]):
             continue
+        kind = 6 if ":" in entry["dst"] or "pref" in entry else 4  # a preference (RFC 4191) is what IPv6 alone has
         destination = EVERYWHERE[kind] if entry["dst"] == "default" else str(ipaddress.ip_network(entry["dst"]))
         found.append(Route(destination, entry.get("gateway", ""), entry["dev"], entry.get("metric", 0), number))
     return found
@@ -148,8 +148,24 @@ def _rules(data: list[dict]) -> list[Rule]:
 
 
 def _json(host: Host, argv: list[str]) -> list[dict]:
-    text = run(host, argv).stdout
+    return _lists(argv, run(host, argv).stdout or "[]", 1)[0]
+
+
+def _several(host: Host, *questions: str) -> list[list[dict]]:
+    """The answers of one run of ip, which prints them one after the other."""
+    argv = ["ip", "-json", "-details", "-batch", "-"]
+    return _lists(argv, run(host, argv, stdin="".join(f"{line}\n" for line in questions)).stdout, len(questions))
+
+
+def _lists(argv: list[str], text: str, count: int) -> list[list[dict]]:
+    found, rest = [], text.lstrip()
     try:
-        return json.loads(text or "[]")
+        while rest:
+            answer, end = json.JSONDecoder().raw_decode(rest)
+            found.append(answer)
+            rest = rest[end:].lstrip()
     except ValueError:
-        raise HostError(" ".join(argv), None, f"it printed something unreadable: {text[:100]!r}") from None
+        pass
+    if rest or len(found) != count:
+        raise HostError(" ".join(argv), None, f"it printed something unreadable: {text[:100]!r}")
+    return found

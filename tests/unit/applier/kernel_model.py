@@ -2,6 +2,7 @@
 `ip -json`. What falls with what (routes with a link, members with a bond) falls here as well."""
 
 import ipaddress
+import json
 from dataclasses import dataclass, field, replace
 
 MODES_WITH_PRIMARY = {"active-backup", "balance-tlb", "balance-alb"}
@@ -273,11 +274,15 @@ class KernelModel:
                 return [_LOOPBACK, *(self._address_entry(name) for name in self.links)]
             case ["-details", "address", "show"]:
                 return [_LOOPBACK, *(self._address_entry(name) | self._details(name) for name in self.links)]
-            case [kind, "route", "show", "table", "all"]:
-                return [self._route_entry(one) for one in self.routes if one.six == (kind == "-6")]
+            case ["-details", "route", "show", "table", "all"]:
+                return [self._route_entry(one) for one in self.routes]
             case [kind, "rule", "show"]:
                 return [_rule_entry(*one) for one in self.rules if (":" in one[0]) == (kind == "-6")]
         raise AssertionError(f"the model does not know ip {argv}")
+
+    def several(self, questions: str) -> str:
+        """What `ip -json -details -batch -` prints."""
+        return "".join(json.dumps(self.json(["-details", *line.split()])) + "\n" for line in questions.splitlines())
 
     def _address_entry(self, name: str) -> dict:
         link = self.links[name]
@@ -316,6 +321,7 @@ class KernelModel:
         entry = {"dst": "default" if default else route.destination, "dev": route.device, "flags": []}
         entry |= {"gateway": route.via} if route.via else {}
         entry |= {"metric": route.metric} if route.metric else {}
+        entry |= {"pref": "medium"} if route.six else {}
         return entry | ({"table": route.table} if route.table != "main" else {})
 
 

@@ -82,6 +82,8 @@ class ModelHost:
 
     def command(self, argv, stdin="", timeout=COMMAND_TIMEOUT):
         match list(argv):
+            case ["ip", "-json", "-details", "-batch", "-"]:
+                return Output(0, self.kernel.several(stdin), "")
             case ["ip", "-json", *words]:
                 return Output(0, json.dumps(self.kernel.json(words)), "")
             case ["ip", *options, "-batch", "-"]:

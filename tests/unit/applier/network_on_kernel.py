@@ -24,7 +24,7 @@ class Host(Live):
         self.lines: list[str] = []
 
     def command(self, argv, stdin="", timeout=20.0):
-        if "-batch" in argv:
+        if "-batch" in argv and "-json" not in argv:
             self.lines += stdin.splitlines()
         return super().command(argv, stdin, timeout)
 

@@ -33,6 +33,8 @@ class ModelNetwork:
 
     def command(self, argv, stdin="", timeout=0.0):
         match list(argv):
+            case ["ip", "-json", "-details", "-batch", "-"]:
+                return Output(0, self.kernel.several(stdin), "")
             case ["ip", "-json", *rest]:
                 return Output(0, json.dumps(self.kernel.json(rest)), "")
             case ["ip", *options, "-batch", "-"]:
@@ -309,3 +311,12 @@ def test_hand_made_links_are_adopted_where_they_are_what_is_wished():
 def test_a_loop_does_not_hang_it():
     state = NetworkState(links=(Link("a", "vlan", parent="b", tag=1), Link("b", "vlan", parent="a", tag=1)))
     assert plan(NOTHING, state, NOTHING).create
+
+
+@pytest.mark.parametrize("text", ["", "[]\n[]\n", "[]\n[]\n[]\n[]\n", '[]\n[{"ifname": "c', "no such thing"])
+def test_half_an_answer_of_ip_is_no_network(text):
+    """Nor is none: everything would be made anew."""
+    host = ModelNetwork(KernelModel(CARDS))
+    host.kernel.several = lambda questions: text
+    with pytest.raises(HostError, match="it printed something unreadable"):
+        network.present(host)
