@@ -117,7 +117,7 @@ def shape(director) -> str:
 def restarted(director) -> None:
     director.kill()
     director.start()
-    director.wait_until_up()
+    director.wait_until_started()
     assert director.faults() == ""
 
 
