@@ -8,6 +8,7 @@ from forms_on_page import form_values, words
 
 from changes import arrival
 from changes.models import Revision
+from lbconfig.snapshot import Management, Snapshot
 
 OLD, NEW = "192.168.10.2", "192.168.10.7"
 HERE = {"HTTP_HOST": OLD, "REMOTE_ADDR": "192.168.10.50"}
@@ -27,9 +28,10 @@ def moved(client):
     client.post("/network/", page | {"interfaces-0-addresses": f"{NEW}/24"})
 
 
-def apply(client, **changes) -> str:
+def apply(client, secure=False, **changes) -> str:
     """Apply what was reviewed; the path of its page."""
-    answer = client.post("/changes/apply/", form_values(client.get("/changes/", **HERE)) | changes, **HERE)
+    values = form_values(client.get("/changes/", secure=secure, **HERE)) | changes
+    answer = client.post("/changes/apply/", values, secure=secure, **HERE)
     assert answer.status_code == 302, words(answer)
     return answer.headers["Location"]
 
@@ -269,6 +271,10 @@ def test_while_it_waits_nobody_else_applies(client, alice, box, gateway):
 # --- the new address ------------------------------------------------------------------------------------
 
 
+def at_port(port: int) -> Snapshot:
+    return Snapshot(management=Management(("192.168.0.0/16",), port))
+
+
 def follow(client, path) -> str:
     page = client.get(path, secure=True, **HERE)
     return re.search(r'data-follow="([^"]+)"', page.content.decode())[1]
@@ -291,6 +297,36 @@ def test_the_page_follows_the_box_to_its_new_address(client, stranger, box, move
     assert box.run.state == "done"
     again = stranger.post(there, {"keep": "1"}, **THERE, **new_connection())
     assert again.status_code == 409 and "Nothing was confirmed" in words(again)
+
+
+def test_the_page_follows_the_box_to_its_new_port(client, box):
+    client.post("/access/", form_values(client.get("/access/")) | {"port": "8443"})
+    review = words(client.get("/changes/", secure=True, **HERE))
+    assert "The web page moves to port 8443." in review and f"This page goes on at https://{OLD}:8443/" in review
+    path = apply(client, secure=True)
+    ago(box)
+    url = follow(client, path)
+    assert url == f"https://{OLD}:8443{reverse('arrive', args=[box.change.secret])}"
+    page = client.get(path, secure=True, **HERE)
+    assert f"connect-src 'self' https://{OLD}:8443 https://{OLD}:44443;" in page.headers["Content-Security-Policy"]
+    there = {"HTTP_HOST": f"{OLD}:8443", "REMOTE_ADDR": "192.168.10.50", "secure": True}
+    path = url.removeprefix(f"https://{OLD}:8443")
+    assert "not logged in here" not in words(client.get(path, **there))  # a cookie is for all ports of its host
+    text = words(client.post(path, {"keep": "1"}, **there, **new_connection()))
+    assert "The changes are kept" in text and "Go on" in text and "Log in here" not in text
+    assert box.run.state == "done" and box.snapshot.management.port == 8443
+
+
+def test_the_page_follows_to_another_address_and_port_at_once(client, box, moved):
+    client.post("/access/", form_values(client.get("/access/")) | {"port": "8443"})
+    assert follow(client, apply(client, secure=True)).startswith(f"https://{NEW}:8443/confirm/")
+
+
+def test_one_arrives_before_the_box_is_through(client, stranger, box, moved):
+    apply(client)
+    box.run.state = "running"
+    page = stranger.post(reverse("arrive", args=[box.change.secret]), {"keep": "1"}, **THERE, **new_connection())
+    assert "not through with the changes yet" in words(page) and 'data-send data-after="1000"' in page.content.decode()
 
 
 def test_an_old_connection_to_the_new_address_tries_again(client, stranger, box, moved):
@@ -352,21 +388,31 @@ def test_an_address_that_dhcp_will_bring(client, box):
 
 
 @pytest.mark.parametrize(
-    ("host", "name", "url"),
+    ("host", "name", "place"),
     [
-        ("192.168.10.2", "192.168.10.2", "https://192.168.10.7/"),
-        ("192.168.10.2:8443", "192.168.10.2", "https://192.168.10.7:8443/"),
-        ("[2001:db8::2]:8443", "2001:db8::2", "https://192.168.10.7:8443/"),
-        ("box.example", "box.example", "https://192.168.10.7/"),
+        ("192.168.10.2", "192.168.10.2", "192.168.10.7:8443"),
+        ("192.168.10.2:443", "192.168.10.2", "192.168.10.7:8443"),
+        ("192.168.10.2:4433", "192.168.10.2", "192.168.10.7:4433"),  # somebody forwards it, wherever it leads
+        ("[2001:db8::2]", "2001:db8::2", "192.168.10.7:8443"),
+        ("box.example", "box.example", "192.168.10.7:8443"),
     ],
 )
-def test_the_place_of_the_box(rf, host, name, url):
-    request = rf.get("/", HTTP_HOST=host, secure=True)
+def test_the_place_of_the_box(rf, host, name, place):
+    request, now, moved = rf.get("/", HTTP_HOST=host, secure=True), at_port(443), at_port(8443)
     assert arrival.used(request) == name
-    assert arrival.place(request, NEW, "/") == url
+    assert arrival.place(request, NEW, now, moved) == place
+    assert arrival.place(request, "2001:db8::7", now, now) == f"[2001:db8::7]{':4433' if '4433' in place else ''}"
+
+
+def test_the_place_of_the_box_back_at_the_usual_port(rf):
+    request = rf.get("/", HTTP_HOST="192.168.10.2:8443", secure=True)
+    assert arrival.place(request, NEW, at_port(8443), at_port(443)) == NEW
+    assert arrival.place(request, NEW, at_port(8443), at_port(8443)) == f"{NEW}:8443"
+    assert arrival.place(request, NEW, at_port(443), at_port(9443)) == f"{NEW}:8443"
 
 
 def test_the_policy_of_a_page_that_looks_at_an_address_of_ipv6(rf):
     request = rf.get("/", secure=True)
-    assert arrival.sources(request, "2001:db8::7") == "https:"
+    assert arrival.sources(request, "[2001:db8::7]:8443") == "https:"
+    assert arrival.sources(request, "box.example:8443") == "https://box.example:8443 https://box.example:44443"
     assert arrival.sources(request, "x; script-src *") == ""

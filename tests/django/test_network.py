@@ -1,11 +1,26 @@
 """Network and access: every field refused with its reason, no way to lock oneself out, two admins."""
 
+import dataclasses
+import re
+
 import pytest
 from forms_on_page import form_values, words
 
 from applier import fake
 from changes import draft
-from lbconfig.snapshot import FACTORY, Bond, BondMode, Bridge, Interface, PolicyRoute, StaticRoute, Vlan
+from lbconfig.firewall import Firewall, Rule, RuleProtocol
+from lbconfig.snapshot import (
+    FACTORY,
+    Bond,
+    BondMode,
+    Bridge,
+    Interface,
+    PolicyRoute,
+    RealServer,
+    StaticRoute,
+    VirtualService,
+    Vlan,
+)
 
 
 def save(client, url: str, at: str = "127.0.0.1", **changes):
@@ -76,6 +91,51 @@ def test_a_wrong_list_is_refused(client, value, sentence):
     assert answer.status_code == 422
     assert sentence in words(answer)
     assert draft.current() == before
+
+
+def test_the_port_of_the_web_page(client):
+    page = client.get("/access/")
+    assert form_values(page)["port"] == "443" and 'class="more" open' not in page.content.decode()
+    assert save(client, "/access/", port="8443").status_code == 302
+    assert draft.current().management.port == 8443
+    page = client.get("/access/")
+    assert form_values(page)["port"] == "8443" and 'class="more" open' in page.content.decode()
+    assert save(client, "/access/", port="").status_code == 302
+    assert draft.current().management.port == 443
+
+
+@pytest.mark.parametrize(
+    ("port", "sentence"),
+    [
+        ("0", "Must be 1 to 65535, not 0."),
+        ("65536", "Must be 1 to 65535, not 65536."),
+        ("-1", "Must be 1 to 65535"),
+        ("80", "there browsers speak HTTP"),
+        ("64503", "the port of the sorry page"),
+        ("44443", "the box takes these for connections of its own"),
+        ("6000", "browsers open no page there"),
+        ("1e3", "Enter a whole number"),
+        ("9" * 30, "Must be 1 to 65535"),
+        ("9" * 5000, "Enter a whole number"),
+        ("2525", "192.168.10.2 port 2525 is virtual service 'here': take another port."),
+    ],
+)
+def test_a_port_where_the_web_page_cannot_be_is_told_beside_its_field(client, port, sentence):
+    here = VirtualService(9, "here", "192.168.10.2", 2525, real_servers=(RealServer(9, "10.2.0.11", 25),))
+    draft.replace(dataclasses.replace(draft.current(), services=(here,)), "admin")
+    before = draft.current()
+    answer = save(client, "/access/", port=port)
+    assert answer.status_code == 422 and draft.current() == before
+    page = answer.content.decode()
+    assert re.search(r'class="field wrong" data-field="port"|class="field  wrong" data-field="port"', page)
+    assert sentence in words(answer) and 'class="more" open' in page
+
+
+def test_a_rule_that_decides_nothing_at_the_new_port_is_told(client):
+    rule = Rule(1, "https", protocol=RuleProtocol.TCP, ports="8443")
+    draft.replace(dataclasses.replace(draft.current(), firewall=Firewall((rule,))), "admin")
+    assert save(client, "/access/", port="8443").status_code == 302
+    assert "Before you can apply: firewall rule 'https'" in words(client.get("/"))
 
 
 def test_a_list_that_locks_oneself_out_is_refused(client):

@@ -10,7 +10,7 @@ from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
 from tests.lab.wait import until
 
-from lbconfig.snapshot import Interface, Snapshot, to_json
+from lbconfig.snapshot import SORRY_PORT, Interface, Snapshot, to_json
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("balanced")]
 
@@ -50,6 +50,11 @@ def at(address: str) -> Snapshot:
     return dataclasses.replace(BALANCED, network=network)
 
 
+def by(port: int) -> Snapshot:
+    """What is balanced, by a box whose web page is at this port."""
+    return dataclasses.replace(BALANCED, management=dataclasses.replace(BALANCED.management, port=port))
+
+
 def apply(director, snapshot: Snapshot, within: int = WITHIN) -> str:
     """Start it, and come back when it waits to be confirmed; its secret."""
     director.write("/run/wish.json", to_json(snapshot))
@@ -67,11 +72,11 @@ def outcomes(director) -> dict[int, str]:
     return {one["number"]: one["outcome"] for one in json.loads(director.applier("generations"))}
 
 
-def page_at(world, address: str) -> bool:
-    """Whether the client reaches the web page there, over a new connection."""
+def page_at(world, place: str) -> bool:
+    """Whether the client reaches the web page there, over a new connection; `place`: address, or address:port."""
     script = (
         "import ssl, urllib.request; "
-        f"urllib.request.urlopen('https://{address}/login/', timeout=3, context=ssl._create_unverified_context())"
+        f"urllib.request.urlopen('https://{place}/login/', timeout=3, context=ssl._create_unverified_context())"
     )
     return world.in_client(f'python3 -c "{script}" >/dev/null 2>&1 && echo yes || echo no').strip() == "yes"
 
@@ -125,10 +130,54 @@ def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world
     assert not page_at(world, OLD)
 
 
-def arrived(world, secret: str) -> str:
+def arrived(world, secret: str, place: str = NEW) -> str:
     """The page after it has sent itself; "" as long as it wants a newer connection."""
-    page = world.in_client(f"python3 /run/arrive.py https://{NEW}/confirm/{secret}/")
+    page = world.in_client(f"python3 /run/arrive.py https://{place}/confirm/{secret}/")
     return "" if "old connection" in page else page
+
+
+def web_ports(director) -> set[str]:
+    """At which TCP ports anything but the sorry page listens."""
+    lines = director.succeed("ss -Hlnt").splitlines()
+    return {line.split()[3].rpartition(":")[2] for line in lines} - {str(SORRY_PORT)}
+
+
+def test_the_web_page_at_another_port_comes_back_by_itself(director, world):
+    confirmed = director.status()["confirmed"]
+    assert page_at(world, OLD) and web_ports(director) == {"443"}
+    held = world.hold(LINES, CONNECTIONS)
+    apply(director, by(8443))
+    assert page_at(world, f"{OLD}:8443") and not page_at(world, OLD)
+    assert web_ports(director) == {"8443"}
+    is_back(director, world, confirmed)
+    assert not page_at(world, f"{OLD}:8443") and web_ports(director) == {"443"}
+    assert held.end()["broken"] == []
+
+
+def test_the_web_page_at_another_port_is_confirmed_there_and_boots(director, world):
+    set_up(director)
+    secret = apply(director, by(8443), within=120)
+    world.write("/run/arrive.py", ARRIVE)
+    kept = until("it is kept", lambda: arrived(world, secret, f"{OLD}:8443"), 30)
+    assert "The changes are kept" in kept
+    assert run(director)["state"] == "done"
+
+    director.kill()
+    director.start()
+    director.wait_until_started()
+    until("the page at the new port", lambda: page_at(world, f"{OLD}:8443"), 60)
+    assert not page_at(world, OLD) and web_ports(director) == {"8443"}
+    until("the console tells the port", lambda: f"https://{OLD}:8443" in director.console, 60)
+
+
+def test_the_applier_is_killed_while_the_web_page_is_at_another_port(director, world):
+    confirmed = director.status()["confirmed"]
+    apply(director, by(8443), within=60)
+    director.succeed("kill -9 $(cat /run/service/applier/supervise/pid)")
+    director.wait_until_succeeds("fairlead-applier pending", 60)
+    assert page_at(world, f"{OLD}:8443") and run(director)["state"] == "waiting"
+    is_back(director, world, confirmed)
+    assert not page_at(world, f"{OLD}:8443") and web_ports(director) == {"443"}
 
 
 def test_the_applier_is_killed_while_it_waits(director, world):

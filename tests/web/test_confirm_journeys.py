@@ -4,6 +4,7 @@ The pretended box has no nginx before it, so a test says how old the browser's c
 """
 
 import contextlib
+import dataclasses
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -32,15 +33,15 @@ def started_long_ago() -> None:
 
 @pytest.fixture
 def forwarded(live_server):
-    """forwarded(address): the web UI answers there as well, on its own port; its URL."""
+    """forwarded(address, port): the web UI answers there as well; its URL. Without a port: at its own one."""
     own = urlsplit(live_server.url)
     listeners = []
 
-    def forward(address: str) -> str:
-        listener = socket.create_server((address, own.port))
+    def forward(address: str, port: int = own.port) -> str:
+        listener = socket.create_server((address, port))
         listeners.append(listener)
         threading.Thread(target=accept, args=(listener,), daemon=True).start()
-        return f"http://{address}:{own.port}"
+        return f"http://{address}:{port}"
 
     def accept(listener) -> None:
         with contextlib.suppress(OSError):
@@ -113,14 +114,15 @@ def test_without_a_confirmation_the_page_says_that_the_box_went_back(open_page, 
 
 
 @pytest.fixture
-def arranged(monkeypatch):
+def arranged(monkeypatch, live_server):
     """The box has an address that the browser of a test can use, and a new one that it can be given.
 
     Loopback addresses are no addresses of a box, so the questions about them are answered here.
     """
 
     def arrange(new: str) -> None:
-        monkeypatch.setattr("changes.arrival.next_address", lambda request, frame, wished: new)
+        port = urlsplit(live_server.url).port
+        monkeypatch.setattr("changes.arrival.next_place", lambda request, frame, wished: f"{new}:{port}")
 
     return arrange
 
@@ -141,6 +143,39 @@ def test_the_page_follows_the_box_and_confirms_from_there(plain_page, forwarded,
     assert fake.box.run.state == "done"
     page.get_by_role("link", name="Log in here").click()
     page.wait_for_url(f"{there}/login/")
+
+
+def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_server):
+    """At the same address, where the browser is still logged in."""
+    page, own, new = plain_page, urlsplit(live_server.url), free_port()
+    running = fake.box.snapshot
+    fake.box.snapshot = dataclasses.replace(running, management=dataclasses.replace(running.management, port=own.port))
+    page.goto("/access/")
+    page.fill("[name=port]", str(new))
+    page.click("button:text('Save to the draft')")
+    page.goto("/changes/")
+    expect(page.get_by_text(f"The web page moves to port {new}.")).to_be_visible()
+    expect(page.get_by_text(f"http://{own.hostname}:{new}/")).to_be_visible()
+    page.click("button:text('Apply')")
+    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.route("**/live/progress/**", lambda route: route.abort())  # the old port is shut
+    page.wait_for_timeout(7000)
+    assert "/changes/progress/" in page.url  # nobody is at the new one yet: it stays
+    there = forwarded(own.hostname, new)
+    page.wait_for_url(f"{there}/confirm/**")
+    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    assert fake.box.run.state == "done" and fake.box.snapshot.management.port == new
+    page.get_by_role("link", name="Go on").click()
+    page.wait_for_url(f"{there}/")
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+
+def free_port() -> int:
+    """One that a box may use: those that the kernel gives away are none."""
+    for port in range(8100, 9000):
+        with contextlib.suppress(OSError), socket.create_server(("localhost", port)):
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_a_wrong_address_keeps_the_page_where_it_is_until_the_box_is_back(plain_page, arranged):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from applier import applying, director, firewall, network, steps, table
+from applier import applying, director, firewall, network, steps, table, web_server
 from applier.applying import Applies
 from applier.deadline import Clock
 from applier.engine import Engine
@@ -102,6 +102,7 @@ def _files(job: Job) -> list[Difference]:
     files: tuple[tuple[Callable[[Job], bool], str, str], ...] = (
         (names_differ, "name servers (resolv.conf)", "Health checks and time servers that have names are not found."),
         (time_differs, "time servers (chrony.conf)", "The clock may go wrong, and with it certificates and logs."),
+        (_web_differs, "web page (web.conf)", "At its next start it may listen at another port, which is shut."),
         (steps.sorry_page_differs, "sorry page", "Clients read it while every real server is down."),
     )
     return [
@@ -109,6 +110,10 @@ def _files(job: Job) -> list[Difference]:
         for differs, what, why in files
         if differs(job)
     ]
+
+
+def _web_differs(job: Job) -> bool:
+    return web_server.differs(job.host, job.paths, job.new.web)
 
 
 def _checks(job: Job) -> list[Difference]:

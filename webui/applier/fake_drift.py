@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from applier.fake import Box
 
 STEPS = (
-    "nftables", "links", "sysctl", "interfaces-add", "announce", "names", "sorry-page", "ldirectord-stop", "ipvs",
-    "ldirectord-start", "interfaces-remove", "verify",
+    "nftables", "web-page", "links", "sysctl", "interfaces-add", "announce", "names", "sorry-page", "ldirectord-stop",
+    "ipvs", "ldirectord-start", "interfaces-remove", "verify",
 )  # fmt: skip
 
 

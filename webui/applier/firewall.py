@@ -139,9 +139,10 @@ def _management(snapshot: Snapshot) -> list[str]:
     networks = [ipaddress.ip_network(text) for text in snapshot.management.allow]
     four = ipaddress.collapse_addresses(network for network in networks if network.version == 4)
     six = list(ipaddress.collapse_addresses(network for network in networks if network.version == 6))
-    rules = [f"ip saddr {network} tcp dport 443 accept" for network in four]
+    port = snapshot.management.port
+    rules = [f"ip saddr {network} tcp dport {port} accept" for network in four]
     neighbours = ["icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"] if six else []
-    return rules + neighbours + [f"ip6 saddr {network} tcp dport 443 accept" for network in six]
+    return rules + neighbours + [f"ip6 saddr {network} tcp dport {port} accept" for network in six]
 
 
 def closed(snapshot: Snapshot) -> str:

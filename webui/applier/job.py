@@ -32,6 +32,7 @@ class Saved:
     time: str | None = None
     director_ran: bool = False
     sorry_page: str | None = None
+    web: str | None = None
     checks: str | None = None
     table: Table | None = None
 

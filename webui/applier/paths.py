@@ -72,6 +72,16 @@ class Paths:
         return self.run / "sorry/sorry.html"
 
     @property
+    def web(self) -> Path:
+        """A part of nginx.conf; nginx waits for it when the box starts (overlay/etc/sv/nginx/run)."""
+        return self.run / "web.conf"
+
+    @property
+    def web_read(self) -> Path:
+        """What of it nginx was last told to read (web_server.py)."""
+        return self.run / "web.read"
+
+    @property
     def names(self) -> Path:
         """What is configured about names; dhcp-event makes resolv.conf of it, too."""
         return self.run / "names.conf"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from applier import director, firewall, network, table
+from applier import director, firewall, network, table, web_server
 from applier.host import HostError, wait_until
 from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
@@ -106,6 +106,23 @@ class Firewall(Step):
             raise
         firewall.note(job.host, job.paths, rules)
         job.host.put(job.paths.nftables, rules)
+
+
+class MoveWebPage(Step):
+    name = "web-page"
+    why = "Right after the rules that shut the old port and open the new one: it is away for as short as can be."
+
+    def due(self, job: Job) -> bool:
+        return web_server.differs(job.host, job.paths, job.new.web)
+
+    def do(self, job: Job) -> str:
+        job.saved.web = job.host.read(job.paths.web) or ""
+        web_server.load(job.host, job.paths, job.new.web)
+        return f"port {job.new.snapshot.management.port}"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.web:
+            web_server.load(job.host, job.paths, job.saved.web)
 
 
 class Settings(Step):
@@ -308,6 +325,7 @@ APPLY: tuple[Step, ...] = (
     Store(),
     Lint(),
     Firewall(),
+    MoveWebPage(),
     MakeLinks(),
     Settings(),
     AddToNetwork(),

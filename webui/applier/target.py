@@ -35,6 +35,10 @@ class Target:
         return self.files["sorry.html"]
 
     @property
+    def web(self) -> str:
+        return self.files["web.conf"]
+
+    @property
     def names(self) -> str:
         return self.files["resolv.conf"]
 

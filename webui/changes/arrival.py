@@ -7,8 +7,8 @@ connection is.
 
 from __future__ import annotations
 
-import ipaddress
 import math
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -16,15 +16,17 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from applier.shapes import RunStatus
-from lbconfig.addresses import in_url, version
+from lbconfig.addresses import in_url
 from lbconfig.cutoff import follow
-from lbconfig.snapshot import Snapshot
+from lbconfig.snapshot import HTTPS_PORT, Snapshot
 
 if TYPE_CHECKING:
     from monitoring.frame import Frame
 
 AGE = "X-Connection-Age"  # seconds; set by nginx, which drops what a client sends under that name
 MARGIN = 2.0  # seconds that may pass between nginx looking at its clock and the applier at its own
+PLACE = re.compile(r"[A-Za-z0-9.-]+(:\d+)?")  # of an address of IPv4 or a name
+PLACE6 = re.compile(r"\[[0-9a-f:.]+\](:\d+)?")
 PROBE_PORT = 44443  # one that the firewall of the box never opens for the web UI: there the box says nothing
 
 
@@ -53,45 +55,49 @@ def used(request: HttpRequest) -> str:
     return urlsplit(f"//{request.get_host()}").hostname or ""
 
 
-def place(request: HttpRequest, address: str, path: str) -> str:
-    """The URL of that path at another address of the box, over the same port."""
+def place(request: HttpRequest, address: str, running: Snapshot, new: Snapshot) -> str:
+    """An address of the box and the port there after the change, as a URL has them: "192.0.2.7:8443".
+
+    A port that somebody forwards to the box leads where he wants it to, so it stays.
+    """
     port = urlsplit(f"//{request.get_host()}").port
-    return f"{request.scheme}://{in_url(address)}{f':{port}' if port else ''}{path}"
+    if (port or HTTPS_PORT) == running.management.port:
+        port = new.management.port if new.management.port != HTTPS_PORT else None
+    return f"{in_url(address)}{f':{port}' if port else ''}"
 
 
-def next_address(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
+def url(request: HttpRequest, place: str, path: str = "/") -> str:
+    return f"{request.scheme}://{place}{path}"
+
+
+def next_place(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
     """Where the browser finds the box after the change. "": where it is now; None: nobody knows that yet."""
     now = used(request)
     interfaces = frame.status["interfaces"]
     live = {address.partition("/")[0]: one["name"] for one in interfaces for address in one["addresses"]}
     found = follow(frame.running, new, now, request.META["REMOTE_ADDR"], live)
-    return "" if found == now else found or None
+    if not found:
+        return None
+    there = place(request, found, frame.running, new)
+    return "" if there == place(request, now, frame.running, frame.running) else there
 
 
-def link(request: HttpRequest, address: str, secret: str, decide: bool) -> str:
+def link(request: HttpRequest, place: str, secret: str, decide: bool) -> str:
     path = reverse("arrive", args=[secret])
-    return place(request, address, f"{path}?decide=1" if decide else path)
+    return url(request, place, f"{path}?decide=1" if decide else path)
 
 
-def silent(request: HttpRequest, address: str) -> str:
-    return f"{request.scheme}://{in_url(address)}:{PROBE_PORT}/"
+def silent(request: HttpRequest, place: str) -> str:
+    return url(request, f"{in_url(urlsplit(f'//{place}').hostname or '')}:{PROBE_PORT}")
 
 
-def sources(request: HttpRequest, address: str) -> str:
+def sources(request: HttpRequest, place: str) -> str:
     """What a page may ask that looks whether the box answers there, for a content security policy.
 
     The policy has no way to name an address of IPv6; there every host of the scheme has to do.
     """
-    if not _is_address(address):
-        return ""
-    if version(address) == 6:
+    if PLACE6.fullmatch(place):
         return f"{request.scheme}:"
-    return f"{place(request, address, '')} {silent(request, address).rstrip('/')}"
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+    if not PLACE.fullmatch(place):
+        return ""
+    return f"{url(request, place, '')} {silent(request, place).rstrip('/')}"

@@ -17,7 +17,7 @@ def context(request, found: Review, new: Snapshot) -> dict:
     if not found["reach"] or frame.running is None:
         return {}
     reach, hit = found["reach"], found["impact"]
-    address = arrival.next_address(request, frame, new)
+    place = arrival.next_place(request, frame, new)
     lost = way_problem(new, request.META["REMOTE_ADDR"])
     services = hit["services"] if hit else []
     busy = [one for one in services if one["closed"] or one["refused"] or one["kept"]]
@@ -25,9 +25,8 @@ def context(request, found: Review, new: Snapshot) -> dict:
     return {
         "reach": reach,
         "usual": USUAL,
-        "unknown": address is None,
-        "new_place": arrival.place(request, address, "/") if address else "",
-        "places": [arrival.place(request, one, "/") for one in reach["addresses"]],
+        "unknown": place is None,
+        "new_place": arrival.url(request, place) if place else "",
         "lost": lost.message if lost else "",
         "impact": hit,
         "impact_rows": busy[:SHOWN],

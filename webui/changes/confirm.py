@@ -1,6 +1,6 @@
 """A change that waits to be confirmed: keep it, take it back, and arrive at the box's new address.
 
-What a browser needs for it lies in the session of the admin who applied: the secret of the apply, the address to
+What a browser needs for it lies in the session of the admin who applied: the secret of the apply, the place to
 follow, and whether he wants to decide by a click.
 """
 
@@ -23,11 +23,11 @@ TOO_OLD = "This browser still uses a connection from before the change, which pr
 AGAIN = "please try once more."
 
 
-def remember(request, answer: dict, decide: bool, address: str | None) -> None:
-    """`answer`: of the apply; `address`: where the box is found after the change; "": as before; None: not known."""
+def remember(request, answer: dict, decide: bool, place: str | None) -> None:
+    """`answer`: of the apply; `place`: where the box is found after the change; "": as before; None: not known."""
     if answer["secret"]:
         kept = {"apply": answer["apply"], "secret": answer["secret"], "decide": decide}
-        request.session[KEY] = kept | {"address": address}
+        request.session[KEY] = kept | {"place": place}
     else:
         request.session.pop(KEY, None)
 
@@ -39,7 +39,7 @@ def context(request, run: RunStatus | None) -> dict:
         return {}
     if own.get("apply") != run["id"]:
         own = {}
-    new = own.get("address") or ""
+    new = own.get("place") or ""
     waiting = run["state"] == "waiting"
     return {
         "confirm": run["confirm"],
@@ -47,18 +47,18 @@ def context(request, run: RunStatus | None) -> dict:
         "decide": own.get("decide", True),
         # It confirms by itself: reaching the box is the proof. Only the browser that applied does so.
         "arrived": waiting and bool(own) and not own["decide"] and arrival.proves(request, run),
-        "unknown": own.get("address", "") is None,
-        "new_address": new,
-        "new_place": arrival.place(request, new, "/") if new else "",
+        "unknown": own.get("place", "") is None,
+        "new": new,
+        "new_place": arrival.url(request, new) if new else "",
         "follow": arrival.link(request, new, own["secret"], own["decide"]) if new else "",
-        "probe": arrival.place(request, new, "/static/fairlead/logo.svg") if new else "",
+        "probe": arrival.url(request, new, "/static/fairlead/logo.svg") if new else "",
         "silent": arrival.silent(request, new) if new else "",
     }
 
 
 def policy(request, shown: dict) -> str:
     """The content security policy of the page that looks for the box at its new address."""
-    more = arrival.sources(request, shown.get("new_address", ""))
+    more = arrival.sources(request, shown.get("new", ""))
     return CONTENT_SECURITY_POLICY.replace("connect-src 'self'", f"connect-src 'self' {more}".rstrip())
 
 
@@ -113,6 +113,8 @@ def arrive(request, secret: str):
         if "back" in request.POST:
             connect().roll_back(secret=secret)
             return render(request, "changes/arrive.html", shown | {"back": True})
+        if run and run["state"] == "running" and run["confirm"]:
+            return render(request, "changes/arrive.html", shown | {"early": True})
         if run and run["state"] == "waiting" and arrival.must_wait(request, run):
             return render(request, "changes/arrive.html", shown | {"old": True})
         ended = connect().confirm(secret=secret)

@@ -20,6 +20,7 @@ FILES = {
     "resolv.conf": "Name servers",
     "chrony.conf": "Time servers",
     "sysctl.conf": "Kernel settings",
+    "web.conf": "Web page",
 }
 
 

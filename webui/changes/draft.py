@@ -35,7 +35,7 @@ def current() -> wish.Snapshot:
     return wish.Snapshot(
         services=services,
         network=network,
-        management=wish.Management(tuple(management.allow)),
+        management=wish.Management(tuple(management.allow), management.port),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
         firewall=firewall,
@@ -141,7 +141,7 @@ def write_network(network: wish.Network, user: str) -> None:
 def write_management(management: wish.Management, user: str) -> None:
     with transaction.atomic():
         row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
-        row.allow = list(management.allow)
+        row.allow, row.port = list(management.allow), management.port
         stamp(row, user)
         row.save()
 

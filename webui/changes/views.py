@@ -81,7 +81,7 @@ def apply(request):
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    confirm.remember(request, answer, data["decide"], frame.running and arrival.next_address(request, frame, wished))
+    confirm.remember(request, answer, data["decide"], frame.running and arrival.next_place(request, frame, wished))
     return redirect("progress", apply_id=answer["apply"])
 
 

@@ -96,7 +96,8 @@ def _built_in(where: Where, snapshot: Snapshot) -> tuple[list[str], list[str]]:
             asks = [one.name for one in snapshot.network.interfaces if one.on and one.dhcp]
             dhcp = [f"Answers of DHCP servers pass, by {' and '.join(asks)}."] if asks else []
             allowed = networks(snapshot.management.allow)
-            web = f"The web UI (TCP 443) is open to the networks under Access and to nobody else: {allowed}."
+            port = snapshot.management.port
+            web = f"The web UI (TCP {port}) is open to the networks under Access and to nobody else: {allowed}."
             after = ["Pings pass, at most 50 a second.", "Everything else is dropped."]
             return [
                 f"{opened} So do answers to what the box itself asks: health checks, names, the time.",

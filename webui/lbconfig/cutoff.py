@@ -102,7 +102,9 @@ def _management(running: Management, new: Management) -> Iterator[str]:
     gone = [text for text in running.allow if not _covered(text, new.allow)]
     if gone:
         yield f"The web page can no longer be reached from {', '.join(gone)}."
-    others = [field.name for field in dataclasses.fields(Management) if field.name != "allow"]
+    if running.port != new.port:
+        yield f"The web page moves to port {new.port}."
+    others = [field.name for field in dataclasses.fields(Management) if field.name not in ("allow", "port")]
     if any(getattr(running, name) != getattr(new, name) for name in others):
         yield "How the web page is reached changes."
 

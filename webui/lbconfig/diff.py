@@ -273,12 +273,14 @@ def _check_words(check: HealthCheck) -> str:
 
 
 def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    sentences = tuple(list_change(old.management.allow, new.management.allow, lambda text: f"Access from {text}"))
+    before, after = old.management, new.management
+    sentences = list(list_change(before.allow, after.allow, lambda text: f"Access from {text}"))
+    impacts = ["The web UI can no longer be reached from there."] if {*before.allow} - {*after.allow} else []
+    if before.port != after.port:
+        sentences.append(f"The web page moves from port {before.port} to port {after.port}.")
+        impacts.append(f"The web UI can no longer be reached by port {before.port}.")
     if sentences:
-        gone = set(old.management.allow) - set(new.management.allow)
-        yield Change(
-            "changed", "management", sentences, "The web UI can no longer be reached from there." if gone else None
-        )
+        yield Change("changed", "management", tuple(sentences), " ".join(impacts) or None)
 
 
 def _sorry(old: Snapshot, new: Snapshot) -> Iterator[Change]:

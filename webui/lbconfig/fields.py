@@ -8,7 +8,7 @@ import ssl
 
 from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
-from lbconfig.snapshot import MAX_LINES
+from lbconfig.snapshot import MAX_LINES, SORRY_PORT
 
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
@@ -121,6 +121,31 @@ def certificates(text: str) -> str | None:
     except (ssl.SSLError, ValueError, TypeError):
         return "must be certificates in PEM: from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
     return None
+
+
+def web_port(port: int) -> str | None:
+    """The TCP port at which a browser finds the web UI."""
+    if sentence := in_range(port, 1, 65535):
+        return sentence
+    if port == 80:
+        return "must not be 80: there browsers speak HTTP, and the web page is by HTTPS alone"
+    if port == SORRY_PORT:
+        return f"must not be {port}: it is the port of the sorry page"
+    if port in _GIVEN_AWAY:
+        return f"must not be {_GIVEN_AWAY[0]} to {_GIVEN_AWAY[-1]}: the box takes these for connections of its own"
+    return f"must not be {port}: browsers open no page there" if port in _REFUSED_BY_BROWSERS else None
+
+
+_GIVEN_AWAY = range(32768, 60999 + 1)  # the kernel's net.ipv4.ip_local_port_range; it may be in use at any time
+# The "bad ports" of https://fetch.spec.whatwg.org/#port-blocking; whoever moved the page there would not see it again.
+_REFUSED_BY_BROWSERS = frozenset(
+    (
+        *(1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
+        *(109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515),
+        *(526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049),
+        *(3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+    )
+)
 
 
 def interface_name(name: str) -> str | None:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 from lbconfig import ports as port_lists
 from lbconfig.addresses import Network, version
 
-OWN_PORTS = frozenset({443, 64503})  # TCP: web UI and sorry page of the box; what opens them is no rule's to decide
-
 
 class Action(StrEnum):
     ALLOW = "allow"

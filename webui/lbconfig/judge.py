@@ -14,8 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig.addresses import contains, version
-from lbconfig.firewall import OWN_PORTS, Action, Packet, Rule, RuleProtocol, Where
-from lbconfig.names import MANAGEMENT_PORT
+from lbconfig.firewall import Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.netstate import MAIN, NetworkState, Route, own_table
 from lbconfig.problem import quote
 from lbconfig.render import interfaces, sysctl
@@ -127,7 +126,7 @@ def _to_the_box(question: _Question) -> Verdict:
         return decided
     if _is_dhcp(question):
         return Verdict(Fate.PASSED, "It is an answer of a DHCP server, for an interface that asks for one.", Where.BOX)
-    if question.is_tcp and packet.port in OWN_PORTS:
+    if question.is_tcp and packet.port in snapshot.own_ports:
         return _to_own_port(question)
     if decided := _by_rules(question, Where.BOX, "It reaches the box."):
         return decided
@@ -138,7 +137,7 @@ def _to_the_box(question: _Question) -> Verdict:
 
 def _to_own_port(question: _Question) -> Verdict:
     packet = question.packet
-    if packet.port != MANAGEMENT_PORT:
+    if packet.port != question.snapshot.management.port:
         return Verdict(Fate.DROPPED, "The sorry page is reached by its service only.", Where.BOX)
     if packet.destination in question.vips - question.own:
         return Verdict(Fate.DROPPED, "The web UI does not answer at virtual addresses.", Where.BOX)

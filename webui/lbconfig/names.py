@@ -10,8 +10,6 @@ from typing import NamedTuple
 from lbconfig.network_model import BondMode, HashPolicy, LacpRate
 from lbconfig.snapshot import GUE_PORT, CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
 
-MANAGEMENT_PORT = 443  # TCP; the web UI of the box itself
-
 
 class Name(NamedTuple):
     long: str

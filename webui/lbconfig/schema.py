@@ -38,6 +38,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "HealthCheck.timeout": (1, 60),
     "HealthCheck.failures": (1, 100),
     "HealthCheck.connects": (0, 100),
+    "Management.port": (1, 65535),
 }
 # Class and field -> a sentence, where the name alone does not say it.
 SENTENCES: dict[str, str] = {
@@ -71,6 +72,7 @@ SENTENCES: dict[str, str] = {
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",
     "Network.gateway6": "The default gateway of IPv6; empty: none.",
     "Management.allow": "Networks from which the web page of the box may be reached.",
+    "Management.port": "TCP port of the web page; it is reached by no other.",
 }
 _SCALARS = {str: "string", int: "integer", bool: "boolean"}
 # What each name of an enumeration means, in the words of the screens.

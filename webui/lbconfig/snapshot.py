@@ -31,6 +31,7 @@ from lbconfig.reading import SnapshotError, build
 SCHEMA = 2
 MAX_LINES = 50_000  # characters of a field that may have several lines
 SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
+HTTPS_PORT = 443  # TCP; where a browser looks by itself
 SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
 
 
@@ -249,9 +250,10 @@ class VirtualService:
 
 @dataclass(frozen=True, slots=True)
 class Management:
-    """From where the web UI of the box may be reached: networks as "192.168.0.0/16" or "2001:db8::/32"."""
+    """How the web UI of the box is reached."""
 
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()  # from where: networks as "192.168.0.0/16" or "2001:db8::/32"
+    port: int = HTTPS_PORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +292,11 @@ class Snapshot:
     @property
     def enabled_services(self) -> tuple[VirtualService, ...]:
         return tuple(service for service in self.services if service.enabled)
+
+    @property
+    def own_ports(self) -> frozenset[int]:
+        """TCP: web UI and sorry page of the box; what opens them is no firewall rule's to decide."""
+        return frozenset({self.management.port, SORRY_PORT})
 
 
 # What a box that nobody has set up yet runs: an address by DHCP on its first interface, and the web

@@ -69,8 +69,8 @@ def validate(snapshot: Snapshot) -> list[Problem]:
     return [
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
-        *management_problems(snapshot.management),
-        *firewall_problems(snapshot.firewall, snapshot.network),
+        *management_problems(snapshot),
+        *firewall_problems(snapshot),
         *each(
             Place("sorry page", "sorry"),
             title=title(snapshot.sorry.title),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from lbconfig import ports
 from lbconfig.fields import MAX_ID, allowed_network, in_range, note, service_name
-from lbconfig.firewall import OWN_PORTS, Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.problem import Place, Problem, Unseen, each, number, quote
-from lbconfig.snapshot import Network
+from lbconfig.snapshot import Snapshot
 
 MAX_RULES = 500  # each packet of a new connection may be compared with each
 MAX_NETWORKS = 10_000  # of one field; they become a set, so their number costs a packet nothing
@@ -21,15 +21,16 @@ _SEEN_BY_SERVICES = frozenset(
 )
 
 
-def firewall_problems(firewall: Firewall, network: Network) -> Iterator[Problem]:
+def firewall_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    firewall = snapshot.firewall
     if len(firewall.rules) > MAX_RULES:
         yield Place("firewall", "firewall").problem("rules", f"must not be more than {MAX_RULES}")
         return
     first_id, first_name, networks = Unseen(), Unseen(), 0
-    interfaces = {interface.name for interface in network.interfaces}
+    interfaces = {interface.name for interface in snapshot.network.interfaces}
     for rule in firewall.rules:
         place = Place(f"firewall rule {quote(rule.name)}", f"firewall.rules[id={number(rule.id)}]")
-        yield from _fields(place, rule, interfaces)
+        yield from _fields(place, rule, interfaces, snapshot.own_ports)
         yield from _limit(place.inner("limit"), rule)
         networks += len(rule.sources) + len(rule.destinations)
         if networks > MAX_ALL_NETWORKS:
@@ -41,14 +42,14 @@ def firewall_problems(firewall: Firewall, network: Network) -> Iterator[Problem]
             yield place.problem("name", f"{quote(rule.name)} is the name of another firewall rule as well")
 
 
-def _fields(place: Place, rule: Rule, interfaces: set[str]) -> Iterator[Problem]:
+def _fields(place: Place, rule: Rule, interfaces: set[str], own_ports: Collection[int]) -> Iterator[Problem]:
     sources, destinations = _networks(rule.sources), _networks(rule.destinations)
     yield from each(
         place,
         id=in_range(rule.id, 1, MAX_ID),
         name=service_name(rule.name),
         protocol=_protocol(rule),
-        ports=_ports(rule),
+        ports=_ports(rule, own_ports),
         interface=_interface(rule, interfaces),
         sources=sources,
         destinations=destinations,
@@ -77,18 +78,18 @@ def _protocol(rule: Rule) -> str | None:
     return None
 
 
-def _ports(rule: Rule) -> str | None:
+def _ports(rule: Rule, own_ports: Collection[int]) -> str | None:
     if rule.ports and not rule.protocol.has_ports:
         return "must be empty: ports are for TCP, UDP and SCTP only"
     if sentence := ports.problem(rule.ports):
         return sentence
-    if rule.where is Where.BOX and rule.protocol is RuleProtocol.TCP and rule.ports and _all_own(rule):
+    if rule.where is Where.BOX and rule.protocol is RuleProtocol.TCP and rule.ports and _all_in(rule, own_ports):
         return f"{rule.ports} is the web UI or the sorry page of this box: the access list decides who may open it"
     return None
 
 
-def _all_own(rule: Rule) -> bool:
-    return all(first == last and first in OWN_PORTS for first, last in rule.port_ranges)
+def _all_in(rule: Rule, own_ports: Collection[int]) -> bool:
+    return all(first == last and first in own_ports for first, last in rule.port_ranges)
 
 
 def _interface(rule: Rule, known: set[str]) -> str | None:

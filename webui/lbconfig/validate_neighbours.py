@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lbconfig import ports
 from lbconfig.addresses import contains, version
 from lbconfig.fields import host_address, not_a_host
-from lbconfig.names import MANAGEMENT_PORT
 from lbconfig.problem import Place, Problem, Unseen, number, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import (
@@ -48,7 +47,7 @@ def more_addresses(service: VirtualService) -> str | None:
     return None
 
 
-def _covers(service: VirtualService, port: int) -> bool:
+def covers(service: VirtualService, port: int) -> bool:
     """Whether it is this TCP port, too."""
     good = not more_ports(service) and 1 <= service.port <= 65535 and "tcp" in service.protocol.parts
     return good and any(first <= port <= last for first, last in service.port_ranges)
@@ -75,6 +74,11 @@ class Fronts:
         return clash
 
 
+def own_addresses(network: Network) -> Mapping[str, str]:
+    """Of the box, without their lengths, each with the interface that it is on."""
+    return {text.partition("/")[0]: interface.name for interface in network.interfaces for text in interface.addresses}
+
+
 def plain(text: str) -> str:
     return text if host_address(text) is None else quote(text)
 
@@ -84,13 +88,10 @@ class Neighbours:
 
     def __init__(self, snapshot: Snapshot, network: Network) -> None:
         self._network = network
-        self._own = {
-            address.partition("/")[0]: interface.name
-            for interface in network.interfaces
-            for address in interface.addresses
-        }
+        self._own = own_addresses(network)
+        self._web_port = snapshot.management.port
         self._vips = {vip: service.name for service in snapshot.enabled_services for vip in service.vips}
-        at_sorry = [one for one in snapshot.enabled_services if _covers(one, SORRY_PORT)]
+        at_sorry = [one for one in snapshot.enabled_services if covers(one, SORRY_PORT)]
         self._at_sorry_port = {vip: one.name for one in at_sorry for vip in one.vips}
         self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
         self._connected += [net for net, router in routed_networks(network) if not router]
@@ -119,9 +120,9 @@ class Neighbours:
 
     def _vip(self, place: Place, service: VirtualService, vip: str, field: str) -> Iterator[Problem]:
         if vip in self._own:
-            if _covers(service, MANAGEMENT_PORT):
+            if covers(service, self._web_port):
                 yield place.problem(
-                    "port", f"{vip} port {MANAGEMENT_PORT} is the web UI of this box: take another address or port"
+                    "port", f"{vip} port {self._web_port} is the web UI of this box: take another address or port"
                 )
             return
         if vip in (self._network.gateway, self._network.gateway6):

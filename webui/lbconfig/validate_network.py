@@ -8,10 +8,19 @@ from collections.abc import Iterator
 
 from lbconfig.addresses import Network as IPNetwork
 from lbconfig.addresses import contains, version
-from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name, not_a_host
+from lbconfig.fields import (
+    allowed_network,
+    host_address,
+    interface_address,
+    interface_name,
+    is_dns_name,
+    not_a_host,
+    web_port,
+)
 from lbconfig.problem import Place, Problem, Unseen, each, quote
-from lbconfig.snapshot import Interface, Management, Network
+from lbconfig.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate_links import link_problems
+from lbconfig.validate_neighbours import covers, own_addresses
 from lbconfig.validate_routes import name_problems, route_problems
 
 
@@ -100,8 +109,8 @@ def usable(network: Network) -> Network:
     return dataclasses.replace(network, interfaces=usable, **gateways)
 
 
-def management_problems(management: Management) -> Iterator[Problem]:
-    place = Place("management", "management")
+def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    place, management = Place("management", "management"), snapshot.management
     if not management.allow:
         yield place.problem("allow", "must name at least one network, or nobody could reach the web UI")
     first = Unseen()
@@ -110,3 +119,13 @@ def management_problems(management: Management) -> Iterator[Problem]:
         if sentence is None and not first(text):
             sentence = f"{text} is given twice"
         yield from each(place, allow=sentence)
+    yield from each(place, port=web_port(management.port) or _taken(snapshot))
+
+
+def _taken(snapshot: Snapshot) -> str | None:
+    """Whose the port is already. The one that nobody chose gives way to nobody: there the service is told alone."""
+    port, own = snapshot.management.port, own_addresses(usable(snapshot.network))
+    for service in snapshot.enabled_services if port != HTTPS_PORT else ():
+        if covers(service, port) and (shared := [vip for vip in service.vips if vip in own]):
+            return f"{shared[0]} port {port} is virtual service {quote(service.name)}: take another port"
+    return None

@@ -112,8 +112,8 @@ def _vlan_name(data: dict) -> str:
 
 def access_page(data=None) -> Page:
     row = Management.objects.filter(pk=draft.ONLY_ROW).first()
-    form = AccessForm(data) if data is not None else AccessForm(initial={"allow": row.allow if row else []})
-    return finish(Page(row, form), data)
+    stored = {name: getattr(row, name) for name in AccessForm.base_fields} if row else None
+    return finish(Page(row, AccessForm(data) if data is not None else AccessForm(initial=stored)), data)
 
 
 def check_access(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:

@@ -6,7 +6,7 @@ from django import forms
 
 from lbconfig import names
 from lbconfig.network_model import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
-from lbconfig.snapshot import Bond, Bridge, Interface, Management, Vlan
+from lbconfig.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
 
 FILL_IN = "Please fill this in."
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
@@ -146,6 +146,18 @@ class AccessForm(forms.Form):
         help_text="One a line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
         error_messages={"required": "Name at least one network."},
     )
+    port = forms.IntegerField(
+        label="Port of this web page",
+        required=False,
+        widget=forms.NumberInput(attrs={"min": 1, "max": 65535}),
+        help_text=f"Usually {HTTPS_PORT}. With another one, the address ends in it: https://192.0.2.7:8443.",
+    )
+
+    @property
+    def more_open(self) -> bool:
+        """Whether there is something to see under "more"."""
+        chosen = self["port"].value() not in (None, "", HTTPS_PORT, str(HTTPS_PORT))
+        return bool(chosen or self["port"].errors or getattr(self.fields["port"], "note", ""))
 
 
 def values_of(interface: Interface) -> dict:
@@ -194,4 +206,5 @@ def interface_wish(data: dict, name: str) -> Interface:
 
 
 def management_wish(form: AccessForm) -> Management:
-    return Management(form.cleaned_data["allow"])
+    port = form.cleaned_data["port"]
+    return Management(form.cleaned_data["allow"], HTTPS_PORT if port is None else port)

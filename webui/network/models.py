@@ -42,6 +42,7 @@ class Interface(models.Model):
 
 class Management(Tracked):
     allow = models.JSONField(default=list)
+    port = models.PositiveIntegerField(default=443)
 
     def __str__(self) -> str:
         return ", ".join(self.allow)

@@ -52,7 +52,7 @@ ONE = Snapshot(
     ),
     management=Management(allow=("192.168.0.0/16",)),
 )
-# It changes something in every step: rules, links, settings, addresses both ways, DHCP, IPv6, names, sorry page, …
+# It changes something in every step: rules, the page's port, links, settings, addresses both ways, DHCP, IPv6, …
 TWO = Snapshot(
     services=(
         dataclasses.replace(WEB, scheduler=Scheduler.RR, real_servers=WEB.real_servers[:1]),
@@ -71,7 +71,7 @@ TWO = Snapshot(
         search=("example.org",),
         ntp=("time.example.org",),
     ),
-    management=Management(allow=("192.168.0.0/16", "10.0.0.0/8")),
+    management=Management(allow=("192.168.0.0/16", "10.0.0.0/8"), port=8443),
     sorry=SorryPage("Back tomorrow"),
     policy=Policy(udp_timeout=60, adopt=True),
 )

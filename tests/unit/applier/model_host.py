@@ -35,6 +35,9 @@ class ModelHost:
         self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
         self.files: dict[Path, str] = {}
+        self.web: str | None = None  # what nginx runs with; None: it waits for its file
+        self.bad_web = ""  # a text: nginx cannot work with what has it
+        self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
         self.director_pid: int | None = None
         self.director_since = 0.0
         self.dead: set[tuple[str, int]] = set()
@@ -76,6 +79,7 @@ class ModelHost:
             "table": {key: (scheduler, dict(places)) for key, (scheduler, places) in self.table.items()},
             "files": {str(path): text for path, text in self.files.items() if self.paths.candidate not in path.parents},
             "director": self.director_pid is not None,
+            "web": self.web,
         }
 
     # --- the door --------------------------------------------------------------------------------
@@ -110,6 +114,12 @@ class ModelHost:
                 return self.change(f"ipvsadm --set {seconds}", lambda: self._set_timeouts(seconds))
             case ["sv", *_, verb, folder] if Path(folder).name == "ldirectord":
                 return self._sv(verb, folder)
+            case ["sv", "status", folder] if Path(folder).name == "nginx":
+                return Output(0, f"run: {folder}: (pid 77) 5s\n", "")
+            case ["sv", "hup", folder] if Path(folder).name == "nginx":
+                return self.change("sv hup nginx", self._reload_web)
+            case [program, "-t", "-q"] if program == f"{self.paths.services}/nginx/run":
+                return self.change("nginx -t", self._test_web)
             case ["sv", "-w", "5", "restart" | "down", folder] if Path(folder).name == "time":
                 return self.change(f"sv {Path(folder).name}", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "down", folder]:
@@ -165,6 +175,8 @@ class ModelHost:
                 self.files.pop(path, None)
             else:
                 self.files[path] = text
+                if path == self.paths.web and self.web is None:
+                    self.web = text
 
         self.change(f"put {path.name}", write)
 
@@ -175,7 +187,17 @@ class ModelHost:
         self.change(f"remove {folder.name}", lambda: self.files.pop(folder / "run", None))
 
     def connect(self, address, port, timeout):
-        return "refused"
+        return "open" if address == "127.0.0.1" and f"listen {port} " in (self.web or "") else "refused"
+
+    def _reload_web(self):
+        text = self.files[self.paths.web]
+        if not (self.deaf_web and self.deaf_web in text):
+            self.web = text
+        return Output(0, "", "")
+
+    def _test_web(self):
+        bad = self.bad_web and self.bad_web in self.files[self.paths.web]
+        return Output(1, "nginx: [emerg] unexpected end of file", "") if bad else Output(0, "", "")
 
     def send(self, interface, frame):
         assert self.links[interface].up, f"{interface} cannot send"

@@ -97,6 +97,10 @@ def sorry_page(box):
     del box.host.files[box.paths.sorry_page]
 
 
+def web_page(box):
+    box.host.files[box.paths.web] = "listen 9443 ssl;\n"
+
+
 def clock(box):
     box.host.files[box.paths.time] = "server evil.example\n"
 
@@ -139,6 +143,7 @@ PLANTED = {
     timeouts: ("settings", "timeouts of connections", "TCP 900 s", "TCP 60 s", ""),
     host_name: ("settings", "host name", "one", "localhost", ""),
     resolver: ("settings", "name servers (resolv.conf)", "as configured", "another text", ""),
+    web_page: ("settings", "web page (web.conf)", "as configured", "another text", ""),
     clock: ("settings", "time servers (chrony.conf)", "as configured", "another text", ""),
     sorry_page: ("settings", "sorry page", "as configured", "another text", ""),
     checks_file: ("checks", "file of the health checks", "as configured", "another text", ""),

@@ -151,6 +151,11 @@ def _direct_to_another_port(data: dict, service: dict, server: dict) -> None:
     server |= {"forwarding": "direct", "port": service["port"] % 65535 + 1}
 
 
+def _at_the_web_page(data: dict, service: dict, server: dict) -> None:
+    data["management"]["port"] = 8443
+    service |= {"address": "10.0.2.15", "port": 8443, "protocol": "tcp", "more_ports": "", "enabled": True}
+
+
 def _behind_itself(data: dict, service: dict, server: dict) -> None:
     server["address"] = service["address"]
 
@@ -182,7 +187,10 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     ),
     "a mark of more than 31 bits": ("services.id", _set(more_ports="1-2", port=3, id=2**31)),
     "its own port once more": ("services.more_ports", _own_port),
-    "the port of the web page": ("services.port", _set(address="10.0.2.15", port=443, protocol="tcp", more_ports="")),
+    "the port of the web page": ("services.port", _at_the_web_page),
+    "the port of a service": ("management.port", _at_the_web_page),
+    "no port of a web page": ("management.port", _all("management", port=0)),
+    "a port that no browser opens": ("management.port", _all("management", port=6000)),
     "a connection to UDP servers": ("services.check.kind", _set(protocol="udp", check__kind="connect")),
     "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),
     "RADIUS without a secret": ("services.check.secret", _set(check__kind="radius", check__secret="")),
@@ -219,9 +227,9 @@ BREACHES: dict[str, tuple[str, Callable]] = {
         "firewall.rules.protocol",
         _rules({"id": 1, "name": "a", "protocol": "ping", "where": "services"}),
     ),
-    "the way to the web page": (
+    "the way to the sorry page": (
         "firewall.rules.ports",
-        _rules({"id": 1, "name": "a", "protocol": "tcp", "ports": "443"}),
+        _rules({"id": 1, "name": "a", "protocol": "tcp", "ports": "64503"}),
     ),
     "a rule between families": (
         "firewall.rules.destinations",

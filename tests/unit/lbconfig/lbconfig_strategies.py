@@ -246,7 +246,8 @@ allows = st.lists(
     | st.sampled_from(["::/0", "2001:db8::/32", "2001:db8:1::/48", "fd00::1/128"]),
     min_size=1,
     unique=True,
-).map(lambda networks: Management(tuple(networks)))
+).map(tuple)
+accesses = st.builds(Management, allows, st.sampled_from([443, 443, 81, 8443, 32767, 65535]))
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
 policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)
@@ -279,7 +280,9 @@ def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapsh
     return beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
 
 
-snapshots = st.builds(whole, services, networks, allows, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4))
+snapshots = st.builds(
+    whole, services, networks, accesses, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4)
+)
 
 
 def examples(usual: int) -> int:

@@ -34,6 +34,10 @@ def allow(*networks: str) -> Snapshot:
     return dataclasses.replace(ONE, management=Management(networks))
 
 
+def at_port(port: int) -> Snapshot:
+    return dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=port))
+
+
 @pytest.mark.parametrize(
     "new",
     [
@@ -65,6 +69,7 @@ def test_what_cuts_nobody_off(new):
         (network(interfaces=NETWORK.interfaces[::-1]), "The order of the interfaces changes"),
         (allow("192.168.0.0/16"), "The web page can no longer be reached from 10.0.0.0/8."),
         (allow("192.168.0.0/17", "10.0.0.0/8"), "no longer be reached from 192.168.0.0/16."),
+        (at_port(8443), "The web page moves to port 8443."),
         (allow("::/0", "10.0.0.0/8"), "no longer be reached from 192.168.0.0/16."),
     ],
 )

@@ -138,6 +138,9 @@ def test_network_and_management():
     assert allow.sentences == ("Access from 192.0.2.0/24 is added.", "Access from 10.0.2.0/24 is removed.")
     assert allow.impact == "The web UI can no longer be reached from there."
     assert only(with_allow("10.0.2.0/24", "192.0.2.0/24")).impact is None
+    moved = only(dataclasses.replace(SAMPLE, management=dataclasses.replace(SAMPLE.management, port=8443)))
+    assert moved.sentences == ("The web page moves from port 443 to port 8443.",)
+    assert moved.impact == "The web UI can no longer be reached by port 443."
 
 
 def test_unified_names_each_file_that_differs():

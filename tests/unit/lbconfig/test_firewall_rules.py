@@ -74,6 +74,15 @@ def test_too_many_networks_in_all():
     assert problem.path == "firewall.rules[id=11].sources" and "together with those of all rules" in problem.message
 
 
+def test_the_port_of_the_web_page_moves():
+    moved = dataclasses.replace(SAMPLE, management=dataclasses.replace(SAMPLE.management, port=8443))
+    at = {port: dataclasses.replace(moved, firewall=with_rule(ports=port).firewall) for port in ("443", "8443")}
+    assert validate(at["443"]) == []
+    [problem] = validate(at["8443"])
+    assert problem.field == "ports" and "the access list decides" in problem.message
+    assert "tcp dport { 8443, 64503 } return" in nftables.render(at["443"])
+
+
 def test_other_ports_beside_the_web_page_are_no_mistake():
     assert validate(with_rule(ports="443-444")) == []
     assert validate(with_rule(ports="443", where=Where.SERVICES)) == []

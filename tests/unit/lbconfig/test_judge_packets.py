@@ -111,6 +111,25 @@ def test_the_judge_and_the_kernel_agree(lab, firewall, data):
         assert seen.rules == ({verdict.rule.id: 1} if verdict.rule else {}), (packet, verdict, seen)
 
 
+def test_the_web_page_at_another_port(lab):
+    """Its old port is one like any other: the admin's rules decide."""
+    management = dataclasses.replace(SNAPSHOT.management, port=8443)
+    rule = Rule(1, "those two", Action.ALLOW, Where.BOX, protocol=RuleProtocol.TCP, ports="443,8443")
+    snapshot = dataclasses.replace(with_rules(rule), management=management)
+    assert validate(snapshot) == []
+    lab.load(nftables.render(snapshot))
+    for source, port, rules in (
+        ("192.168.50.2", 8443, {}),
+        ("192.168.50.3", 8443, None),
+        ("192.168.50.3", 443, {1: 1}),
+        ("192.168.50.2", 444, None),
+    ):
+        packet = Packet(source, "192.168.50.1", RuleProtocol.TCP, port, "up0")
+        seen = lab.send(packet)
+        assert (judge(snapshot, packet).fate is Fate.PASSED) == seen.passed == (rules is not None), packet
+        assert seen.rules == (rules or {}), packet
+
+
 def test_what_comes_from_the_port_of_a_real_server_leaves_as_an_answer_only(lab):
     snapshot = with_rules(Rule(1, "all", where=Where.THROUGH))
     lab.load(nftables.render(snapshot), whole=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl
+from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, web
 from lbconfig.snapshot import Snapshot
 
 RENDERERS: dict[str, Callable[[Snapshot], str]] = {
@@ -17,6 +17,7 @@ RENDERERS: dict[str, Callable[[Snapshot], str]] = {
     "resolv.conf": resolver.render_names,
     "sorry.html": sorry.render,
     "sysctl.conf": sysctl.render,
+    "web.conf": web.render,
 }
 
 

@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable
 from lbconfig import addresses
 from lbconfig.addresses import order
 from lbconfig.firewall import Where
-from lbconfig.names import MANAGEMENT_PORT
 from lbconfig.ports import parse
 from lbconfig.render import own_rules
 from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
@@ -48,7 +47,7 @@ def render(snapshot: Snapshot) -> str:
         "table inet fairlead {",
         *_sets(snapshot),
         *_marking(snapshot),
-        *own_rules.chains(snapshot.firewall),
+        *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_input(snapshot),
         "",
         *_forward(snapshot),
@@ -257,7 +256,7 @@ def _ranged(snapshot: Snapshot, rule: str) -> list[str]:
 
 def _input(snapshot: Snapshot) -> list[str]:
     """The admin's own rules stand behind all that the box needs to live and to be managed."""
-    firewall = snapshot.firewall
+    firewall, web = snapshot.firewall, snapshot.management.port
     dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.on and interface.dhcp]
     take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
     rules = [
@@ -272,8 +271,8 @@ def _input(snapshot: Snapshot) -> list[str]:
         f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         "ct state invalid counter drop",
-        f"ip saddr @management_v4 ip daddr != @vips tcp dport {MANAGEMENT_PORT} accept",
-        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {MANAGEMENT_PORT} accept",
+        f"ip saddr @management_v4 ip daddr != @vips tcp dport {web} accept",
+        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {web} accept",
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
         "icmp type echo-request limit rate 50/second burst 100 packets accept",
         "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",

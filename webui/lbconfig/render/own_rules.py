@@ -10,9 +10,9 @@ each packet of UDP.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from lbconfig.firewall import OWN_PORTS, Action, Firewall, Per, Rule, RuleProtocol, Where
+from lbconfig.firewall import Action, Firewall, Per, Rule, RuleProtocol, Where
 
 CHAINS = {where: f"own_{where}" for where in Where}
 MASQUERADE = 0x80000000  # a mark that no service has; it says how a packet leaves
@@ -66,8 +66,9 @@ def _rate_flags(rule: Rule) -> str:
     return f"dynamic, timeout\n\t\tsize {SOURCES_AT_ONCE}\n\t\ttimeout {seconds}s"
 
 
-def chains(firewall: Firewall) -> list[str]:
-    """Before the chains that ask them. Empty where the admin has no rule."""
+def chains(firewall: Firewall, own_ports: Collection[int]) -> list[str]:
+    """Before the chains that ask them. Empty where the admin has no rule. `own_ports`: of the box, beside all rules."""
+    begins = {Where.BOX: [f"tcp dport {{ {', '.join(map(str, sorted(own_ports)))} }} return"]}
     lines = []
     if any(rule.action is Action.REJECT for rule in _enabled(firewall)):
         refuse = ["meta l4proto tcp reject with tcp reset", "reject with icmpx admin-prohibited"]
@@ -78,11 +79,10 @@ def chains(firewall: Firewall) -> list[str]:
     for where in Where:
         if rules := firewall.of(where):
             own = [line for rule in rules for line in _lines(rule)]
-            lines += _chain(CHAINS[where], [*_BEGINS.get(where, ()), *own, *_ENDS.get(where, ())])
+            lines += _chain(CHAINS[where], [*begins.get(where, ()), *own, *_ENDS.get(where, ())])
     return lines
 
 
-_BEGINS = {Where.BOX: [f"tcp dport {{ {', '.join(map(str, sorted(OWN_PORTS)))} }} return"]}
 _ENDS = {Where.SERVICES: ["accept"]}
 
 
