@@ -190,7 +190,8 @@ def answers_stranger(world) -> bool:
 
 
 def by(**fields) -> Snapshot:
-    return dataclasses.replace(wish(SITE), network=dataclasses.replace(NETWORK, **fields))
+    """With a default gateway that nobody is: by NAT an answer takes the default route as far as to IPVS."""
+    return dataclasses.replace(wish(SITE), network=dataclasses.replace(NETWORK, gateway="10.2.0.200", **fields))
 
 
 WAYS: dict[str, Snapshot] = {
@@ -202,7 +203,7 @@ WAYS: dict[str, Snapshot] = {
 @often(WAYS, daily="a way out of the VIP")
 def test_answers_take_it_after_apply_return_and_boot(director, world, name):
     with_a_stranger(world)
-    director.apply(wish(SITE))
+    director.apply(by())
     director.wait_until_healthy(*SERVERS)
     assert not answers_stranger(world), "without it there is no way"
     director.apply(WAYS[name])
@@ -225,7 +226,7 @@ def test_without_the_way_out_answers_leave_as_before(director, world):
     director.apply(WAYS["a way out of the VIP"])
     director.wait_until_healthy(*SERVERS)
     assert answers_stranger(world)
-    director.apply(wish(SITE))
+    director.apply(by())
     assert not answers_stranger(world)
     assert VIP not in director.succeed("ip rule")
 
