@@ -236,7 +236,7 @@ def test_without_the_way_out_answers_leave_as_before(director, world):
 
 LEASED = "10.1.0.60/24"
 DHCP_SERVER = """
-interface eth1
+interface eth0
 start 10.1.0.60
 end 10.1.0.60
 max_leases 1
