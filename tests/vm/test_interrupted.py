@@ -52,15 +52,20 @@ def changed(chance: random.Random, number: int) -> Snapshot:
     return dataclasses.replace(wish(first, *others), network=network)
 
 
-def begin(director, snapshot: Snapshot, way: str) -> None:
-    """By the web process (draft, review, apply), or by the applier alone with a confirmation that never comes."""
+def begin(director, snapshot: Snapshot, way: str) -> Snapshot:
+    """By the web process (draft, review, apply), or by the applier alone with a confirmation that never comes.
+
+    The snapshot as the web process numbers it.
+    """
     director.write("/run/wish.json", to_json(snapshot))
     if way == "page":
         director.succeed("fairlead set draft /run/wish.json", 90)
+        snapshot = from_data(json.loads(director.succeed(["fairlead", "export", "draft"], 90)))
         command = "fairlead apply"
     else:
         command = "fairlead-applier apply /run/wish.json --user test --confirm-within 600 --wait"
     director.succeed(f"rm -f /run/apply.end; ({command}; touch /run/apply.end) >/run/apply.log 2>&1 &")
+    return snapshot
 
 
 def told(director) -> dict[str, str]:
@@ -92,8 +97,8 @@ def test_the_power_goes_at_random_moments(director, world, capsys):
     history = told(director)
     _, before = stands(director)
     for number in range(1, COUNT + 1):
-        wished, way = changed(chance, number), chance.choice(["page", "page", "unconfirmed"])
-        begin(director, wished, way)
+        way = chance.choice(["page", "page", "unconfirmed"])
+        wished = begin(director, changed(chance, number), way)
         time.sleep(chance.uniform(0, LONGEST))
         seen = told(director)
         director.kill()
@@ -131,8 +136,7 @@ def test_killed_processes_come_back_and_what_runs_is_right(director, world, caps
     names = itertools.cycle(["applier", "web", "ldirectord"])
     for number, name in zip(range(1, 3 * COUNT + 1), names, strict=False):
         wished = dataclasses.replace(changed(chance, number), network=NETWORK)
-        wished = dataclasses.replace(wished, services=(*wished.services, lines))
-        begin(director, wished, "page")
+        wished = begin(director, dataclasses.replace(wished, services=(*wished.services, lines)), "page")
         time.sleep(chance.uniform(0, LONGEST / 2))
         director.execute(f"kill -9 $(cat /run/service/{name}/supervise/pid)")
         until("the apply has ended", lambda: ended(director), 120, 0.5, (CommandFailed, OSError))

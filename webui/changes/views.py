@@ -82,6 +82,10 @@ def apply(request):
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
     confirm.remember(request, answer, data["decide"], frame.running and arrival.next_place(request, frame, wished))
+    if answer["secret"]:
+        # Before its browser could ask for another page, the box may be gone from this address.
+        look(request, anew=True)
+        return progress(request, answer["apply"])
     return redirect("progress", apply_id=answer["apply"])
 
 

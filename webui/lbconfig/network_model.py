@@ -98,7 +98,11 @@ class StaticRoute:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRoute:
-    """What is sent from this address leaves by this router, whatever the default gateway is."""
+    """What is sent from this address leaves by this router, whatever the default gateway is.
+
+    By NAT there must be one all the same: an answer of a real server has to be routed before IPVS sees it (seen; it
+    translates in the hook of what is forwarded) and only then leaves by this router.
+    """
 
     source: str  # a VIP or an address of the box itself
     via: str

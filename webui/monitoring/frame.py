@@ -48,9 +48,9 @@ class Frame:
         return run if run and run["state"] not in ENDED else None
 
 
-def look(request) -> Frame:
-    """The frame of this request; the applier is asked once."""
-    if not hasattr(request, "frame"):
+def look(request, anew: bool = False) -> Frame:
+    """The frame of this request; the applier is asked once, unless it has been told to do something since."""
+    if anew or not hasattr(request, "frame"):
         try:
             status = connect().status()
             request.frame = Frame(status=status, faults=status["faults"])

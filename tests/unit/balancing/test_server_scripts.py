@@ -106,6 +106,14 @@ def test_only_one_system_forgets_and_only_one_has_no_tunnels():
     assert [key for key, system in SYSTEMS.items() if not FOUR.possible_on(system)] == ["windows"]
 
 
+@pytest.mark.parametrize("key", [PLAIN, "networkd", "netplan", "networkmanager"])
+def test_a_tunnels_settings_come_after_those_of_udev(key):
+    """udev sets rp_filter of an interface that has just been made, and did so after the script (Debian 13)."""
+    text = script(FOUR, SYSTEMS[key])
+    assert "udevadm settle" in text
+    assert -1 < text.rfind("\tsettle\n") < text.rfind("\tchange_settings")
+
+
 # --- at work ---
 
 

@@ -49,6 +49,7 @@ set_up() {
 	if [ -n "$direct" ]; then connect dummy "$direct_link" "$direct"; else disconnect "$direct_link"; fi
 	tunnel "$tunnel_link" "$tunnel"
 	tunnel "$gre_link" "$gre"
+	settle
 	change_settings # of the interface that is there now
 }
 

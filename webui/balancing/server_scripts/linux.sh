@@ -60,6 +60,12 @@ make_tunnels() {
 		there "$link" || ip link add "$link" type $(kind_of "$link") local "$server"
 		ip link set dev "$link" up
 	done
+	settle
+}
+
+# udev gives every new interface the settings of /usr/lib/sysctl.d, some moments after it is there: rp_filter 2 on most.
+settle() {
+	if [ -n "$(links)" ] && command -v udevadm >/dev/null; then udevadm settle --timeout=20 2>/dev/null || :; fi
 }
 
 # GUE is IP in IP inside UDP: what comes to this port goes on to the tunnel's interface.

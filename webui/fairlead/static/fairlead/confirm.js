@@ -58,6 +58,8 @@ function follow(place) {
 
 const place = document.getElementById("follow");
 if (place) {
+  // It may be the answer to the form itself: loaded again, it must not be sent again.
+  history.replaceState(null, "", place.dataset.here);
   follow(place);
 }
 
