@@ -10,7 +10,7 @@ from lbconfig_samples import DNS, EVERY_NAT, EVERY_RULE, SAMPLE, WEB, with_check
 from lbconfig_strategies import examples, snapshots
 
 from lbconfig.checks import KINDS
-from lbconfig.render import RENDERERS, files_digest, interfaces, ldirectord, nftables, render, sysctl
+from lbconfig.render import RENDERERS, files_digest, interfaces, ldirectord, nftables, render, sysctl, web
 from lbconfig.snapshot import (
     FACTORY,
     CheckKind,
@@ -109,7 +109,9 @@ NFT_ELEMENT = re.compile(
     rf'\t\t\t(?:{ADDRESS}(?:/\d+)?|{RANGE}|{RANGE} comment "{NAME}" : \d+|(?:{PLACE}|{MASQUERADED}) comment "{NAME}"),'
 )
 NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
-
+NFT_WEB = re.compile(
+    r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ accept|\t\ttcp dport \{ \d+, \d+ \} return"
+)
 
 NET = rf"{ADDRESS}/\d+"
 OWN_NAME = r"rule_\d+_(?:from|to|rate)6?"
@@ -144,7 +146,7 @@ def test_nftables_takes_values_only_as_elements(snapshot):
     for line in nftables.render(snapshot).splitlines():
         if line in fixed or line.startswith("\t\ticmp type {"):
             continue
-        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_DHCP, NFT_OWN)), line
+        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_DHCP, NFT_WEB, NFT_OWN)), line
         for comment in re.findall(r'comment "(.*)"', line):
             assert len(comment) <= 127
 
@@ -191,8 +193,16 @@ def test_nft_itself_accepts_the_file(nft_check, snapshot):
 
 def test_names_of_the_files():
     names = {"ipvs.rules", "nftables.conf", "ldirectord.cf", "interfaces", "sysctl.conf", "sorry.html"}
-    names |= {"resolv.conf", "chrony.conf"}
+    names |= {"resolv.conf", "chrony.conf", "web.conf"}
     assert set(render(SAMPLE)) == names
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(snapshots)
+def test_the_web_page_listens_at_its_port_alone(snapshot):
+    port = snapshot.management.port
+    lines = [f"listen {place} ssl default_server;" for place in (port, f"[::]:{port}")]
+    assert web.render(snapshot).splitlines() == lines
 
 
 def test_the_digest_knows_names_from_texts():
