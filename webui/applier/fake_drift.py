@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STEPS = (
     "nftables", "links", "sysctl", "interfaces-add", "announce", "names", "sorry-page", "ldirectord-stop", "ipvs",
-    "ldirectord-start", "interfaces-remove", "verify",
+    "ldirectord-start", "interfaces-remove", "nftables-remove", "verify",
 )  # fmt: skip
 
 
