@@ -174,7 +174,9 @@ class Machine:
             return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
         if self.firmware == "bios":
             return []
-        kernel = f"console=ttyS0 quiet mitigations=off fairlead.layers={','.join(self.layers)}"
+        # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time
+        # since `save`, and gunicorn, for one, would take its worker for dead.
+        kernel = f"console=ttyS0 quiet mitigations=off clocksource=hpet fairlead.layers={','.join(self.layers)}"
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
             words += self.disk(layer, self.image.layers[layer], "raw", ",readonly=on")

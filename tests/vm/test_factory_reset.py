@@ -2,7 +2,7 @@
 
 import pytest
 from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.keeping import factory_reset
 from tests.lab.updating import Page, set_up
 from tests.lab.wait import until
@@ -68,7 +68,10 @@ def test_a_power_cut_before_the_mark_is_as_if_nobody_had_asked(director, world):
     assert world.count(f"{SITE}/", 12) == EVEN
 
 
-@pytest.mark.parametrize("gone", ["", "/disk/A/web", "/disk/A/applier/generations", "/disk/A/applier /disk/A/tls"])
+OFTEN, *OTHERS = ["/disk/A/applier /disk/A/tls", "", "/disk/A/web", "/disk/A/applier/generations"]
+
+
+@pytest.mark.parametrize("gone", [OFTEN, *(pytest.param(one, marks=thorough) for one in OTHERS)])
 def test_a_power_cut_after_the_mark_is_made_up_for_at_the_next_boot(director, gone):
     """With nothing deleted yet, or with some of it: as a boot leaves it that was cut short."""
     director.succeed(f"echo '{{}}' >{MARK}; sync")

@@ -211,6 +211,7 @@ class Applies:
             new=target,
             before=before,
             old=before.network,
+            leaving=(before.snapshot,),
             confirmed=core.confirmed,
             number=target.number,
         )
@@ -290,6 +291,7 @@ class Applies:
             new=before,
             before=tried,
             old=joined([tried.network, before.network]),
+            leaving=(tried.snapshot,),
             lenient=True,
         )
         record = RunRecord.of("settle", "system", before.number, [step.name for step in CONVERGE])

@@ -218,14 +218,15 @@ class Applier:
         recovered = self._recover()
         target = Target(recovered.number, recovered.snapshot or FACTORY)
         ran = self._what_ran()
-        states = [one.network for one in (*interrupted, *([ran] if ran else []))]
+        may_be_there = (*interrupted, *([ran] if ran else []))
         job = Job(
             host=self.host,
             paths=self.paths,
             generations=self.generations,
             new=target,
             before=ran,
-            old=joined(states),
+            old=joined([one.network for one in may_be_there]),
+            leaving=tuple(one.snapshot for one in may_be_there),
             lenient=True,
         )
         self.running, self.confirmed = target, self.generations.confirmed_number()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STEPS = (
     "nftables", "web-page", "links", "sysctl", "interfaces-add", "announce", "names", "sorry-page", "ldirectord-stop",
-    "ipvs", "ldirectord-start", "interfaces-remove", "verify",
+    "ipvs", "ldirectord-start", "interfaces-remove", "nftables-remove", "verify",
 )  # fmt: skip
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from applier.generations import Generations
 from applier.host import Host, HostError
 from applier.paths import Paths
 from applier.target import Target
 from lbconfig.netstate import NOTHING, Address, NetworkState
+from lbconfig.render import nftables
 from lbconfig.render.ipvs import Table
+from lbconfig.snapshot import Snapshot
 
 
 class Unsafe(HostError):
@@ -23,6 +26,7 @@ class Saved:
 
     rules: str | None = None
     rules_loaded: bool = False
+    rules_removed: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     timeouts: tuple[int, int, int] | None = None
     network: NetworkState | None = None  # all of it, before the first change
@@ -47,12 +51,18 @@ class Job:
     new: Target
     before: Target | None = None  # what ran until now; None: nothing did
     old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not wished any more
+    leaving: tuple[Snapshot, ...] = ()  # whose services IPVS may have until its step
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
     number: int | None = None  # of the generation being applied
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[HostError] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)
+
+    @cached_property
+    def rules_meanwhile(self) -> str:
+        """The new rules, and those for what leaves: IPVS has it until its step, and on the way back again."""
+        return nftables.render(self.new.snapshot, *self.leaving)
 
     def trouble(self, error: HostError) -> None:
         if not self.lenient:

@@ -25,6 +25,7 @@ TITLES = {
     "ipvs": "Change the table of virtual services",
     "ldirectord-start": "Start the health checks",
     "interfaces-remove": "Remove addresses and routes",
+    "nftables-remove": "Remove the firewall rules of what has left",
     "verify": "Look whether everything runs as wished",
     "confirm": "Confirm: the next boot uses it",
 }

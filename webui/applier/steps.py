@@ -40,9 +40,10 @@ class Lint(Step):
         network.must_exist(job.host, job.new.network)
         rules = job.paths.candidate / "nftables.conf"
         checks = job.paths.candidate / "ldirectord.cf"
-        job.host.put(rules, job.new.rules)
         job.host.put(checks, job.new.checks)
-        firewall.check(job.host, rules)
+        for text in dict.fromkeys((job.rules_meanwhile, job.new.rules)):
+            job.host.put(rules, text)
+            firewall.check(job.host, rules)
         if job.new.has_checks and checks_change(job):
             director.check(job.host, checks)
         return "nft and ldirectord can read them"
@@ -54,7 +55,7 @@ class Firewall(Step):
 
     def due(self, job: Job) -> bool:
         try:
-            return firewall.altered(job.host, job.paths, job.new.rules) is not None
+            return firewall.altered(job.host, job.paths, job.rules_meanwhile) is not None
         except HostError:
             return True  # loaded once more, they are these
 
@@ -63,7 +64,7 @@ class Firewall(Step):
         saved.rules_loaded = firewall.is_loaded(job.host)
         saved.rules = job.host.read(job.paths.nftables)
         try:
-            self._load(job, job.new.rules)
+            _load_rules(job, job.rules_meanwhile)
         except HostError as error:
             if not job.lenient:
                 raise
@@ -90,22 +91,27 @@ class Firewall(Step):
         if rules is None and job.before is not None:
             rules = job.before.rules
         if rules is not None:
-            self._load(job, rules)
+            _load_rules(job, rules)
 
-    def _load(self, job: Job, rules: str) -> None:
-        """The copy of what runs is away meanwhile: a kill in between must not leave one that is not true."""
-        path = job.paths.candidate / "nftables.conf"
-        present = job.host.read(job.paths.nftables)
-        job.host.put(path, rules)
-        job.host.put(job.paths.nftables, None)
+
+class RemoveFromFirewall(Step):
+    name = "nftables-remove"
+    why = "After the table and the addresses: until then clients of what leaves were still served."
+
+    def due(self, job: Job) -> bool:
+        return job.rules_meanwhile != job.new.rules and job.host.read(job.paths.nftables) == job.rules_meanwhile
+
+    def do(self, job: Job) -> str:
+        job.saved.rules_removed = True
         try:
-            firewall.load(job.host, path)
+            _load_rules(job, job.new.rules)
         except HostError as error:
-            if error.exit is not None and present is not None:
-                job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
-            raise
-        firewall.note(job.host, job.paths, rules)
-        job.host.put(job.paths.nftables, rules)
+            job.trouble(error)
+        return "loaded without what has left"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.rules_removed:
+            _load_rules(job, job.rules_meanwhile)
 
 
 class MoveWebPage(Step):
@@ -269,6 +275,22 @@ class Confirm(Step):
         job.generations.confirm_again(job.confirmed)
 
 
+def _load_rules(job: Job, rules: str) -> None:
+    """The copy of what runs is away meanwhile: a kill in between must not leave one that is not true."""
+    path = job.paths.candidate / "nftables.conf"
+    present = job.host.read(job.paths.nftables)
+    job.host.put(path, rules)
+    job.host.put(job.paths.nftables, None)
+    try:
+        firewall.load(job.host, path)
+    except HostError as error:
+        if error.exit is not None and present is not None:
+            job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
+        raise
+    firewall.note(job.host, job.paths, rules)
+    job.host.put(job.paths.nftables, rules)
+
+
 def settings_that_differ(job: Job) -> list[tuple[Setting, str | None]]:
     """With their present values; None: this kernel or box has none of that name."""
     seen = [(setting, job.host.setting(setting.key)) for setting in job.new.settings]
@@ -336,6 +358,7 @@ APPLY: tuple[Step, ...] = (
     ChangeTable(),
     StartDirector(),
     RemoveFromNetwork(),
+    RemoveFromFirewall(),
     Verify(),
     Confirm(),
 )

@@ -274,7 +274,17 @@ class ModelHost:
             return Output(1, "", "Error: No such file or directory; did you mean a kernel with nft_limit?")
         if not check:
             self.rules = text
+            self._check_rules()
         return Output(0, "", "")
+
+    def _check_rules(self):
+        """What IPVS has, the rules of the firewall let pass; those of a box that is closed do not."""
+        if self.rules is None or "set replies" not in self.rules:
+            return
+        for (protocol, address, port), (_, places) in self.table.items():
+            wanted = [f"{address} . {protocol} . {port}", *(f"{one} . {protocol} . {at}" for one, at in places)]
+            gone = [element for element in wanted if element not in self.rules]
+            self.violations += [f"the firewall stops {element}, which IPVS still has" for element in gone]
 
     def _ip(self, lines, force=False):
         if self.rules is None and any("address add" in line for line in lines):
@@ -308,6 +318,7 @@ class ModelHost:
                 self._ipvsadm_line(words[0], key, options)
             except (KeyError, AssertionError):
                 status = 1  # ipvsadm goes on, and reports the last line only
+        self._check_rules()
         return Output(status, "", "Memory allocation problem" if status else "")
 
     def _ipvsadm_line(self, verb, key, options):
