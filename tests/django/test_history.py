@@ -134,7 +134,7 @@ def test_the_page_of_a_revision_shows_no_passwords(client, past, box):
     Revision.objects.filter(number=2).update(snapshot=to_json(secret))
     page = client.get("/history/2/")
     assert "rope and tide" not in page.content.decode()
-    assert "Passwords of health checks are not shown." in words(page)
+    assert "Passwords and private keys are not shown." in words(page)
     assert b"rope and tide" in client.get("/configuration/export/2/").content
 
 

@@ -43,7 +43,7 @@ def test_export_is_the_canonical_text_and_the_schema_knows_it(client, box, key):
 
 def test_export_without_passwords(client):
     draft.replace(secret(draft.current()), "admin")
-    assert "Health checks of the draft have passwords" in words(client.get("/configuration/"))
+    assert "The draft has passwords or a private key" in words(client.get("/configuration/"))
     assert b"rope and tide" in client.get("/configuration/export/draft/").content
     bare = client.get("/configuration/export/draft/?passwords=no")
     assert b"rope and tide" not in bare.content and b'"login": "kim"' in bare.content

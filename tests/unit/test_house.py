@@ -13,8 +13,9 @@ import pytest
 WEBUI = Path(__file__).resolve().parents[2] / "webui"
 OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()}
 SCREENS = sorted(OURS - {"lbconfig", "applier"})
-# Modules of the applier that both use, and that open no door: the pretended one, shapes of answers, a file format.
-WITHOUT_ROOT = {"applier.fake", "applier.shapes", "applier.sqlite_copy"}
+# Modules of the applier that both use, and that open no door: the pretended one, shapes of answers, a file format,
+# a question to OpenSSL.
+WITHOUT_ROOT = {"applier.fake", "applier.shapes", "applier.sqlite_copy", "applier.web_pair"}
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
 TOUCHES_THE_WORLD = RUNS_COMMANDS | {
     "os",

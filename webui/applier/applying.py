@@ -102,7 +102,7 @@ class Applies:
         core.take(f"the changes of {user} are being applied")
         begun = False
         try:
-            admit(new, digest, base, core.confirmed, client, core.leases())
+            admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases())
             found = cutoff(core.running.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""

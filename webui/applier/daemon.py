@@ -22,7 +22,7 @@ from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
-from applier.host import Host, HostError, Live
+from applier.host import PRIVATE, Host, HostError, Live
 from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
@@ -280,7 +280,7 @@ class Applier:
         self.running = target
         text = json.dumps({"number": target.number, "snapshot": to_data(target.snapshot)})
         try:
-            self.host.put(self.paths.running, text)
+            self.host.put(self.paths.running, text, PRIVATE)
         except HostError as error:
             log.error("%s", error)
 

@@ -102,7 +102,11 @@ def _files(job: Job) -> list[Difference]:
     files: tuple[tuple[Callable[[Job], bool], str, str], ...] = (
         (names_differ, "name servers (resolv.conf)", "Health checks and time servers that have names are not found."),
         (time_differs, "time servers (chrony.conf)", "The clock may go wrong, and with it certificates and logs."),
-        (_web_differs, "web page (web.conf)", "At its next start it may listen at another port, which is shut."),
+        (
+            _web_differs,
+            "web page (web.conf)",
+            "At its next start it may show another certificate, or listen at a port that is shut.",
+        ),
         (steps.sorry_page_differs, "sorry page", "Clients read it while every real server is down."),
     )
     return [
@@ -113,7 +117,7 @@ def _files(job: Job) -> list[Difference]:
 
 
 def _web_differs(job: Job) -> bool:
-    return web_server.differs(job.host, job.paths, job.new.web)
+    return web_server.differs(job.host, job.paths, job.new)
 
 
 def _checks(job: Job) -> list[Difference]:

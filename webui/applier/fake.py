@@ -207,7 +207,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift):
             if reason := fake_run.busy(b):
                 raise ApplierRefused("busy", reason)
             new = _parse(snapshot)
-            files = admit(new, digest, base, b.confirmed, client)
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client)
             found = cutoff(b.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)

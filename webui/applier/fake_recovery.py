@@ -9,12 +9,26 @@ from dataclasses import dataclass, field
 
 from applier.errors import ApplierRefused
 
+# It has signed itself, and is for the name "fairlead"; its key exists nowhere any more.
+CERTIFICATE = """\
+-----BEGIN CERTIFICATE-----
+MIIBdDCCARqgAwIBAgICEAswCgYIKoZIzj0EAwIwEzERMA8GA1UEAwwIZmFpcmxl
+YWQwIBcNMjAwMTAxMDAwMDAwWhgPMjA5OTEyMzEyMzU5NTlaMBMxETAPBgNVBAMM
+CGZhaXJsZWFkMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEMc3givegObdu0sUj
+06PFXx88VCZydp8Dwq/Mg4whh3nu2r5P65nVnydy75wTLprN4RGtbk8fBpfY1OnB
+1Tn8+aNcMFowJAYDVR0RBB0wG4IIZmFpcmxlYWSCCWxvY2FsaG9zdIcEfwAAATAT
+BgNVHSUEDDAKBggrBgEFBQcDATAdBgNVHQ4EFgQUrq/CUrGLiU+f1t+aTp9yikqj
+mBEwCgYIKoZIzj0EAwIDSAAwRQIgTcw2nh77tUqdLemQq2V7coLpTm2l0tfslGXW
+pw7AWWACIQDITjYyYKHX77mqiksZiKCq1EgXlD1ktAAFJYNpgx1mHw==
+-----END CERTIFICATE-----
+"""
+
 
 @dataclass
 class FakeBelongings:
     """Everything that can be arranged, and what was asked for."""
 
-    certificate: str = "-----BEGIN CERTIFICATE-----\nc2FtcGxl\n-----END CERTIFICATE-----\n"
+    certificate: str = CERTIFICATE
     key: str = "-----BEGIN PRIVATE KEY-----\nc2FtcGxl\n-----END PRIVATE KEY-----\n"
     number: int = 0  # below which no generation begins
     refuse: ApplierRefused | None = None

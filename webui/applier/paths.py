@@ -77,6 +77,14 @@ class Paths:
         return self.run / "web.conf"
 
     @property
+    def certificates(self) -> Path:
+        """A folder that nginx may read, of what the web page shows in place of the box's own certificate.
+
+        render/web.py names it, too. Its group is that of its files (S20folders).
+        """
+        return self.run / "certificates"
+
+    @property
     def web_read(self) -> Path:
         """What of it nginx was last told to read (web_server.py)."""
         return self.run / "web.read"

@@ -1,4 +1,4 @@
-"""What a snapshot would change, and whether it may be applied. No I/O: the daemon and the fake share it."""
+"""What a snapshot would change, and whether it may be applied. The daemon and the fake share it: no I/O but a clock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from applier.errors import ApplierRefused
 from applier.shapes import Impact, Reach, Review, RunningStatus
+from applier.web_pair import changed_problems
 from lbconfig import diff, impact
 from lbconfig.cutoff import cutoff
 from lbconfig.reach import access_problem
@@ -36,7 +37,7 @@ def review(
 ) -> Review:
     """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable."""
     running_files = render(running)
-    problems = _problems(new, leases)
+    problems = _problems(new, running, leases)
     if problems:
         return {
             "problems": problems,
@@ -103,6 +104,7 @@ def _reach(running: Snapshot, new: Snapshot) -> Reach:
 
 def admit(
     new: Snapshot,
+    running: Snapshot,
     digest: str,
     base: int | None,
     confirmed: int | None,
@@ -110,7 +112,7 @@ def admit(
     leases: Mapping[str, str] = NO_LEASES,
 ) -> dict[str, str]:
     """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
-    problems = _problems(new, leases)
+    problems = _problems(new, running, leases)
     if problems:
         raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
     if base != confirmed:
@@ -135,8 +137,8 @@ def admit(
     return files
 
 
-def _problems(new: Snapshot, leases: Mapping[str, str]) -> list[dict]:
-    found: list[Problem] = validate(new) or lease_problems(new, leases)
+def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str]) -> list[dict]:
+    found: list[Problem] = validate(new) or [*lease_problems(new, leases), *changed_problems(new, running)]
     return [dataclasses.asdict(problem) for problem in found]
 
 

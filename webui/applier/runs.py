@@ -14,7 +14,7 @@ TITLES = {
     "store": "Store the new configuration",
     "lint": "Try the new files",
     "nftables": "Load the firewall rules",
-    "web-page": "Open the web page at its port",
+    "web-page": "Open the web page: port and certificate",
     "links": "Make VLANs, bonds and bridges",
     "sysctl": "Set the kernel's network settings",
     "interfaces-add": "Add addresses and routes",

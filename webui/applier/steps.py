@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from applier import director, firewall, network, table, web_server
-from applier.host import HostError, wait_until
+from applier.host import PRIVATE, HostError, wait_until
 from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
-from lbconfig.render import ipvs
+from lbconfig.render import ipvs, web
 from lbconfig.render.sysctl import Setting
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
@@ -40,7 +40,7 @@ class Lint(Step):
         network.must_exist(job.host, job.new.network)
         rules = job.paths.candidate / "nftables.conf"
         checks = job.paths.candidate / "ldirectord.cf"
-        job.host.put(checks, job.new.checks)
+        job.host.put(checks, job.new.checks, PRIVATE)
         for text in dict.fromkeys((job.rules_meanwhile, job.new.rules)):
             job.host.put(rules, text)
             firewall.check(job.host, rules)
@@ -119,16 +119,27 @@ class MoveWebPage(Step):
     why = "Right after the rules that shut the old port and open the new one: it is away for as short as can be."
 
     def due(self, job: Job) -> bool:
-        return web_server.differs(job.host, job.paths, job.new.web)
+        return web_server.differs(job.host, job.paths, job.new)
 
     def do(self, job: Job) -> str:
+        management = job.new.snapshot.management
         job.saved.web = job.host.read(job.paths.web) or ""
-        web_server.load(job.host, job.paths, job.new.web)
-        return f"port {job.new.snapshot.management.port}"
+        try:
+            web_server.load(job.host, job.paths, job.new.web, management)
+        except HostError as error:
+            if not (job.lenient and management.pair):
+                raise
+            # Without a web page nobody could give the box another certificate.
+            job.trouble(
+                HostError("the web page shows the box's own certificate, as yours cannot be used", None, str(error))
+            )
+            web_server.load(job.host, job.paths, web.alone(job.new.snapshot))
+        return f"port {management.port}{', with your certificate' if management.pair else ''}"
 
     def undo(self, job: Job) -> None:
         if job.saved.web:
             web_server.load(job.host, job.paths, job.saved.web)
+            web_server.forget(job.host, job.paths, job.new.snapshot.management)
 
 
 class Settings(Step):
@@ -237,7 +248,7 @@ class StartDirector(Step):
     def do(self, job: Job) -> str:
         _must_not_run(job, "sv up")  # it would go on with the file that it has read already
         job.saved.checks = job.host.read(job.paths.ldirectord) or ""
-        job.host.put(job.paths.ldirectord, job.new.checks)
+        job.host.put(job.paths.ldirectord, job.new.checks, PRIVATE)
         if not job.new.has_checks:
             return "no service is checked"
         director.start(job.host, job.paths)
@@ -247,7 +258,7 @@ class StartDirector(Step):
         if job.saved.checks is None:
             return
         director.stop(job.host, job.paths)
-        job.host.put(job.paths.ldirectord, job.saved.checks or None)
+        job.host.put(job.paths.ldirectord, job.saved.checks or None, PRIVATE)
 
 
 class Verify(Step):

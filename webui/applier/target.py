@@ -39,6 +39,11 @@ class Target:
         return self.files["web.conf"]
 
     @property
+    def web_pair(self) -> str:
+        """Certificate and private key of the web page; empty: the box's own."""
+        return self.snapshot.management.pair
+
+    @property
     def names(self) -> str:
         return self.files["resolv.conf"]
 

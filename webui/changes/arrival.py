@@ -82,6 +82,12 @@ def next_place(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
     return "" if there == place(request, now, frame.running, frame.running) else there
 
 
+def shows_other(running: Snapshot, new: Snapshot) -> bool:
+    """Whether the web page has another certificate after the change. A browser that does not trust it says nothing
+    to a script that asks behind the page: only a page that is opened as a whole shows the warning."""
+    return running.management.pair != new.management.pair
+
+
 def link(request: HttpRequest, place: str, secret: str, decide: bool) -> str:
     path = reverse("arrive", args=[secret])
     return url(request, place, f"{path}?decide=1" if decide else path)

@@ -27,6 +27,7 @@ def context(request, found: Review, new: Snapshot) -> dict:
         "usual": USUAL,
         "unknown": place is None,
         "new_place": arrival.url(request, place) if place else "",
+        "shows_other": arrival.shows_other(frame.running, new),
         "lost": lost.message if lost else "",
         "impact": hit,
         "impact_rows": busy[:SHOWN],

@@ -23,10 +23,13 @@ TOO_OLD = "This browser still uses a connection from before the change, which pr
 AGAIN = "please try once more."
 
 
-def remember(request, answer: dict, decide: bool, place: str | None) -> None:
-    """`answer`: of the apply; `place`: where the box is found after the change; "": as before; None: not known."""
+def remember(request, answer: dict, decide: bool, place: str | None, shows_other: bool = False) -> None:
+    """`answer`: of the apply; `place`: where the box is found after the change; "": as before; None: not known.
+
+    `shows_other`: another certificate.
+    """
     if answer["secret"]:
-        kept = {"apply": answer["apply"], "secret": answer["secret"], "decide": decide}
+        kept = {"apply": answer["apply"], "secret": answer["secret"], "decide": decide, "shows_other": shows_other}
         request.session[KEY] = kept | {"place": place}
     else:
         request.session.pop(KEY, None)
@@ -39,7 +42,9 @@ def context(request, run: RunStatus | None) -> dict:
         return {}
     if own.get("apply") != run["id"]:
         own = {}
-    new = own.get("place") or ""
+    shows_other = own.get("shows_other", False)
+    # With another certificate the page is opened anew even where it is: see arrival.shows_other.
+    new = own.get("place") or (request.get_host() if shows_other and own.get("place") == "" else "")
     waiting = run["state"] == "waiting"
     return {
         "confirm": run["confirm"],
@@ -49,6 +54,8 @@ def context(request, run: RunStatus | None) -> dict:
         "arrived": waiting and bool(own) and not own["decide"] and arrival.proves(request, run),
         "unknown": own.get("place", "") is None,
         "new": new,
+        "moved": bool(own.get("place")),
+        "shows_other": shows_other,
         "new_place": arrival.url(request, new) if new else "",
         "follow": arrival.link(request, new, own["secret"], own["decide"]) if new else "",
         "probe": arrival.url(request, new, "/static/fairlead/logo.svg") if new else "",
@@ -105,7 +112,9 @@ def arrive(request, secret: str):
 
     Whoever does not hold it learns nothing here.
     """
-    shown = {"decide": "decide" in request.GET, "secret": secret}
+    own = request.session.get(KEY, {})
+    # In a session that knows of this apply, the browser has not left the address.
+    shown = {"decide": "decide" in request.GET, "secret": secret, "same": own.get("place") == ""}
     if request.method != "POST":
         return render(request, "changes/arrive.html", shown)
     try:

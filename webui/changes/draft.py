@@ -35,7 +35,7 @@ def current() -> wish.Snapshot:
     return wish.Snapshot(
         services=services,
         network=network,
-        management=wish.Management(tuple(management.allow), management.port),
+        management=wish.Management(tuple(management.allow), management.port, management.certificate, management.key),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
         firewall=firewall,
@@ -142,6 +142,7 @@ def write_management(management: wish.Management, user: str) -> None:
     with transaction.atomic():
         row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
         row.allow, row.port = list(management.allow), management.port
+        row.certificate, row.key = management.certificate, management.key
         stamp(row, user)
         row.save()
 

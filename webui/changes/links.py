@@ -9,6 +9,7 @@ PAGES = (
     (re.compile(r"network\.(?:routes|policies)\b"), "routes"),
     (re.compile(r"network\.(?:dns|search|ntp)\b"), "names"),
     (re.compile(r"network\b"), "network"),
+    (re.compile(r"management\.(?:certificate|key)\b"), "certificate"),
     (re.compile(r"management\b"), "access"),
     (re.compile(r"sorry\b"), "sorry"),
     (re.compile(r"policy\b"), "policy"),

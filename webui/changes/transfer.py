@@ -22,6 +22,7 @@ from monitoring.frame import look
 
 log = logging.getLogger(__name__)
 
+NO_KEY = "Its certificate of the web page is left out: the private key is not in the file. The box's own is shown."
 LIMIT = 8 * 1024 * 1024  # bytes of a file; the applier takes no more
 
 
@@ -68,6 +69,8 @@ def import_file(request):
     except SnapshotError as error:
         words = f"{error.message[:1].upper()}{error.message[1:]}."
         return overview(request, form, [{"where": error.path, "message": words}], 422)
+    whole, now = snapshot, look(request).draft
+    snapshot = redact.with_key(whole, now)
     if found := validate(snapshot):
         problems = [
             {"where": problem.path, "message": f"{problem.object}, {problem.field}: {problem.message}."}
@@ -77,6 +80,8 @@ def import_file(request):
     user = request.user.get_username()
     values = {"name": form.cleaned_data["name"], "snapshot": to_json(snapshot)}
     Candidate.objects.update_or_create(user=user, defaults=values)
+    if whole.management.certificate and not snapshot.management.certificate:
+        messages.warning(request, NO_KEY)
     return redirect("import-review")
 
 

@@ -81,7 +81,9 @@ def apply(request):
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    confirm.remember(request, answer, data["decide"], frame.running and arrival.next_place(request, frame, wished))
+    place = frame.running and arrival.next_place(request, frame, wished)
+    shows_other = frame.running is not None and arrival.shows_other(frame.running, wished)
+    confirm.remember(request, answer, data["decide"], place, shows_other)
     if answer["secret"]:
         # Before its browser could ask for another page, the box may be gone from this address.
         look(request, anew=True)

@@ -13,6 +13,7 @@ from changes import views as changes
 from firewall import views as firewall
 from monitoring import drift
 from monitoring import views as monitoring
+from network import certificate_views
 from network import views as network
 from system import backup_views, updates
 from system import views as system
@@ -56,6 +57,7 @@ urlpatterns = [
     path("network/routes/", network.edit_routes, name="routes"),
     path("network/names/", network.edit_names, name="names"),
     path("access/", network.edit_access, name="access"),
+    path("access/certificate/", certificate_views.edit_certificate, name="certificate"),
     path("firewall/", firewall.overview, name="firewall"),
     path("firewall/add/", firewall.add, name="rule-add"),
     path("firewall/test/", firewall.test, name="firewall-test"),

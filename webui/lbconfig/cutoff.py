@@ -104,7 +104,10 @@ def _management(running: Management, new: Management) -> Iterator[str]:
         yield f"The web page can no longer be reached from {', '.join(gone)}."
     if running.port != new.port:
         yield f"The web page moves to port {new.port}."
-    others = [field.name for field in dataclasses.fields(Management) if field.name not in ("allow", "port")]
+    if running.pair != new.pair:
+        yield "The web page shows another certificate, of which your browser may warn."
+    told = ("allow", "port", "certificate", "key")
+    others = [field.name for field in dataclasses.fields(Management) if field.name not in told]
     if any(getattr(running, name) != getattr(new, name) for name in others):
         yield "How the web page is reached changes."
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
+from lbconfig.certificate import first
 from lbconfig.change import Change as Change
 from lbconfig.change import list_change
 from lbconfig.checks import KINDS
@@ -18,6 +19,7 @@ from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
     HealthCheck,
+    Management,
     RealServer,
     ServerState,
     Snapshot,
@@ -279,8 +281,27 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     if before.port != after.port:
         sentences.append(f"The web page moves from port {before.port} to port {after.port}.")
         impacts.append(f"The web UI can no longer be reached by port {before.port}.")
+    if before.pair != after.pair:
+        sentences += certificate_words(before, after)
+        impacts.append("A browser that does not trust this certificate warns, and asks whether to go on.")
     if sentences:
         yield Change("changed", "management", tuple(sentences), " ".join(impacts) or None)
+
+
+def certificate_words(before: Management, after: Management) -> Iterator[str]:
+    """Of two different ones."""
+    old, new = first(before.certificate), first(after.certificate)
+    if not after.certificate:
+        yield "The web page shows the box's own certificate again, which no browser knows."
+    elif new is None:
+        yield "The web page gets a certificate that cannot be read."
+    elif old != new:
+        yield f"The web page shows {new.sentence}."
+        yield f"Its fingerprint (SHA-256) is {new.fingerprint}."
+    if old == new and before.certificate != after.certificate:
+        yield "Other certificates go along with that of the web page."
+    if old == new and before.key != after.key:
+        yield "Its private key is another one."
 
 
 def _sorry(old: Snapshot, new: Snapshot) -> Iterator[Change]:

@@ -22,6 +22,19 @@ def losing(old: Snapshot, new: Snapshot) -> list[str]:
     return [one.name for one in old.services if one.id in after and len(list(_secrets(one))) > after[one.id]]
 
 
+def with_key(new: Snapshot, now: Snapshot) -> Snapshot:
+    """`new` with the private key of the web page that `now` has for the same certificate; without one it goes, too.
+
+    What was exported without secrets has no key, and its certificate is of no use alone.
+    """
+    management, known = new.management, now.management
+    if not management.certificate or management.key:
+        return new
+    same = management.certificate.rstrip() == known.certificate.rstrip()
+    kept = {"key": known.key} if same and known.key else {"certificate": ""}
+    return dataclasses.replace(new, management=dataclasses.replace(management, **kept))
+
+
 def has_secrets(snapshot: Snapshot) -> bool:
     return any(True for _ in _secrets(snapshot))
 

@@ -73,6 +73,8 @@ SENTENCES: dict[str, str] = {
     "Network.gateway6": "The default gateway of IPv6; empty: none.",
     "Management.allow": "Networks from which the web page of the box may be reached.",
     "Management.port": "TCP port of the web page; it is reached by no other.",
+    "Management.certificate": "PEM: that of the web page, then the one that signed it …; empty: the box's own.",
+    "Management.key": "PEM, not encrypted: the private key of `certificate`.",
 }
 _SCALARS = {str: "string", int: "integer", bool: "boolean"}
 # What each name of an enumeration means, in the words of the screens.

@@ -30,6 +30,7 @@ from lbconfig.reading import SnapshotError, build
 
 SCHEMA = 2
 MAX_LINES = 50_000  # characters of a field that may have several lines
+MAX_KEY = 20_000  # characters of a private key; one of RSA 8192 has about 6,400
 SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
 HTTPS_PORT = 443  # TCP; where a browser looks by itself
 SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
@@ -254,6 +255,14 @@ class Management:
 
     allow: tuple[str, ...] = ()  # from where: networks as "192.168.0.0/16" or "2001:db8::/32"
     port: int = HTTPS_PORT
+    # PEM, that of the page first, and then who signed it; empty: the box shows its own
+    certificate: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
+    key: str = dataclasses.field(default="", repr=False, metadata=SECRET | {"longest": MAX_KEY})  # PEM, not encrypted
+
+    @property
+    def pair(self) -> str:
+        """Both as one file, as a web server reads them; empty where the box shows its own."""
+        return f"{self.certificate.rstrip()}\n{self.key.rstrip()}\n" if self.certificate else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lbconfig.fields import (
 )
 from lbconfig.problem import Place, Problem, Unseen, each, quote
 from lbconfig.snapshot import HTTPS_PORT, Interface, Network, Snapshot
+from lbconfig.validate_certificate import certificate_problems
 from lbconfig.validate_links import link_problems
 from lbconfig.validate_neighbours import covers, own_addresses
 from lbconfig.validate_routes import name_problems, route_problems
@@ -120,6 +121,7 @@ def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
             sentence = f"{text} is given twice"
         yield from each(place, allow=sentence)
     yield from each(place, port=web_port(management.port) or _taken(snapshot))
+    yield from certificate_problems(management)
 
 
 def _taken(snapshot: Snapshot) -> str | None:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
+
+from django.utils import timezone
 
 from applier.client import ApplierDown, ApplierRefused, connect
 from applier.shapes import ENDED, Status
 from changes import draft
-from lbconfig import diff
+from lbconfig import certificate, diff
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+
+ENDS_SOON = 30  # days
+TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.certificate has it; UTC
 
 
 @dataclass
@@ -40,6 +46,19 @@ class Frame:
         if self.running is None or draft.same(self.running, self.draft):
             return 0
         return max(1, len(diff.summary(self.running, self.draft)))
+
+    @cached_property
+    def certificate_end(self) -> str:
+        """A sentence, if the certificate that the admin gave the web page ends soon; "": it does not."""
+        shown = certificate.first(self.running.management.certificate) if self.running else None
+        if shown is None:
+            return ""
+        soon = timezone.now() + timedelta(days=ENDS_SOON)
+        if f"{soon:{TIME}}" < shown.ends:
+            return ""
+        over = shown.ends < f"{timezone.now():{TIME}}"
+        said = f"ended on {shown.last_day}: browsers refuse it" if over else f"ends on {shown.last_day}"
+        return f"The certificate of this web page {said}. Give the box a new one."
 
     @property
     def applying(self) -> dict | None:

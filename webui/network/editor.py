@@ -119,7 +119,7 @@ def access_page(data=None) -> Page:
 def check_access(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    candidate = replace(snapshot, management=management_wish(page.form))
+    candidate = replace(snapshot, management=management_wish(page.form, snapshot.management))
     return _reachable(page, check(page, snapshot, candidate, "management."), client)
 
 

@@ -205,6 +205,6 @@ def interface_wish(data: dict, name: str) -> Interface:
     return replace(plain, bridge=Bridge(members, data["stp"])) if kind == "bridge" else plain
 
 
-def management_wish(form: AccessForm) -> Management:
+def management_wish(form: AccessForm, before: Management) -> Management:
     port = form.cleaned_data["port"]
-    return Management(form.cleaned_data["allow"], HTTPS_PORT if port is None else port)
+    return replace(before, allow=form.cleaned_data["allow"], port=HTTPS_PORT if port is None else port)

@@ -43,6 +43,8 @@ class Interface(models.Model):
 class Management(Tracked):
     allow = models.JSONField(default=list)
     port = models.PositiveIntegerField(default=443)
+    certificate = models.TextField(blank=True, default="")  # of the web page, PEM; empty: the box's own
+    key = models.TextField(blank=True, default="")
 
     def __str__(self) -> str:
         return ", ".join(self.allow)

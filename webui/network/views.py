@@ -5,6 +5,7 @@ from django.db import transaction
 from django.shortcuts import redirect, render
 
 from changes import draft, pages
+from lbconfig import certificate
 from lbconfig.render import interfaces
 from lbconfig.snapshot import Snapshot
 from monitoring.frame import look
@@ -129,5 +130,12 @@ def edit_access(request):
 
 
 def _access(request, page: pages.Page, status: int = 200):
-    context = {"page": page, "form": page.form, "own": request.META["REMOTE_ADDR"]}
+    management = (look(request).running or draft.current()).management
+    context = {
+        "page": page,
+        "form": page.form,
+        "own": request.META["REMOTE_ADDR"],
+        "given": bool(management.pair),
+        "certificate": certificate.first(management.certificate),
+    }
     return render(request, "network/access.html", context, status=status)

@@ -14,6 +14,7 @@ from kernel_model import KernelModel
 
 from applier.host import COMMAND_TIMEOUT, HostError, Output, Process
 from applier.paths import Paths
+from lbconfig.certificate import first
 from lbconfig.render import sysctl
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp"}
@@ -35,6 +36,7 @@ class ModelHost:
         self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
         self.files: dict[Path, str] = {}
+        self.modes: dict[Path, int] = {}  # of all that was ever put
         self.web: str | None = None  # what nginx runs with; None: it waits for its file
         self.bad_web = ""  # a text: nginx cannot work with what has it
         self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
@@ -169,8 +171,9 @@ class ModelHost:
         self.timeouts = tuple(map(int, seconds))
         return Output(0, "", "")
 
-    def put(self, path, text):
+    def put(self, path, text, mode=0o644):
         def write():
+            self.modes[path] = mode
             if text is None:
                 self.files.pop(path, None)
             else:
@@ -189,6 +192,15 @@ class ModelHost:
     def connect(self, address, port, timeout):
         return "open" if address == "127.0.0.1" and f"listen {port} " in (self.web or "") else "refused"
 
+    def certificate(self, address, port, timeout):
+        assert self.connect(address, port, timeout) == "open"
+        named = re.search(r"ssl_certificate (.*);", self.web)
+        return first(self._named(named[1])).fingerprint if named else "of the box itself"
+
+    def _named(self, place):
+        """What nginx reads there: the renderer knows where a real box has it."""
+        return self.files.get(self.paths.certificates / Path(place).name, "")
+
     def _reload_web(self):
         text = self.files[self.paths.web]
         if not (self.deaf_web and self.deaf_web in text):
@@ -196,7 +208,9 @@ class ModelHost:
         return Output(0, "", "")
 
     def _test_web(self):
-        bad = self.bad_web and self.bad_web in self.files[self.paths.web]
+        text = self.files[self.paths.web]
+        absent = any(not self._named(place) for place in re.findall(r"ssl_certificate (.*);", text))
+        bad = absent or (self.bad_web and self.bad_web in text)
         return Output(1, "nginx: [emerg] unexpected end of file", "") if bad else Output(0, "", "")
 
     def send(self, interface, frame):

@@ -81,7 +81,7 @@ def test_an_nginx_that_cannot_is_told_at_the_start_and_the_rest_comes_up(box):
     box.host.files[box.paths.web] = box.host.web.replace("8443", "9443")
     box.host.bad_web = "8443"
     box.restart_daemon()
-    assert "Open the web page at its port" in box.applier.status()["start"]["message"]
+    assert "Open the web page: port and certificate" in box.applier.status()["start"]["message"]
     assert "unexpected end of file" in box.faults()["start"]
     box.host.bad_web = ""
     box.restart_daemon()
