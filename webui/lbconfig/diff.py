@@ -298,9 +298,9 @@ def certificate_words(before: Management, after: Management) -> Iterator[str]:
     elif old != new:
         yield f"The web page shows {new.sentence}."
         yield f"Its fingerprint (SHA-256) is {new.fingerprint}."
-    if old == new and before.certificate != after.certificate:
+    if new and old == new and before.certificate != after.certificate:
         yield "Other certificates go along with that of the web page."
-    if old == new and before.key != after.key:
+    if new and old == new and before.key != after.key:
         yield "Its private key is another one."
 
 

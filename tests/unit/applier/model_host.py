@@ -22,6 +22,8 @@ NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
 
 
 class ModelHost:
+    bad_web = ""  # a text: nginx cannot work with what has it
+
     def __init__(self, paths: Paths, links=("eth0", "eth1", "eth2")) -> None:
         self.paths = paths
         self.clock = 1000.0
@@ -38,7 +40,6 @@ class ModelHost:
         self.files: dict[Path, str] = {}
         self.modes: dict[Path, int] = {}  # of all that was ever put
         self.web: str | None = None  # what nginx runs with; None: it waits for its file
-        self.bad_web = ""  # a text: nginx cannot work with what has it
         self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
         self.director_pid: int | None = None
         self.director_since = 0.0
@@ -178,7 +179,8 @@ class ModelHost:
                 self.files.pop(path, None)
             else:
                 self.files[path] = text
-                if path == self.paths.web and self.web is None:
+                # It starts as soon as there is something that it can work with.
+                if path == self.paths.web and self.web is None and self._test_web().exit == 0:
                     self.web = text
 
         self.change(f"put {path.name}", write)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
+import lbconfig_certificates as pems
 from lbconfig_hostile import ADDRESSES, HOSTILE, NUMBERS
 
 Data = dict | list
@@ -190,6 +191,8 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "the port of the web page": ("services.port", _at_the_web_page),
     "the port of a service": ("management.port", _at_the_web_page),
     "no port of a web page": ("management.port", _all("management", port=0)),
+    "a certificate that is none": ("management.certificate", _all("management", certificate="x", key=pems.LB_KEY)),
+    "a certificate without its key": ("management.key", _all("management", certificate=pems.LB, key="")),
     "a port that no browser opens": ("management.port", _all("management", port=6000)),
     "a connection to UDP servers": ("services.check.kind", _set(protocol="udp", check__kind="connect")),
     "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import string
 
+import lbconfig_certificates as pems
 from hypothesis import HealthCheck as Slow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -247,7 +248,15 @@ allows = st.lists(
     min_size=1,
     unique=True,
 ).map(tuple)
-accesses = st.builds(Management, allows, st.sampled_from([443, 443, 81, 8443, 32767, 65535]))
+pairs = st.sampled_from(
+    [("", "")] * 3 + [(pems.LB, pems.LB_KEY), (pems.LB + pems.ROOT, pems.LB_KEY_OF_EC), (pems.RSA, pems.RSA_KEY)]
+)
+accesses = st.builds(
+    lambda allow, port, pair: Management(allow, port, *pair),
+    allows,
+    st.sampled_from([443, 443, 81, 8443, 32767, 65535]),
+    pairs,
+)
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
 policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)

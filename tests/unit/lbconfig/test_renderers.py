@@ -202,7 +202,14 @@ def test_names_of_the_files():
 def test_the_web_page_listens_at_its_port_alone(snapshot):
     port = snapshot.management.port
     lines = [f"listen {place} ssl default_server;" for place in (port, f"[::]:{port}")]
-    assert web.render(snapshot).splitlines() == lines
+    found = web.render(snapshot).splitlines()
+    assert found[:2] == lines
+    # The box's own certificate stands in nginx.conf itself.
+    named = [
+        re.fullmatch(r"ssl_certificate(?:_key)? (/run/fairlead/certificates/[0-9a-f]{32}\.pem);", one)
+        for one in found[2:]
+    ]
+    assert all(named) and len({one[1] for one in named}) == (1 if snapshot.management.certificate else 0)
 
 
 def test_the_digest_knows_names_from_texts():

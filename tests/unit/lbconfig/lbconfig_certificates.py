@@ -1,4 +1,4 @@
-"""Certificates and keys that were made for the tests alone: nobody trusts them. Valid from 2020 to 2099, but for two."""
+"""Certificates and keys made for the tests alone: nobody trusts them. Valid from 2020 to 2099, but for two."""
 
 # Example Root of Example Trust: it has signed the others.
 ROOT = """\
