@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import lbconfig_certificates as pems
 import pytest
 from tests.lab.director import VIP, wish
 from tests.lab.fixtures import BALANCED
@@ -10,6 +11,7 @@ from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
 from tests.lab.wait import until
 
+from lbconfig import certificate
 from lbconfig.snapshot import SORRY_PORT, Interface, Snapshot, to_json
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("balanced")]
@@ -40,6 +42,24 @@ data = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "keep": "1"}).encod
 print(browser.open(urllib.request.Request(url, data, {"Referer": url}), timeout=30).read().decode())
 """
 
+CONFIRM = "from applier.client import connect; connect().confirm(secret='{}')"
+# TLS 1.2, where a session is known as soon as the handshake is over.
+VISITOR = """
+import os, socket, ssl, sys, time
+anyone = ssl._create_unverified_context()
+anyone.maximum_version = ssl.TLSVersion.TLSv1_2
+kept, visits = None, 0
+while True:
+    visits += 1
+    while not os.path.exists(f"/run/visit-{visits}"):
+        time.sleep(0.1)
+    with socket.create_connection((sys.argv[1], 443), 10) as plain, anyone.wrap_socket(plain, session=kept) as secure:
+        secure.sendall(b"GET /login/ HTTP/1.0\\r\\n\\r\\n")
+        secure.recv(100)
+        print("again" if secure.session_reused else "new", flush=True)
+        kept = secure.session
+"""
+
 
 def at(address: str) -> Snapshot:
     """What is balanced, by a box whose address on the clients' side is this one."""
@@ -53,6 +73,43 @@ def at(address: str) -> Snapshot:
 def by(port: int) -> Snapshot:
     """What is balanced, by a box whose web page is at this port."""
     return dataclasses.replace(BALANCED, management=dataclasses.replace(BALANCED.management, port=port))
+
+
+def showing(chain: str, key: str, port: int = 443) -> Snapshot:
+    """What is balanced, by a box whose web page shows this certificate."""
+    management = dataclasses.replace(BALANCED.management, certificate=chain, key=key, port=port)
+    return dataclasses.replace(BALANCED, management=management)
+
+
+def fingerprint(chain: str) -> str:
+    return certificate.first(chain).fingerprint.replace(":", "").lower()
+
+
+def shown_at(world, address: str, port: int = 443) -> str:
+    """The fingerprint (SHA-256, hex) of what the client is shown there, over a new connection."""
+    script = (
+        "import hashlib, ssl; "
+        f"pem = ssl.get_server_certificate(('{address}', {port}), timeout=5); "
+        "print(hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest())"
+    )
+    return world.in_client(f'python3 -c "{script}"').strip()
+
+
+class Visitor:
+    """A client that keeps what it knows of its last visit, and offers it at the next one."""
+
+    def __init__(self, world) -> None:
+        self.world, self.visits = world, 0
+        world.write("/run/visitor.py", VISITOR)
+        world.succeed(f"ip netns exec client python3 /run/visitor.py {OLD} >/run/visits 2>&1 &")
+        assert self.next() == "new"
+
+    def next(self) -> str:
+        """Visit: was the session from before taken up again, or is it a new one, with the certificate looked at?"""
+        self.visits += 1
+        self.world.succeed(f"touch /run/visit-{self.visits}")
+        lines = until("the visit", lambda: self.world.succeed("cat /run/visits").split()[self.visits - 1 :], 30)
+        return lines[0]
 
 
 def apply(director, snapshot: Snapshot, within: int = WITHIN) -> str:
@@ -178,6 +235,57 @@ def test_the_applier_is_killed_while_the_web_page_is_at_another_port(director, w
     assert page_at(world, f"{OLD}:8443") and run(director)["state"] == "waiting"
     is_back(director, world, confirmed)
     assert not page_at(world, f"{OLD}:8443") and web_ports(director) == {"443"}
+
+
+def test_another_certificate_comes_back_by_itself(director, world):
+    confirmed, before = director.status()["confirmed"], shown_at(world, OLD)
+    held, visitor = world.hold(LINES, CONNECTIONS), Visitor(world)
+    assert visitor.next() == "again"
+    apply(director, showing(pems.LB, pems.LB_KEY))
+    assert shown_at(world, OLD) == fingerprint(pems.LB) != before
+    assert page_at(world, OLD)
+    # What a browser has kept of its last visit must not stand for the new certificate.
+    assert visitor.next() == "new"
+    is_back(director, world, confirmed)
+    assert shown_at(world, OLD) == before
+    assert director.succeed("ls /run/fairlead/certificates").strip() == ""
+    assert held.end()["broken"] == []
+
+
+def test_another_certificate_is_confirmed_and_boots_and_the_own_one_is_kept(director, world):
+    set_up(director)
+    own = shown_at(world, OLD)
+    secret = apply(director, showing(pems.LB + pems.ROOT, pems.LB_KEY, 8443), within=120)
+    assert shown_at(world, OLD, 8443) == fingerprint(pems.LB)
+    world.write("/run/arrive.py", ARRIVE)
+    kept = until("it is kept", lambda: arrived(world, secret, f"{OLD}:8443"), 30)
+    assert "The changes are kept" in kept and run(director)["state"] == "done"
+    # The key is for root and nginx; nobody else on the box reads it.
+    holders = director.succeed("stat -c '%u %g %a' /run/fairlead/certificates/*.pem /run/fairlead/running.json")
+    assert holders.splitlines() == ["0 991 640", "0 0 600"]
+    director.fail("setpriv --reuid 990 --regid 990 --clear-groups cat /run/fairlead/certificates/*.pem")
+
+    director.kill()
+    director.start()
+    director.wait_until_started()
+    until("the new certificate", lambda: shown_at(world, OLD, 8443) == fingerprint(pems.LB), 60)
+    assert director.status()["faults"] == []
+    apply(director, BALANCED)
+    until("the own one", lambda: shown_at(world, OLD) == own, 30)
+
+
+def test_a_boot_that_cannot_use_the_certificate_shows_the_own_one_and_says_so(director, world):
+    """As after an update whose OpenSSL takes it for too weak: nginx is made to refuse it."""
+    own = shown_at(world, OLD)
+    secret = apply(director, showing(pems.LB, pems.LB_KEY), within=120)
+    director.succeed(f'. /etc/fairlead/environment && python3 -c "{CONFIRM.format(secret)}"')
+    director.succeed("rm -rf /run/fairlead/certificates/* /run/fairlead/web.conf /run/fairlead/web.read")
+    director.succeed("chown 0:0 /run/fairlead/certificates")  # nginx can read nothing of what comes there
+    director.succeed("sv restart /run/service/nginx; kill -9 $(cat /run/service/applier/supervise/pid)")
+    until("a web page", lambda: page_at(world, OLD), 60)
+    assert shown_at(world, OLD) == own
+    [fault] = until("the fault", lambda: director.status()["faults"], 60, 0.5, (CommandFailed, OSError))
+    assert "shows the box's own certificate, as yours cannot be used" in fault["message"]
 
 
 def test_the_applier_is_killed_while_it_waits(director, world):

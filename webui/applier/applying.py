@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from applier import pending, storage
+from applier import pending, storage, web_server
 from applier.deadline import Clock, Deadline, Decision
 from applier.engine import Engine
 from applier.errors import ApplierRefused
@@ -225,6 +225,8 @@ class Applies:
         core.confirmed = target.number
         core.set_running(target)
         self._forget()
+        with contextlib.suppress(HostError):
+            web_server.forget(core.host, core.paths, course.before.snapshot.management)
         core.faults.clear("generation-missing", "not-restored", "start")
         by = f"; {user} confirmed it" if user and user != record.user else " and is confirmed"
         record.message = f"Generation {target.number} runs{by}."

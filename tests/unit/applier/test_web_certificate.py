@@ -85,6 +85,14 @@ def test_port_and_certificate_go_together_and_back(box):
     assert shown(box) == fingerprint(OTHER) and box.host.state() == before
 
 
+def test_a_key_that_is_not_used_any_more_does_not_lie_about(box):
+    for snapshot in (LB, OTHER):
+        assert box.apply(snapshot)["state"] == "done"
+    assert pair(box, OTHER) in box.host.files and pair(box, LB) not in box.host.files
+    assert box.apply(ONE)["state"] == "done"
+    assert not [path for path in box.host.files if path.parent == box.paths.certificates]
+
+
 def test_a_daemon_that_was_killed_goes_back_as_well(box):
     box.begin(LB)
     box.until("waiting", *ENDED)
