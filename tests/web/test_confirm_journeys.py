@@ -9,6 +9,7 @@ import socket
 import threading
 from urllib.parse import urlsplit
 
+import lbconfig_certificates as pems
 import pytest
 from playwright.sync_api import expect
 from tests.web.conftest import TIMEOUT
@@ -168,6 +169,28 @@ def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_se
     page.get_by_role("link", name="Go on").click()
     page.wait_for_url(f"{there}/")
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+
+def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
+    """What the page asks behind itself fails where the browser does not trust the certificate."""
+    page = plain_page
+    page.goto("/access/certificate/")
+    page.fill("[name=certificate]", pems.OTHER)
+    page.fill("[name=key]", pems.LB_KEY)
+    page.click("button:text('Save to the draft')")
+    expect(page.get_by_text("The private key does not belong to the certificate.")).to_be_visible()
+    page.fill("[name=key]", pems.OTHER_KEY)
+    page.click("button:text('Save to the draft')")
+    expect(page.get_by_text("Saved to the draft: the certificate for *.example.net")).to_be_visible()
+    page.goto("/changes/")
+    expect(page.get_by_text("Your browser may warn of the new certificate")).to_be_visible()
+    page.click("button:text('Apply')")
+    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.route("**/live/progress/**", lambda route: route.abort())
+    expect(page.get_by_text("The box shows another certificate now")).to_be_visible(timeout=10_000)
+    page.wait_for_url("**/confirm/**")
+    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    assert fake.box.run.state == "done" and fake.box.snapshot.management.certificate == pems.OTHER
 
 
 def free_port() -> int:

@@ -1,13 +1,18 @@
 """The real door, as far as a developer's machine lets it be tried."""
 
 import os
+import socket
+import ssl
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import lbconfig_certificates as pems
 import pytest
 
 from applier.host import HostError, Live, Output, Recorder, Replay, run, unmount, wait_until
+from lbconfig.certificate import first
 
 WEBUI = Path(__file__).parents[3] / "webui"
 
@@ -129,3 +134,37 @@ def test_a_recording_is_played_again(tmp_path):
     replay = Replay.load(tmp_path / "all.json")
     assert replay.command(["cat"], "one").stdout == "one"
     assert replay.command(["ls", "/nowhere"]).exit == 2
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_file_is_for_whom_it_is_meant_before_it_has_a_word(tmp_path, monkeypatch, mode):
+    path, seen = tmp_path / "folder" / "file", []
+    plain = os.fchmod
+    monkeypatch.setattr(os, "fchmod", lambda *words: (plain(*words), seen.append(os.stat(words[0])))[0])
+    old = os.umask(0)
+    try:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / ".file.new").write_text("left by a power cut, for everybody")
+        Live().put(path, "secret", mode)
+    finally:
+        os.umask(old)
+    assert [(stat.st_mode & 0o777, stat.st_size) for stat in seen] == [(mode, 0)]
+    assert path.read_text() == "secret" and path.stat().st_mode & 0o777 == mode
+
+
+def test_the_certificate_that_a_server_shows(tmp_path):
+    (tmp_path / "pair.pem").write_text(pems.LB + pems.LB_KEY)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "pair.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with server.accept()[0] as plain, context.wrap_socket(plain, server_side=True) as secure:
+                secure.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert Live().certificate("127.0.0.1", port, 5.0) == first(pems.LB).fingerprint
+        thread.join()
+    assert Live().certificate("127.0.0.1", port, 1.0) == "connection refused"
