@@ -5,6 +5,7 @@ import datetime
 
 import lbconfig_certificates as pems
 import pytest
+from api_robot import fields, robot
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from forms_on_page import form_values, words
@@ -355,3 +356,26 @@ def test_the_history_hides_the_key_and_restores_it(client, given):
 def test_the_draft_as_data(client, given):
     assert to_data(draft.current())["management"]["key"] == pems.LB_KEY
     assert draft.same(draft.current(), given.snapshot)
+
+
+def test_a_program_that_only_reads_is_not_told_the_key(given, admin):
+    reader, changer = robot(admin, "read"), robot(admin)
+    for path in ("/management", "/draft", "/running", "/status", "/changes"):
+        assert SECRET not in reader.get(path).content.decode(), path
+    assert reader.get("/management").json()["certificate"] == pems.LB
+    assert changer.get("/management").json()["key"] == pems.LB_KEY
+
+
+def test_a_program_gives_it(client, admin):
+    one = robot(admin)
+    refused = one.patch("/management", {"certificate": pems.LB, "key": pems.OTHER_KEY})
+    assert refused.status_code == 422 and fields(refused) == [("management", "key")]
+    ended = one.patch("/management", {"certificate": pems.ENDED, "key": pems.ENDED_KEY})
+    assert ended.status_code == 422 and fields(ended) == [("management", "certificate")]
+    for wrong in ("$(reboot)", "\N{SNOWMAN}", "\x00", "x" * 60_000, 10**30, [], "********"):
+        assert one.patch("/management", {"certificate": pems.LB, "key": wrong}).status_code in (400, 422), wrong
+    assert management().certificate == ""
+    stored = one.patch("/management", {"certificate": pems.LB, "key": pems.LB_KEY})
+    assert stored.status_code == 200 and management().key == pems.LB_KEY
+    assert one.patch("/management", {"certificate": None, "key": None}).status_code == 200
+    assert management().pair == ""

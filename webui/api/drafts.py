@@ -14,6 +14,7 @@ from django.db import transaction
 from api.errors import ApiError, of_shape, refused
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
+from applier import web_pair
 from applier.shapes import Problem as ProblemData
 from changes import actions, draft
 from lbconfig import migrate, redact, validate
@@ -110,6 +111,8 @@ def _store(call: Call, before: Snapshot, name: str, data: object) -> Answer:
     except SnapshotError as error:
         raise of_shape(error, "draft") from None
     own, elsewhere = judged(before, after, name)
+    if name == "management" and not own:
+        own = web_pair.changed_problems(after, before)
     if own:
         raise refused(own)
     lost = validate.admin_problem(after, call.caller.address) if call.caller.address else None

@@ -43,7 +43,7 @@ BUNDLE = Body(None, kinds=(BINARY,), raw=True)
 # What the parts of the draft are, in words; a part without words here has its name.
 PARTS = {
     "network": "the box's own network",
-    "management": "from where the box may be managed",
+    "management": "how the web page is reached: from where, at which port, with which certificate",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
     "firewall": "the firewall rules of your own, in the order in which they are asked",
