@@ -42,6 +42,7 @@ def box(tmp_path, pairs):
     def command(argv, stdin="", timeout=20.0):
         if argv[0] == "reboot" or argv[1:2] == ["hup"]:
             box.asked.append(list(argv))
+        if argv[0] == "reboot":
             return Output(0, "", "")
         return own(argv, stdin, timeout)
 
