@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.lab.director import VIP, wish
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
 from tests.lab.wait import until
@@ -131,6 +131,7 @@ def arrived(world, secret: str) -> str:
     return "" if "old connection" in page else page
 
 
+@thorough
 def test_the_applier_is_killed_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=60)
@@ -143,6 +144,7 @@ def test_the_applier_is_killed_while_it_waits(director, world):
     is_back(director, world, confirmed)
 
 
+@thorough
 def test_the_applier_is_away_at_the_deadline(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=15)
@@ -163,6 +165,7 @@ def test_the_power_goes_while_it_waits(director, world):
     assert not page_at(world, NEW)
 
 
+@thorough
 def test_the_wall_clock_jumps_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=40)

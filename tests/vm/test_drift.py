@@ -136,6 +136,7 @@ def test_found_explained_and_repaired(director, world, names):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_ldirectord_that_is_killed_comes_back_before_anybody_is_told(director):
     director.apply(box(SITE))
     director.wait_until_healthy(*SERVERS)
@@ -163,6 +164,7 @@ def test_what_health_decides_is_not_drift(director, world):
     assert looked_twice(director) == []
 
 
+@thorough
 def test_what_dhcp_brings_is_not_drift(director):
     """The card of the lab's own network asks QEMU's DHCP server; its lease is renewed meanwhile."""
     director.apply(box(SITE))
@@ -172,6 +174,7 @@ def test_what_dhcp_brings_is_not_drift(director):
     assert looked_twice(director) == []
 
 
+@thorough
 def test_a_restart_of_the_applier_copes(director):
     director.apply(box(SITE))
     director.succeed("sv restart /run/service/applier")

@@ -60,6 +60,7 @@ def test_a_wrong_name_changes_nothing(director, world):
     assert world.count(f"{SITE}/", 12) == EVEN
 
 
+@thorough
 def test_a_power_cut_before_the_mark_is_as_if_nobody_had_asked(director, world):
     director.kill()
     director.start()
@@ -83,6 +84,7 @@ def test_a_power_cut_after_the_mark_is_made_up_for_at_the_next_boot(director, go
     assert_as_new(director)
 
 
+@thorough
 def test_power_cuts_in_the_middle_of_the_deleting_boot(director):
     """Cut at several moments of the boot that forgets; in the end it has forgotten all."""
     director.succeed(f"mkdir -p /disk/A/many; cd /disk/A/many; seq 20000 | xargs touch; echo '{{}}' >{MARK}; sync")

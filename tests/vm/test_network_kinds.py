@@ -221,6 +221,7 @@ def test_answers_take_it_after_apply_return_and_boot(director, world, name):
     assert answers_stranger(world)
 
 
+@thorough
 def test_without_the_way_out_answers_leave_as_before(director, world):
     with_a_stranger(world)
     director.apply(WAYS["a way out of the VIP"])
@@ -251,6 +252,7 @@ def page_answers(director) -> Callable[[], bool]:
     return lambda: director.page()[0] == 200
 
 
+@thorough
 def test_dhcp_on_a_bridge_keeps_the_web_page(director, world):
     """The first card becomes a member of the bridge that asks DHCP in its place."""
     bridge = Interface("br0", dhcp=True, bridge=Bridge(("eth0",)))
