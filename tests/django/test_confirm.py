@@ -42,7 +42,7 @@ def ago(box, seconds=30.0) -> None:
     """The waiting began so long ago, and goes on: a test takes as long as it takes."""
     deadline = box.run.deadline
     now = deadline.begun
-    deadline.begun, deadline._clock = now - seconds, lambda: now  # noqa: SLF001
+    deadline.begun, deadline._clock = now - seconds, lambda: now
 
 
 def new_connection(seconds=1.0) -> dict:
