@@ -35,9 +35,11 @@ def drift(director) -> dict:
 
 
 def told(director, count: int) -> list[dict]:
-    """The differences, once there are so many."""
-    found = drift(director)["differences"]
-    return found if len(found) >= count else []
+    """The differences, once there are so many; LookupError names those that are there before."""
+    found = drift(director)
+    if len(found["differences"]) < count:
+        raise LookupError(f"{[one['object'] for one in found['differences']]}, {found['trouble']}")
+    return found["differences"]
 
 
 def objects(director) -> list[str]:
@@ -120,7 +122,7 @@ def test_found_explained_and_repaired(director, world, names):
     # Nobody speaks while it is broken: whether a connection outlives that, not how long its client would wait.
     world.succeed(f"kill -STOP $(cat {held.file}.pid)")
     director.succeed("; ".join(one.command for one in planted))
-    found = until(f"{names} on the page", lambda: told(director, len(planted)), NOTICED)
+    found = until(f"{names} on the page", lambda: told(director, len(planted)), NOTICED, expected=(LookupError,))
     assert len(found) == len(planted), found
     for one in planted:
         assert sum(seen["object"].startswith(one.object) for seen in found) == 1, (one.object, found)
