@@ -75,7 +75,7 @@ PLANTED = {
         f"ip -o address show to {VIP} | grep -q .",
     ),
     "an address added": Planted(
-        f"ip address add 10.99.0.1/24 dev $(ip -o address show to {VIP} | cut -d' ' -f2)",
+        "ip address add 10.99.0.1/24 dev $(ip -o address show to 10.1.0.1 | cut -d' ' -f2)",
         "address 10.99.0.1/24",
         "! ip -o address show to 10.99.0.1 | grep -q .",
     ),
