@@ -86,6 +86,7 @@ def test_nobody_comes_to_it_past_the_service(director, world):
         world.fail(f"ip netns exec client busybox timeout 3 busybox nc -w 2 {address} {SORRY_PORT} </dev/null")
 
 
+@thorough
 def test_a_change_while_it_is_shown_takes_it_from_nobody(director, world):
     director.apply(box(site()))
     director.wait_until_healthy(*SERVERS)

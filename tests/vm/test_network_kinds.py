@@ -273,6 +273,7 @@ def serve_dhcp(world) -> None:
     world.succeed("touch /run/world/leases; ip netns exec client busybox udhcpd -S /run/world/udhcpd.conf")
 
 
+@thorough
 def test_dhcp_brings_address_names_and_time_and_what_is_named_counts_alone(director, world):
     serve_dhcp(world)
     # The first card asks DHCP no more: the virtual address is to live where the clients are.
