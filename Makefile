@@ -29,7 +29,7 @@ unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
-# ALL=1: test-vm with the stories of many minutes, too.
+# ALL=1: test-vm with the longest stories and all variants, too (some two hours).
 ALL ?=
 # All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=

@@ -41,8 +41,10 @@ def live(path: str) -> str:
 
 
 def ago(box, seconds=30.0) -> None:
-    """The waiting began so long ago."""
-    box.run.deadline.begun -= seconds
+    """The waiting began so long ago, and goes on: a test takes as long as it takes."""
+    deadline = box.run.deadline
+    now = deadline.begun
+    deadline.begun, deadline._clock = now - seconds, lambda: now
 
 
 def new_connection(seconds=1.0) -> dict:

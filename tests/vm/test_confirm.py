@@ -6,7 +6,7 @@ import json
 import lbconfig_certificates as pems
 import pytest
 from tests.lab.director import VIP, wish
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
 from tests.lab.wait import until
@@ -288,6 +288,7 @@ def test_a_boot_that_cannot_use_the_certificate_shows_the_own_one_and_says_so(di
     assert "shows the box's own certificate, as yours cannot be used" in fault["message"]
 
 
+@thorough
 def test_the_applier_is_killed_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=60)
@@ -300,6 +301,7 @@ def test_the_applier_is_killed_while_it_waits(director, world):
     is_back(director, world, confirmed)
 
 
+@thorough
 def test_the_applier_is_away_at_the_deadline(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=15)
@@ -320,6 +322,7 @@ def test_the_power_goes_while_it_waits(director, world):
     assert not page_at(world, NEW)
 
 
+@thorough
 def test_the_wall_clock_jumps_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=40)

@@ -35,9 +35,11 @@ def drift(director) -> dict:
 
 
 def told(director, count: int) -> list[dict]:
-    """The differences, once there are so many."""
-    found = drift(director)["differences"]
-    return found if len(found) >= count else []
+    """The differences, once there are so many; LookupError names those that are there before."""
+    found = drift(director)
+    if len(found["differences"]) < count:
+        raise LookupError(f"{[one['object'] for one in found['differences']]}, {found['trouble']}")
+    return found["differences"]
 
 
 def objects(director) -> list[str]:
@@ -73,7 +75,7 @@ PLANTED = {
         f"ip -o address show to {VIP} | grep -q .",
     ),
     "an address added": Planted(
-        f"ip address add 10.99.0.1/24 dev $(ip -o address show to {VIP} | cut -d' ' -f2)",
+        "ip address add 10.99.0.1/24 dev $(ip -o address show to 10.1.0.1 | cut -d' ' -f2)",
         "address 10.99.0.1/24",
         "! ip -o address show to 10.99.0.1 | grep -q .",
     ),
@@ -120,7 +122,7 @@ def test_found_explained_and_repaired(director, world, names):
     # Nobody speaks while it is broken: whether a connection outlives that, not how long its client would wait.
     world.succeed(f"kill -STOP $(cat {held.file}.pid)")
     director.succeed("; ".join(one.command for one in planted))
-    found = until(f"{names} on the page", lambda: told(director, len(planted)), NOTICED)
+    found = until(f"{names} on the page", lambda: told(director, len(planted)), NOTICED, expected=(LookupError,))
     assert len(found) == len(planted), found
     for one in planted:
         assert sum(seen["object"].startswith(one.object) for seen in found) == 1, (one.object, found)
@@ -136,6 +138,7 @@ def test_found_explained_and_repaired(director, world, names):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_ldirectord_that_is_killed_comes_back_before_anybody_is_told(director):
     director.apply(box(SITE))
     director.wait_until_healthy(*SERVERS)
@@ -163,6 +166,7 @@ def test_what_health_decides_is_not_drift(director, world):
     assert looked_twice(director) == []
 
 
+@thorough
 def test_what_dhcp_brings_is_not_drift(director):
     """The card of the lab's own network asks QEMU's DHCP server; its lease is renewed meanwhile."""
     director.apply(box(SITE))
@@ -172,6 +176,7 @@ def test_what_dhcp_brings_is_not_drift(director):
     assert looked_twice(director) == []
 
 
+@thorough
 def test_a_restart_of_the_applier_copes(director):
     director.apply(box(SITE))
     director.succeed("sv restart /run/service/applier")

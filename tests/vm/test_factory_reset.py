@@ -60,6 +60,7 @@ def test_a_wrong_name_changes_nothing(director, world):
     assert world.count(f"{SITE}/", 12) == EVEN
 
 
+@thorough
 def test_a_power_cut_before_the_mark_is_as_if_nobody_had_asked(director, world):
     director.kill()
     director.start()
@@ -68,10 +69,11 @@ def test_a_power_cut_before_the_mark_is_as_if_nobody_had_asked(director, world):
     assert world.count(f"{SITE}/", 12) == EVEN
 
 
-OFTEN, *OTHERS = ["/disk/A/applier /disk/A/tls", "", "/disk/A/web", "/disk/A/applier/generations"]
+GONE = ["/disk/A/applier /disk/A/tls", "", "/disk/A/web", "/disk/A/applier/generations"]
 
 
-@pytest.mark.parametrize("gone", [OFTEN, *(pytest.param(one, marks=thorough) for one in OTHERS)])
+@thorough
+@pytest.mark.parametrize("gone", GONE)
 def test_a_power_cut_after_the_mark_is_made_up_for_at_the_next_boot(director, gone):
     """With nothing deleted yet, or with some of it: as a boot leaves it that was cut short."""
     director.succeed(f"echo '{{}}' >{MARK}; sync")
@@ -83,6 +85,7 @@ def test_a_power_cut_after_the_mark_is_made_up_for_at_the_next_boot(director, go
     assert_as_new(director)
 
 
+@thorough
 def test_power_cuts_in_the_middle_of_the_deleting_boot(director):
     """Cut at several moments of the boot that forgets; in the end it has forgotten all."""
     director.succeed(f"mkdir -p /disk/A/many; cd /disk/A/many; seq 20000 | xargs touch; echo '{{}}' >{MARK}; sync")

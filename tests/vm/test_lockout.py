@@ -10,6 +10,7 @@ from contextlib import suppress
 import pytest
 from playwright.sync_api import Error, Page, expect, sync_playwright
 from tests.lab.director import VIP
+from tests.lab.fixtures import thorough
 from tests.lab.link import free_port
 from tests.lab.updating import PASSWORD, USER, set_up
 from tests.lab.wait import until
@@ -101,6 +102,7 @@ def test_a_wrong_address_comes_back_and_the_page_says_so(director, world, page):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_the_page_follows_to_a_right_one_and_confirms_from_there(director, world, page):
     held = world.hold(LINES, 5)
     logged_in(director, page)

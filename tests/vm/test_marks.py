@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from tests.lab.director import VIP, VIP6, wish, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS, SERVERS6
 
@@ -25,7 +26,7 @@ def at_several(number: int = 1, **options) -> Service:
     return Service(number, f"s{number}", real_servers=servers, **fields | options)
 
 
-@pytest.mark.parametrize("forwarding", [Forwarding.NAT, Forwarding.SNAT])
+@pytest.mark.parametrize("forwarding", [pytest.param(Forwarding.NAT, marks=thorough), Forwarding.SNAT])
 def test_it_answers_at_each_address_and_at_no_other(director, world, forwarding):
     director.apply(wish(at_several(forwarding=forwarding)))
     director.wait_until_healthy(*SERVERS)
@@ -54,6 +55,7 @@ def test_a_dead_server_leaves_all_addresses(director, world):
         assert set(world.get(f"{vip}:80/", 6)) == {"rs1", "rs3"}
 
 
+@thorough
 def test_the_sorry_page_is_shown_at_each_address(director, world):
     director.apply(wish(at_several(fallback=Fallback(FallbackKind.PAGE))))
     director.wait_until_healthy(*SERVERS)

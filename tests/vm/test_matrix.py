@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
 from balancing import server_setup
@@ -12,6 +13,7 @@ from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthChec
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
+OFTEN = (Forwarding.NAT, Forwarding.SNAT, Forwarding.DIRECT, Forwarding.TUNNEL)
 CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)
 
 
@@ -23,7 +25,7 @@ def three(first: int) -> tuple[VirtualService, ...]:
     )
 
 
-@pytest.mark.parametrize("method", list(Forwarding))
+@pytest.mark.parametrize("method", [one if one in OFTEN else pytest.param(one, marks=thorough) for one in Forwarding])
 def test_each_method(director, world, method):
     services = (*three(1), *map(by_six, three(4)))
     snapshot = wish6(*(dataclasses.replace(one, forwarding=method) for one in services))

@@ -221,6 +221,7 @@ def test_answers_take_it_after_apply_return_and_boot(director, world, name):
     assert answers_stranger(world)
 
 
+@thorough
 def test_without_the_way_out_answers_leave_as_before(director, world):
     with_a_stranger(world)
     director.apply(WAYS["a way out of the VIP"])
@@ -251,6 +252,7 @@ def page_answers(director) -> Callable[[], bool]:
     return lambda: director.page()[0] == 200
 
 
+@thorough
 def test_dhcp_on_a_bridge_keeps_the_web_page(director, world):
     """The first card becomes a member of the bridge that asks DHCP in its place."""
     bridge = Interface("br0", dhcp=True, bridge=Bridge(("eth0",)))
@@ -271,6 +273,7 @@ def serve_dhcp(world) -> None:
     world.succeed("touch /run/world/leases; ip netns exec client busybox udhcpd -S /run/world/udhcpd.conf")
 
 
+@thorough
 def test_dhcp_brings_address_names_and_time_and_what_is_named_counts_alone(director, world):
     serve_dhcp(world)
     # The first card asks DHCP no more: the virtual address is to live where the clients are.

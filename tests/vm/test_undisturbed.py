@@ -14,7 +14,7 @@ from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
 
-CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "8"))
+CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "4"))
 RETURNS = max(2, CHANGES // 5)  # of changes that nobody confirms
 CONNECTIONS = 20
 HURRIED = 10  # seconds within which nobody confirms

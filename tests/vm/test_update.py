@@ -165,6 +165,7 @@ def test_a_new_version_and_back_again(director, world, bundles, capsys):
         print(f"\nclients waited {there:.1f} s over the restart into the new version, {back:.1f} s back")
 
 
+@thorough
 def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
     api = Api(director)
     before = director.succeed(HASH_SLOT_B, 120), boot_state(director)

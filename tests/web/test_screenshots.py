@@ -298,3 +298,46 @@ def test_when_all_servers_are_down(open_page, admin, look, shoot):
     page.goto("/")
     page.get_by_text("sorry page shown").wait_for()
     shoot(page, "overview-sorry", look)
+
+
+def test_many_services(open_page, admin, look, shoot):
+    """By the keyboard alone: look for one, then for those with trouble, and on to the next page."""
+    running = fake.box.snapshot
+    shop, mail, _ = running.services
+    services = [
+        replace(
+            mail,
+            id=number,
+            name=f"mail {number}",
+            address=f"192.168.10.{number}",
+            real_servers=tuple(
+                replace(one, id=number * 10 + place, address=f"10.2.0.{number}")
+                for place, one in enumerate(mail.real_servers[:1])
+            ),
+        )
+        for number in range(30, 90)
+    ]
+    fake.box.snapshot = replace(running, services=(shop, *services))
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/")
+    page.get_by_text("1 with trouble").wait_for()
+    shoot(page, "overview-many", look)
+    page.focus("[name=find]")
+    page.keyboard.type("mail 77")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 61 virtual services").wait_for()
+    assert page.locator("article.service").count() == 1
+    page.focus("[name=find]")
+    for key in ("Control+a", "Delete", "Tab", "Space", "Tab", "Enter"):  # nothing to find, with trouble, Show
+        page.keyboard.press(key)
+    page.wait_for_url("**troubled=1**")
+    assert page.locator("article.service h2").all_inner_texts() == ["shop"]
+    shoot(page, "overview-trouble", look)
+    page.goto("/")
+    page.focus("#page-after")
+    page.keyboard.press("Enter")
+    page.get_by_text("Page 2 of 3").wait_for()
+    first = page.locator("article.service h2").first.inner_text()
+    page.wait_for_timeout(2500)  # the live part has been fetched again, and is still this page
+    assert page.locator("article.service h2").first.inner_text() == first
+    shoot(page, "overview-second-page", look)

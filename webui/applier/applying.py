@@ -38,6 +38,7 @@ log = logging.getLogger("applier")
 CHANGES = tuple(step for step in APPLY if step.name != "confirm")
 CONFIRM = tuple(step for step in APPLY if step.name == "confirm")
 SETTLE_SECONDS = 10.0  # so long `confirm` waits for the disk before it answers
+HEAD_START = 2.0  # seconds: the page that follows the box must be in the browser before its way there may go
 
 
 class Core(Protocol):
@@ -185,6 +186,8 @@ class Applies:
         before = core.running
         course = Course(Engine(self._job(target, before), record), record, before, target)
         log.info("generation %s of %s: begins", target.number, record.user)
+        if record.ask is not None:
+            core.host.sleep(HEAD_START)
         failure = course.engine.forward(CHANGES)
         if failure is None and record.ask is not None:
             now = self._clock()

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
     """Everything that applying the draft would change."""
-    wished = draft.current()
+    wished = look(request).draft
     try:
         found = actions.review(wished)
     except (ApplierDown, ApplierRefused) as error:

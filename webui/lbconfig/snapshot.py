@@ -7,6 +7,7 @@ the path of what is wrong; whether the wish makes sense is `validate.py`'s quest
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -318,12 +319,25 @@ FACTORY = Snapshot(
 
 def to_data(snapshot: Snapshot) -> dict:
     """The snapshot as plain dicts, lists, strings, ints and bools (tuples become lists)."""
-    return json.loads(to_json(snapshot))
+    return _plain(snapshot)
+
+
+def _plain(value: object):
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if dataclasses.is_dataclass(value):
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def to_json(snapshot: Snapshot) -> str:
     """The canonical text: sorted keys, two spaces, a newline at the end; equal snapshots, equal text."""
-    return json.dumps(dataclasses.asdict(snapshot), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(to_data(snapshot), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
 def digest(snapshot: Snapshot) -> str:

@@ -3,18 +3,21 @@
 "use strict";
 
 const SILENCE = 4000; // milliseconds without an answer from here until the new address is tried
-const PATIENCE = 2500; // for an answer from there
+const QUICK = 2500; // a refusal that comes later is none: something waited in vain
+const PATIENCE = 10000; // for an answer from there
+const SURE = 3; // quick refusals in a row
 
 // "answers": a web server with a certificate that this browser trusts. "refuses": something said no, fast: a
 // certificate that is not trusted yet, a closed port, no way there. "silent": nothing came.
-async function ask(url) {
+async function ask(url, patience) {
+  const began = Date.now();
   const stop = new AbortController();
-  const timer = setTimeout(() => stop.abort(), PATIENCE);
+  const timer = setTimeout(() => stop.abort(), patience);
   try {
     await fetch(url, { mode: "no-cors", cache: "no-store", credentials: "omit", signal: stop.signal });
     return "answers";
   } catch {
-    return stop.signal.aborted ? "silent" : "refuses";
+    return stop.signal.aborted || Date.now() - began >= QUICK ? "silent" : "refuses";
   } finally {
     clearTimeout(timer);
   }
@@ -22,12 +25,16 @@ async function ask(url) {
 
 // The box's certificate is its own, so a browser that has not seen it at this address refuses it. That tells the
 // box from an address where nobody is: its firewall says nothing at other ports, where others refuse those as well.
+// Once is not enough: Chromium goes on with a connection whose question was given up, gives it to a later question,
+// and lets that fail with it, half a minute after it began. Such connections are as far apart as we are patient.
 async function isThere(place) {
-  const first = await ask(place.dataset.probe);
-  if (first !== "refuses") {
-    return first === "answers";
+  for (let times = 0; times < SURE; times++) {
+    const said = await ask(place.dataset.probe, PATIENCE);
+    if (said !== "refuses") {
+      return said === "answers";
+    }
   }
-  return await ask(place.dataset.silent) === "silent";
+  return await ask(place.dataset.silent, QUICK) === "silent";
 }
 
 function follow(place) {
