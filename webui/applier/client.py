@@ -157,8 +157,12 @@ class Client:
         return self._ask("reboot", user=user)
 
     def certificate(self) -> dict:
-        """{"certificate": PEM, "key": PEM} of the web page, for a backup file."""
+        """{"certificate": PEM}: the box's own one of the web page."""
         return self._ask("certificate")
+
+    def pair(self) -> dict:
+        """{"certificate": PEM, "key": PEM}: the same with its private key, for a backup file."""
+        return self._ask("pair")
 
     def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
         """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""

@@ -40,6 +40,10 @@ class FakeRecovery:
 
     def certificate(self) -> dict:
         with self._box() as box:
+            return {"certificate": box.recovery.certificate}
+
+    def pair(self) -> dict:
+        with self._box() as box:
             return {"certificate": box.recovery.certificate, "key": box.recovery.key}
 
     def restore(self, certificate: str, key: str, number: int, user: str) -> dict:

@@ -145,6 +145,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "boot_slot": {"slot": _slot, "user": _user},
     "reboot": {"user": _user},
     "certificate": {},
+    "pair": {},
     "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
     "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }

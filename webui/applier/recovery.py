@@ -43,14 +43,18 @@ class Recovery:
     # --- verbs -------------------------------------------------------------------------------------
 
     def certificate(self) -> dict:
-        """Of the web page; both empty where the box has none on its disk."""
+        """The box's own; empty where it has none on its disk."""
+        return {"certificate": _blocks(self._certificate)}
+
+    def pair(self) -> dict:
+        """The same with its private key, for a backup file."""
         return {"certificate": _blocks(self._certificate), "key": _blocks(self._key)}
 
     def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
         """`number`: of the newest revision that came back; generations get higher ones. Twice is as good as once."""
         self._take(f"a backup file is being restored by {user}")
         try:
-            changed = bool(certificate) and self.certificate() != {"certificate": certificate, "key": key}
+            changed = bool(certificate) and self.pair() != {"certificate": certificate, "key": key}
             if changed:
                 self._put(certificate, key)
             self._generations.skip_to(number)

@@ -62,7 +62,7 @@ class About:
 def make(passphrase: str) -> BinaryIO:
     """A new backup file, open for reading and without a name. Raises ApplierDown, ApplierRefused, OSError."""
     applier = connect()
-    status, pem = applier.status(), applier.certificate()
+    status, pem = applier.status(), applier.pair()
     running, now = from_data(status["snapshot"]), timezone.now()
     with working_folder() as folder:
         _copy_database(folder / DATABASE)

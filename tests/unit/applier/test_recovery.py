@@ -69,11 +69,11 @@ def restore(box, pair=("", ""), number=0):
 
 
 def test_the_certificate_goes_out_without_what_stands_around_it(box, pairs):
-    assert box.applier.recovery.certificate() == {"certificate": pairs[0][0], "key": pairs[0][1]}
+    assert box.applier.recovery.pair() == {"certificate": pairs[0][0], "key": pairs[0][1]}
     (box.tls / "cert.pem").write_text("My own certificate\r\n" + pairs[0][0].replace("\n", "\r\n") + "\n# ende\n")
-    assert box.applier.recovery.certificate()["certificate"] == pairs[0][0]
+    assert box.applier.recovery.certificate() == {"certificate": pairs[0][0]}
     shutil.rmtree(box.tls)
-    assert box.applier.recovery.certificate() == {"certificate": "", "key": ""}
+    assert box.applier.recovery.pair() == {"certificate": "", "key": ""}
 
 
 def test_a_restored_certificate_is_in_place_and_the_web_server_reads_it(box, pairs):
