@@ -130,8 +130,9 @@ undisturbed: setup-test image-lab ## Change the box COUNT times (100) and let it
 	@FAIRLEAD_CHANGES=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_undisturbed.py $(ARGS)
 
 apply-cuts: COUNT = 200
-apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at random moments of applies, kill what runs three times as often
-	@FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_interrupted.py $(ARGS)
+apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at any moment of applies and after each step, kill what runs
+	@FAIRLEAD_ALL=1 FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s \
+		tests/vm/test_lost_writes.py tests/vm/test_interrupted.py $(ARGS)
 
 FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
 fuzz: COUNT = 20000

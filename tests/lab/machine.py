@@ -69,11 +69,13 @@ class Machine:
         firmware: str = "",
         devices: tuple[str, ...] = (),
         may_panic: bool = False,
+        writes: Path | None = None,
     ) -> None:
         """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB.
 
         `firmware`: "bios" or "uefi" to start from the disk `data` instead of from the layers. `devices` are more
-        words for QEMU. `may_panic`: the kernel giving up is part of the story.
+        words for QEMU. `may_panic`: the kernel giving up is part of the story. `writes`: an empty file in which all
+        that is written to the disk `data`, a raw one, is noted (see tests.lab.writes).
         """
         self.name = name
         self.folder = folder
@@ -86,6 +88,7 @@ class Machine:
         self.firmware = firmware
         self.devices = devices
         self.may_panic = may_panic
+        self.writes = writes
         self.console_log = folder / f"{name}.console"
         self.process: subprocess.Popen | None = None
         self.started = 0.0
@@ -136,8 +139,8 @@ class Machine:
         # one to load a kernel after a few restarts.
         usual = "tcg,tb-size=128" if self.firmware else "tcg"
         accelerator = os.environ.get("FAIRLEAD_ACCEL", usual)
-        # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Without cmpxchg16b:
-        # emulated, now and then it spoilt the flags behind it, and the kernel fell in the middle of its allocator.
+        # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now
+        # and then spoils the flags behind it, and the kernel falls in the middle of its allocator.
         processor = "host" if accelerator == "kvm" else "qemu64,cx16=off"
         words = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
@@ -154,7 +157,7 @@ class Machine:
             "-device", "virtio-rng-pci",
         ]  # fmt: skip
         if self.data:
-            words += self.disk("data", self.data, "qcow2" if self.data.suffix == ".qcow2" else "raw", "")
+            words += self.disk("data", self.data_drive(self.data))
             if self.firmware:
                 words[-1] += ",bootindex=1"  # whatever else is plugged in
         for number, nic in enumerate(self.nics):
@@ -180,13 +183,19 @@ class Machine:
         kernel = f"console=ttyS0 quiet mitigations=off clocksource=hpet fairlead.layers={','.join(self.layers)}"
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
-            words += self.disk(layer, self.image.layers[layer], "raw", ",readonly=on")
+            words += self.disk(layer, f"file={self.image.layers[layer]},format=raw,readonly=on")
         return words
 
     @staticmethod
-    def disk(name: str, file: Path, kind: str, options: str) -> list[str]:
-        drive = f"if=none,id={name},file={file},format={kind}{options}"
-        return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+    def disk(name: str, drive: str) -> list[str]:
+        return ["-drive", f"if=none,id={name},{drive}", "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+
+    def data_drive(self, file: Path) -> str:
+        if self.writes is None:
+            return f"file={file},format={'qcow2' if file.suffix == '.qcow2' else 'raw'}"
+        parts = {"file": file, "log": self.writes}
+        raw = (f"{part}.driver=raw,{part}.file.driver=file,{part}.file.filename={path}" for part, path in parts.items())
+        return f"driver=blklogwrites,{','.join(raw)}"
 
     def path(self, kind: str) -> Path:
         return self.folder / f"{self.name}.{kind}"
