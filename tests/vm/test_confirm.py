@@ -211,6 +211,7 @@ def test_the_web_page_at_another_port_comes_back_by_itself(director, world):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_the_web_page_at_another_port_is_confirmed_there_and_boots(director, world):
     set_up(director)
     secret = apply(director, by(8443), within=120)
@@ -227,6 +228,7 @@ def test_the_web_page_at_another_port_is_confirmed_there_and_boots(director, wor
     until("the console tells the port", lambda: f"https://{OLD}:8443" in director.console, 60)
 
 
+@thorough
 def test_the_applier_is_killed_while_the_web_page_is_at_another_port(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, by(8443), within=60)
@@ -237,6 +239,7 @@ def test_the_applier_is_killed_while_the_web_page_is_at_another_port(director, w
     assert not page_at(world, f"{OLD}:8443") and web_ports(director) == {"443"}
 
 
+@thorough
 def test_another_certificate_comes_back_by_itself(director, world):
     confirmed, before = director.status()["confirmed"], shown_at(world, OLD)
     held, visitor = world.hold(LINES, CONNECTIONS), Visitor(world)
@@ -274,6 +277,7 @@ def test_another_certificate_is_confirmed_and_boots_and_the_own_one_is_kept(dire
     until("the own one", lambda: shown_at(world, OLD) == own, 30)
 
 
+@thorough
 def test_a_boot_that_cannot_use_the_certificate_shows_the_own_one_and_says_so(director, world):
     """As after an update whose OpenSSL takes it for too weak: nginx is made to refuse it."""
     own = shown_at(world, OLD)

@@ -226,7 +226,7 @@ class ChangeTable(Step):
     def do(self, job: Job) -> str:
         _must_not_run(job, "ipvsadm -R")
         job.saved.table = table.read_table(job.host)
-        count = table.change(job.host, job.new.table, job.new.checked)
+        count = table.change(job.host, job.saved.table, job.new.table, job.new.checked)
         return f"{count} changes"
 
     def undo(self, job: Job) -> None:
@@ -234,7 +234,7 @@ class ChangeTable(Step):
             return
         _must_not_run(job, "ipvsadm -R")
         now = table.read_table(job.host)
-        table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
+        table.change(job.host, now, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
 
 
 class StartDirector(Step):
