@@ -114,6 +114,7 @@ def shoot():
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
 
     def shoot_one(page: Page, name: str, look: str) -> None:
+        page.wait_for_load_state()  # a click may have led to another page
         wide, window, high = page.evaluate(
             "(one => [one.scrollWidth, one.clientWidth, one.scrollHeight])(document.documentElement)"
         )
