@@ -5,6 +5,7 @@ What is asserted is little: the page is there, nothing is wider than the window,
 
 from dataclasses import replace
 
+import lbconfig_certificates as pems
 import pytest
 
 from applier import fake
@@ -78,6 +79,7 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
         ("routes", "/network/routes/"),
         ("names", "/network/names/"),
         ("access", "/access/"),
+        ("certificate", "/access/certificate/"),
         ("review-nothing", "/changes/"),
         ("history", "/history/"),
         ("revision", "/history/2/"),
@@ -85,6 +87,27 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
     ):
         page.goto(url)
         shoot(page, name, look)
+
+
+def test_a_certificate_of_ones_own(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/access/certificate/")
+    page.fill("[name=certificate]", pems.OTHER)
+    page.fill("[name=key]", pems.LB_KEY)
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("The private key does not belong to the certificate.").wait_for()
+    shoot(page, "certificate-wrong", look)
+    page.fill("[name=key]", pems.OTHER_KEY)
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("Saved to the draft: the certificate for").wait_for()
+    shoot(page, "certificate-draft", look)
+    page.goto("/access/")
+    shoot(page, "access-certificate", look)
+    page.goto("/changes/")
+    shoot(page, "review-certificate", look)
+    page.click("button:text('Apply')")
+    page.get_by_text("Everything runs. Keep it?").wait_for()
+    shoot(page, "confirm-certificate", look)
 
 
 def test_a_network_of_every_kind(open_page, admin, look, shoot):
