@@ -147,6 +147,7 @@ def is_back(director, world, confirmed: int) -> None:
     assert not page_at(world, NEW)
 
 
+@thorough
 def test_a_wrong_management_address_comes_back_by_itself_and_no_connection_breaks(director, world, capsys):
     confirmed = director.status()["confirmed"]
     assert page_at(world, OLD)

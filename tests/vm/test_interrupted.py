@@ -11,7 +11,7 @@ import time
 
 import pytest
 from tests.lab.director import NETWORK, VIP
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.interruption import begin, changed, ended, stands, told
 from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
@@ -29,6 +29,7 @@ LONGEST = 40.0  # seconds after the beginning of an apply within which the power
 pytestmark = [pytest.mark.timeout(400 + 120 * COUNT), pytest.mark.usefixtures("balanced")]
 
 
+@thorough
 def test_the_power_goes_at_random_moments(director, world, capsys):
     chance = random.Random(SEED)
     set_up(director)
