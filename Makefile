@@ -29,7 +29,9 @@ unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
-# The stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
+# ALL=1: test-vm with the longest stories and all variants, too (some two hours).
+ALL ?=
+# All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=
 FIRMWARE ?= bios
 
@@ -60,6 +62,7 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
 	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
 test-vm power-cuts: image-lab
+test-vm: export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
@@ -125,6 +128,20 @@ random-snapshots: setup-test image-lab ## Ask nft, ldirectord and the kernel abo
 	@FAIRLEAD_SNAPSHOTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_random_snapshots.py \
 		tests/unit/lbconfig/test_mutated_snapshots.py $(ARGS)
 
+undisturbed: COUNT = 100
+undisturbed: setup-test image-lab ## Change the box COUNT times (100) and let it go back by itself, under traffic that must not notice
+	@FAIRLEAD_CHANGES=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_undisturbed.py $(ARGS)
+
+apply-cuts: COUNT = 200
+apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at any moment of applies and after each step, kill what runs
+	@FAIRLEAD_ALL=1 FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s \
+		tests/vm/test_lost_writes.py tests/vm/test_interrupted.py $(ARGS)
+
+FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
+fuzz: COUNT = 20000
+fuzz: setup-test assets ## Try COUNT (20000) requests, good and wrong ones, on the JSON API and on the applier's socket
+	@for file in $(FUZZ); do FAIRLEAD_FUZZ=$(COUNT) $(PYTHON) -m pytest -q $$file $(ARGS) || exit 1; done
+
 # --- the image that is flashed: built by Buildroot (board/common/buildroot.py says what the variables mean) ---
 
 KEYS ?= keys
@@ -177,5 +194,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems setup setup-test assets clean \
+.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

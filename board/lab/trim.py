@@ -19,12 +19,12 @@ def main() -> None:
     root = Path(sys.argv[1])
     save_package_list(root)
     trim_modules(root)
-    for applet in names("applets"):
-        if not any((root / place / applet).exists() for place in ("usr/bin", "usr/sbin")):
-            (root / "usr/sbin" / applet).symlink_to("../bin/busybox")
     for pattern in names("removed"):
         for path in list(root.glob(pattern)):
             remove(path)
+    for applet in names("applets"):
+        if not any((root / place / applet).exists() for place in ("usr/bin", "usr/sbin")):
+            (root / "usr/sbin" / applet).symlink_to("../bin/busybox")
     kept = names("kept-etc")
     for path in list((root / "etc").iterdir()):
         if path.name not in kept:

@@ -38,7 +38,9 @@ def quick(settings, tmp_path):
     """Passwords that hash in no time, and folders of the test's own."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.BACKUPS = tmp_path / "backups"
+    settings.INCOMING = tmp_path / "incoming"
     settings.FAULT_FILE = tmp_path / "run" / "web" / "fault"
+    settings.CONSOLE_TOKEN_FILE = tmp_path / "run" / "web" / "console-token"
     cache.clear()
 
 

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from conftest import PASSWORD
 from django.contrib.auth import get_user_model
 from forms_on_page import words
+from tests.django.conftest import PASSWORD
 
 from applier import fake
 from lbconfig.snapshot import FACTORY

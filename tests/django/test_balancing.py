@@ -97,6 +97,31 @@ def test_several_ports_and_both_protocols(client):
     assert (service.protocol, service.real_servers[0].port) == ("tcp+udp", 0)
 
 
+def test_several_addresses(client, alice):
+    more = {"more_addresses": " 192.168.10.92,192.168.10.91 ", "servers-0-port": ""}
+    client.post("/services/add/", NEW | more)
+    service = draft.current().services[-1]
+    assert service.vips == ("192.168.10.90", "192.168.10.92", "192.168.10.91")
+    assert service.by_mark and service.real_servers[0].port == 0
+    page = values_of(client, service.id)
+    assert page["more_addresses"] == "192.168.10.92, 192.168.10.91"
+    assert "also at 192.168.10.92, 192.168.10.91" in words(client.get("/"))
+    for value, sentence in (
+        ("192.168.10.90", "Must not name 192.168.10.90 twice."),
+        ("192.168.10.1", "192.168.10.1 is the default gateway."),
+        ("here", "Must be an IP address"),
+        ("2001:db8::1", "Must be IPv4 addresses"),
+    ):
+        assert sentence in words(client.post(f"/services/{service.id}/", page | {"more_addresses": value}))
+    assert draft.current().services[-1] == service
+    alice.post(f"/services/{service.id}/", page | {"more_addresses": "192.168.10.93"})
+    answer = client.post(f"/services/{service.id}/", page | {"name": "mine"})
+    assert answer.status_code == 409 and "alice changed this to “192.168.10.93”" in words(answer)
+    assert client.post(f"/services/{service.id}/", form_values(answer)).status_code == 302
+    service = draft.current().services[-1]
+    assert (service.name, service.more_addresses) == ("mine", ("192.168.10.93",))
+
+
 def test_an_address_may_be_spelled_in_any_way(client):
     client.post("/services/add/", NEW | {"address": "2001:0DB8::0:5A", "servers-0-address": "2001:DB8:2::0041"})
     assert not VirtualService.objects.filter(name="web").exists()  # the box has no IPv6 network yet

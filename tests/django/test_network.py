@@ -1,11 +1,26 @@
 """Network and access: every field refused with its reason, no way to lock oneself out, two admins."""
 
+import dataclasses
+import re
+
 import pytest
 from forms_on_page import form_values, words
 
 from applier import fake
 from changes import draft
-from lbconfig.snapshot import FACTORY, Interface
+from lbconfig.firewall import Firewall, Rule, RuleProtocol
+from lbconfig.snapshot import (
+    FACTORY,
+    Bond,
+    BondMode,
+    Bridge,
+    Interface,
+    PolicyRoute,
+    RealServer,
+    StaticRoute,
+    VirtualService,
+    Vlan,
+)
 
 
 def save(client, url: str, at: str = "127.0.0.1", **changes):
@@ -13,7 +28,7 @@ def save(client, url: str, at: str = "127.0.0.1", **changes):
     return client.post(url, values, REMOTE_ADDR=at)
 
 
-@pytest.mark.parametrize("url", ["/network/", "/access/"])
+@pytest.mark.parametrize("url", ["/network/", "/network/routes/", "/network/names/", "/access/"])
 def test_saving_without_a_change_changes_nothing(client, url):
     before = draft.current()
     assert save(client, url).status_code == 302
@@ -78,15 +93,62 @@ def test_a_wrong_list_is_refused(client, value, sentence):
     assert draft.current() == before
 
 
+def test_the_port_of_the_web_page(client):
+    page = client.get("/access/")
+    assert form_values(page)["port"] == "443" and 'class="more" open' not in page.content.decode()
+    assert save(client, "/access/", port="8443").status_code == 302
+    assert draft.current().management.port == 8443
+    page = client.get("/access/")
+    assert form_values(page)["port"] == "8443" and 'class="more" open' in page.content.decode()
+    assert save(client, "/access/", port="").status_code == 302
+    assert draft.current().management.port == 443
+
+
+@pytest.mark.parametrize(
+    ("port", "sentence"),
+    [
+        ("0", "Must be 1 to 65535, not 0."),
+        ("65536", "Must be 1 to 65535, not 65536."),
+        ("-1", "Must be 1 to 65535"),
+        ("80", "there browsers speak HTTP"),
+        ("64503", "the port of the sorry page"),
+        ("44443", "the box takes these for connections of its own"),
+        ("6000", "browsers open no page there"),
+        ("1e3", "Enter a whole number"),
+        ("9" * 30, "Must be 1 to 65535"),
+        ("9" * 5000, "Enter a whole number"),
+        ("2525", "192.168.10.2 port 2525 is virtual service 'here': take another port."),
+    ],
+)
+def test_a_port_where_the_web_page_cannot_be_is_told_beside_its_field(client, port, sentence):
+    here = VirtualService(9, "here", "192.168.10.2", 2525, real_servers=(RealServer(9, "10.2.0.11", 25),))
+    draft.replace(dataclasses.replace(draft.current(), services=(here,)), "admin")
+    before = draft.current()
+    answer = save(client, "/access/", port=port)
+    assert answer.status_code == 422 and draft.current() == before
+    page = answer.content.decode()
+    assert re.search(r'class="field wrong" data-field="port"|class="field  wrong" data-field="port"', page)
+    assert sentence in words(answer) and 'class="more" open' in page
+
+
+def test_a_rule_that_decides_nothing_at_the_new_port_is_told(client):
+    rule = Rule(1, "https", protocol=RuleProtocol.TCP, ports="8443")
+    draft.replace(dataclasses.replace(draft.current(), firewall=Firewall((rule,))), "admin")
+    assert save(client, "/access/", port="8443").status_code == 302
+    assert "Before you can apply: firewall rule 'https'" in words(client.get("/"))
+
+
 def test_a_list_that_locks_oneself_out_is_refused(client):
     answer = save(client, "/access/", at="192.168.10.7", allow="10.0.0.0/8")
     assert "You are at 192.168.10.7, which none of these networks contains" in words(answer)
     assert save(client, "/access/", at="10.1.2.3", allow="10.0.0.0/8").status_code == 302
 
 
-def test_a_network_without_a_way_back_is_refused(client):
-    answer = save(client, "/network/", at="172.16.0.5", gateway="")
-    assert "There would be no way back to you at 172.16.0.5" in words(answer)
+def test_a_network_without_a_way_back_is_told_before_it_is_applied(client):
+    assert save(client, "/network/", at="172.16.0.5", gateway="").status_code == 302
+    review = words(client.get("/changes/", REMOTE_ADDR="172.16.0.5"))
+    assert "From where you are, there would be no way back to you at 172.16.0.5" in review
+    assert "no way back" not in words(client.get("/changes/", REMOTE_ADDR="192.168.10.50"))
 
 
 def test_what_the_network_does_to_services_is_told_and_stops_the_apply(client):
@@ -130,3 +192,166 @@ def test_two_admins_on_the_access_list(client, alice):
     assert "alice changed this to 192.168.0.0/16 at" in words(answer)
     assert client.post("/access/", form_values(answer)).status_code == 302
     assert draft.current().management.allow == ("10.0.0.0/8",)
+
+
+# --- VLANs, bonds, bridges -----------------------------------------------------------------------
+
+
+def add(client, kind: str, url: str = "/network/", **entered):
+    """The page after "Add …", and the number of its new row."""
+    answer = client.post(url, form_values(client.get(url)) | entered | {"add": kind})
+    assert answer.status_code == 200
+    prefix = "routes" if "routes" in url else "interfaces"
+    return answer, int(form_values(answer)[f"{prefix}-TOTAL_FORMS"]) - 1
+
+
+def test_add_a_vlan_by_three_fields(client):
+    page, new = add(client, "vlan", hostname="entered")
+    assert draft.current().network.hostname == "sample", "adding a row saves nothing"
+    row = {
+        f"interfaces-{new}-parent": "eth1",
+        f"interfaces-{new}-tag": "20",
+        f"interfaces-{new}-addresses": "10.3.0.1/24",
+    }
+    assert client.post("/network/", form_values(page) | row).status_code == 302
+    network = draft.current().network
+    assert network.hostname == "entered", "what was entered before is not lost"
+    assert network.interfaces[-1] == Interface("eth1.20", addresses=("10.3.0.1/24",), vlan=Vlan("eth1", 20))
+    assert save(client, "/network/").status_code == 302 and draft.current().network == network
+
+
+def test_add_a_bond_and_a_bridge_and_remove_them(client):
+    page, new = add(client, "bond")
+    assert form_values(page)[f"interfaces-{new}-name"] == "bond0"
+    row = {f"interfaces-{new}-members": "eth1", f"interfaces-{new}-mode": "802.3ad", "interfaces-1-addresses": ""}
+    row |= {f"interfaces-{new}-addresses": "10.2.0.1/24"}
+    assert client.post("/network/", form_values(page) | row).status_code == 302
+    bond = draft.current().network.interfaces[-1]
+    assert bond == Interface("bond0", addresses=("10.2.0.1/24",), bond=Bond(("eth1",), BondMode.LACP))
+    page, new = add(client, "bridge")
+    assert client.post("/network/", form_values(page)).status_code == 302
+    assert draft.current().network.interfaces[-1] == Interface("br0", bridge=Bridge())
+    values = form_values(client.get("/network/"))
+    gone = {
+        name.replace("-name", "-gone"): "on"
+        for name, value in values.items()
+        if value in ("bond0", "br0") and name.endswith("-name")
+    }
+    back = {"interfaces-1-addresses": "10.2.0.1/24"}
+    assert client.post("/network/", values | gone | back).status_code == 302
+    assert [one.name for one in draft.current().network.interfaces] == ["eth0", "eth1"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "sentence"),
+    [
+        ("vlan", "tag", "4095", "Must be 1 to 4094"),
+        ("vlan", "tag", "many", "Enter a whole number"),
+        ("vlan", "tag", "", "Must be 1 to 15 letters"),
+        ("vlan", "name", "a" * 16, "Must be 1 to 15 letters"),
+        ("vlan", "name", "eth0", "another interface has this name"),
+        ("vlan", "mtu", "99999999999", "Must be 576 to 9216"),
+        ("bond", "members", "eth0", "a member has none"),
+        ("bond", "miimon", "0", "Must be 10 to 10000"),
+        ("bond", "primary", "eth9; reboot", "is none of its members"),
+        ("bond", "mode", "balance", "Select a valid choice"),
+        ("bridge", "members", "$(reboot)", "Must be 1 to 15 letters"),
+        ("bridge", "note", "a" * 501, "at most 500 characters"),
+    ],
+)
+def test_a_wrong_field_of_a_new_interface_is_named(client, kind, field, value, sentence):
+    page, new = add(client, kind)
+    start = {f"interfaces-{new}-parent": "eth1", f"interfaces-{new}-tag": "20"} if kind == "vlan" else {}
+    before = draft.current()
+    answer = client.post("/network/", form_values(page) | start | {f"interfaces-{new}-{field}": value})
+    assert answer.status_code == 422
+    assert sentence.casefold() in words(answer).casefold()
+    assert draft.current() == before
+
+
+def test_two_admins_and_a_new_vlan(client, alice):
+    page, new = add(client, "vlan")
+    mine = form_values(page) | {f"interfaces-{new}-parent": "eth1", f"interfaces-{new}-tag": "20"}
+    mine |= {f"interfaces-{new}-name": "office"}
+    alice.post("/network/", form_values(alice.get("/network/")) | {"hostname": "hers"})
+    answer = client.post("/network/", mine)
+    assert answer.status_code == 409 and "alice changed this to hers" in words(answer)
+    assert client.post("/network/", form_values(answer)).status_code == 302
+    network = draft.current().network
+    assert network.hostname == "hers" and network.interfaces[-1].vlan == Vlan("eth1", 20)
+
+
+# --- routes, names and time ----------------------------------------------------------------------
+
+
+def test_add_a_route_and_a_way_out_and_remove_them(client):
+    page, new = add(client, "route", "/network/routes/")
+    row = {f"routes-{new}-target": "10.9.0.0/16", f"routes-{new}-via": "192.168.10.9"}
+    assert client.post("/network/routes/", form_values(page) | row).status_code == 302
+    page, new = add(client, "policy", "/network/routes/")
+    row = {f"routes-{new}-target": "192.168.10.80", f"routes-{new}-via": "192.168.10.8"}
+    assert client.post("/network/routes/", form_values(page) | row).status_code == 302
+    network = draft.current().network
+    assert network.routes == (StaticRoute("10.9.0.0/16", "192.168.10.9"),)
+    assert network.policies == (PolicyRoute("192.168.10.80", "192.168.10.8"),)
+    assert save(client, "/network/routes/").status_code == 302 and draft.current().network == network
+    assert save(client, "/network/routes/", routes__0__gone="on", routes__1__gone="on").status_code == 302
+    assert draft.current().network.routes == draft.current().network.policies == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "sentence"),
+    [
+        ("route", "target", "10.9.0.1/16", "probably meant to be 10.9.0.0/16"),
+        ("route", "target", "$(reboot)", "Must be a network such as"),
+        ("route", "via", "10.77.0.1", "is in no network of an interface"),
+        ("route", "metric", "-1", "Must be 0 to"),
+        ("route", "interface", "eth9", "is no interface of this network"),
+        ("policy", "target", "everything", "Must be an IP address"),
+        ("policy", "via", "", "Must be an IP address"),
+    ],
+)
+def test_a_wrong_route_is_named(client, kind, field, value, sentence):
+    page, new = add(client, kind, "/network/routes/")
+    good = {"target": "10.9.0.0/16" if kind == "route" else "192.168.10.80", "via": "192.168.10.9"} | {field: value}
+    before = draft.current()
+    answer = client.post("/network/routes/", form_values(page) | {f"routes-{new}-{k}": v for k, v in good.items()})
+    assert answer.status_code == 422 and sentence in words(answer)
+    assert draft.current() == before
+
+
+def test_save_names_and_time(client):
+    assert "nobody sets the clock" in words(client.get("/network/names/"))
+    changes = {"dns": "192.168.10.53 2001:db8::53", "search": "example.org", "ntp": "pool.ntp.org"}
+    assert save(client, "/network/names/", **changes).status_code == 302
+    network = draft.current().network
+    assert (network.dns, network.search, network.ntp) == (
+        ("192.168.10.53", "2001:db8::53"),
+        ("example.org",),
+        ("pool.ntp.org",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("dns", "1.1.1.1 1.1.1.2 1.1.1.3 1.1.1.4", "Must not be more than 3"),
+        ("dns", "dns.example.org", "Must be an IP address"),
+        ("search", "a_b;reboot", "Must be a domain"),
+        ("ntp", "time\nserver", "given twice"),
+        ("ntp", "$(reboot)", "Must be an address or a DNS name"),
+    ],
+)
+def test_wrong_names_are_refused(client, field, value, sentence):
+    value = "time time" if sentence == "given twice" else value
+    before = draft.current()
+    answer = save(client, "/network/names/", **{field: value})
+    assert answer.status_code == 422 and sentence in words(answer)
+    assert draft.current() == before
+
+
+@pytest.mark.parametrize("url", ["/network/routes/", "/network/names/"])
+def test_two_admins_on_the_other_pages_of_the_network(client, alice, url):
+    mine = form_values(client.get(url))
+    alice.post("/network/names/", form_values(alice.get("/network/names/")) | {"dns": "192.168.10.53"})
+    assert client.post(url, mine).status_code == 409

@@ -281,8 +281,8 @@ PATHS = (
     ("post", "/system/updates/restart/A/"),
     ("get", "/system/updates/restarting/A/"),
     ("get", "/live/updates/restarting/A/"),
-    ("post", "/system/updates/tokens/"),
-    ("post", "/system/updates/tokens/1/revoke/"),
+    ("post", "/system/api/tokens/"),
+    ("post", "/system/api/tokens/1/revoke/"),
 )
 
 

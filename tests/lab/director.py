@@ -131,6 +131,15 @@ class Director(Machine):
         self.write("/run/wish.json", to_json(snapshot))
         return json.loads(self.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLY))
 
+    def apply_unconfirmed(self, snapshot: Snapshot, within: int) -> dict:
+        """Apply what nobody confirms within so many seconds, and wait until the box went back; the run."""
+        self.write("/run/wish.json", to_json(snapshot))
+        words = ["fairlead-applier", "apply", "/run/wish.json", "--user", "test"]
+        done = self.execute([*words, "--confirm-within", str(within), "--wait"], 2 * APPLY + within)
+        if done.exit != 1 or not done.output:
+            raise CommandFailed(f"{self.name}: nothing was put back: {done.exit}\n{done.output}{done.errors}")
+        return json.loads(done.output)
+
     def diagnose(self, service: int = 1) -> list[tuple[str, str]]:
         """(code, address of the real server) of everything that the doctor finds."""
         found = json.loads(self.applier("diagnose", str(service)))["findings"]

@@ -66,7 +66,7 @@ def test_a_package_has_a_menu_entry_with_a_help_text(menu, package):
 def test_every_selected_package_of_ours_exists(menu):
     ours = {f"BR2_PACKAGE_{package.upper().replace('-', '_')}" for package in PACKAGES}
     selected = {target.name for symbol in menu.unique_defined_syms for target, *_ in symbol.selects}
-    known_to_buildroot = re.compile(r"BR2_PACKAGE_(LIBNL|POPT|PERL_\w+|PYTHON_(ASGIREF|DJANGO|GUNICORN))")
+    known_to_buildroot = re.compile(r"BR2_PACKAGE_(LIBNL|POPT|PERL_\w+|PYTHON_(ASGIREF|DJANGO|GUNICORN|PYCRYPTODOMEX))")
     for name in selected - ours:
         assert known_to_buildroot.fullmatch(name), name
 
@@ -111,7 +111,7 @@ def test_both_images_run_the_same_python_packages():
             text = Path(BUILDROOT, f"package/python-{name}/python-{name}.mk").read_text()
             recipes[name] = re.search(r"_VERSION = (\S+)", text)[1]
     assert recipes.items() <= versions.items()
-    assert {"django", "gunicorn", "django-axes"} == versions.keys()
+    assert {"django", "gunicorn", "django-axes", "pycryptodomex"} == versions.keys()
 
 
 @pytest.mark.skipif(not BUILDROOT, reason="no Buildroot tree at hand (BUILDROOT=DIR)")

@@ -13,8 +13,9 @@ import pytest
 WEBUI = Path(__file__).resolve().parents[2] / "webui"
 OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()}
 SCREENS = sorted(OURS - {"lbconfig", "applier"})
-# Modules of the applier that both use, and that open no door: the pretended one, shapes of answers, a file format.
-WITHOUT_ROOT = {"applier.fake", "applier.shapes", "applier.sqlite_copy"}
+# Modules of the applier that both use, and that open no door: the pretended one, shapes of answers, a file format,
+# a question to OpenSSL.
+WITHOUT_ROOT = {"applier.fake", "applier.shapes", "applier.sqlite_copy", "applier.web_pair"}
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
 TOUCHES_THE_WORLD = RUNS_COMMANDS | {
     "os",
@@ -74,6 +75,13 @@ def test_lbconfig_is_pure(path):
 def test_the_applier_needs_lbconfig_alone(path):
     foreign = tops(path) - set(sys.stdlib_module_names) - {"lbconfig", "applier"}
     assert not foreign, f"the applier imports {foreign}"
+
+
+@in_package("command")
+def test_the_command_needs_nothing_but_the_api(path):
+    foreign = tops(path) - set(sys.stdlib_module_names) - {"command"}
+    assert not foreign, f"the command imports {foreign}"
+    assert not tops(path) & RUNS_COMMANDS
 
 
 @in_package("applier")

@@ -5,6 +5,12 @@ from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, l
 from tests.lab.machine import GuestPanic
 
 LINES = 40  # of each log that a failed test shows
+LONGEST = "test_update.py"
+
+
+def pytest_collection_modifyitems(items):
+    """The longest stories first: at the end of a run nobody waits for them alone."""
+    items.sort(key=lambda item: item.path.name != LONGEST)
 
 
 @pytest.hookimpl(hookwrapper=True)

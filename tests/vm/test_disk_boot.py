@@ -39,7 +39,7 @@ def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
     box.kill()
 
     box.firmware = "bios"
-    box.devices = tuple(box.disk("other", flash(flashed, box.folder / "other.qcow2"), "qcow2", ""))
+    box.devices = tuple(box.disk("other", f"file={flash(flashed, box.folder / 'other.qcow2')},format=qcow2"))
     box.start()
     by_bios = box.wait_for_agent()
     box.wait_until_started()

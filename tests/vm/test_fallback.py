@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import CLIENT, SERVERS
 
@@ -85,6 +86,7 @@ def test_nobody_comes_to_it_past_the_service(director, world):
         world.fail(f"ip netns exec client busybox timeout 3 busybox nc -w 2 {address} {SORRY_PORT} </dev/null")
 
 
+@thorough
 def test_a_change_while_it_is_shown_takes_it_from_nobody(director, world):
     director.apply(box(site()))
     director.wait_until_healthy(*SERVERS)
@@ -99,7 +101,7 @@ def test_a_change_while_it_is_shown_takes_it_from_nobody(director, world):
     assert Counter(json.loads(world.read("/run/world/got"))) == {"HTTP 503": 400}
 
 
-@pytest.mark.parametrize("forwarding", [Forwarding.NAT, Forwarding.SNAT])
+@pytest.mark.parametrize("forwarding", [Forwarding.NAT, pytest.param(Forwarding.SNAT, marks=thorough)])
 def test_a_fallback_server(director, world, forwarding):
     other = Fallback(FallbackKind.SERVER, SERVERS["rs3"])
     one = dataclasses.replace(site(fallback=other, servers=("rs1", "rs2")), forwarding=forwarding)
@@ -114,6 +116,7 @@ def test_a_fallback_server(director, world, forwarding):
     until("the real server", lambda: world.get(f"{VIP}:80/", 4) == ["rs1"] * 4, 20)
 
 
+@thorough
 def test_it_is_there_after_a_power_cut(director, world):
     director.apply(box(site()))
     director.wait_until_healthy(*SERVERS)

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, service, wish
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS
 
 from balancing import server_setup
@@ -127,6 +128,7 @@ def test_source_nat_needs_no_way_back_and_serves_clients_in_the_servers_network(
     assert (held["broken"], held["servers"]) == ([], list(SERVERS))
 
 
+@thorough
 def test_a_change_of_the_method_breaks_no_connection(director, world, way_back):
     """What is open goes on by the method that it began with.
 

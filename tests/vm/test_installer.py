@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from board.pc import layout
 from tests.lab.director import VIP, Director
-from tests.lab.fixtures import BALANCED, FIRMWARE, Lab
+from tests.lab.fixtures import BALANCED, FIRMWARE, Lab, thorough
 from tests.lab.link import Forward, Link, UserNetwork, free_port
 from tests.lab.machine import flash
 from tests.lab.wait import until
@@ -151,6 +151,7 @@ def test_from_the_stick_onto_the_internal_disk(lab, stick_bus):
     assert 7 << 30 < size < 8 << 30
 
 
+@thorough
 def test_the_power_goes_in_the_middle_of_it(lab, stick_bus):
     box, world = lab.director, lab.world
     box.plug((box.stick, stick_bus), (box.internal, "sata"))

@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, VIP6, by_six, service, wish, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, VirtualService
@@ -50,6 +51,7 @@ def test_nat_with_every_check_and_ipv4_beside_it(director, world):
     assert len(held.end()["broken"]) == 3  # their service moved away
 
 
+@thorough
 def test_connections_live_through_changes_of_other_services(director, world):
     lines = six(2, 7000)
     director.apply(wish6(lines))
@@ -87,6 +89,7 @@ def test_the_web_page_answers_by_ipv6_where_it_is_allowed(director, world):
     world.fail(f"ip netns exec rs1 {page}")
 
 
+@thorough
 def test_back_to_ipv4_alone(director, world):
     director.apply(wish6(six(1)))
     director.apply(wish(service(4, "four")))
@@ -95,6 +98,7 @@ def test_back_to_ipv4_alone(director, world):
     world.get(f"{VIP}:80/", 3)
 
 
+@thorough
 def test_it_is_there_again_after_a_power_cut(director, world):
     director.apply(wish6(six(1, check=HTTP)))
     director.wait_until_healthy(*SERVERS)

@@ -5,27 +5,29 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
 from balancing import server_setup
-from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol
+from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
+OFTEN = (Forwarding.NAT, Forwarding.SNAT, Forwarding.DIRECT, Forwarding.TUNNEL)
 CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)
 
 
-@pytest.mark.parametrize("family", [4, 6])
-@pytest.mark.parametrize("method", list(Forwarding))
-def test_each_method(director, world, method, family):
-    services = (
-        service(1, "web", check=CONNECT),
-        service(2, "lines", 7000, check=CONNECT),
-        service(3, "datagrams", 7000, protocol=Protocol.UDP, check=OFF),
+def three(first: int) -> tuple[VirtualService, ...]:
+    return (
+        service(first, f"web {first}", check=CONNECT),
+        service(first + 1, f"lines {first}", 7000, check=CONNECT),
+        service(first + 2, f"datagrams {first}", 7000, protocol=Protocol.UDP, check=OFF),
     )
-    vip, addresses = (VIP, SERVERS) if family == 4 else (f"[{VIP6}]", SERVERS6)
-    if family == 6:
-        services = tuple(map(by_six, services))
+
+
+@pytest.mark.parametrize("method", [one if one in OFTEN else pytest.param(one, marks=thorough) for one in Forwarding])
+def test_each_method(director, world, method):
+    services = (*three(1), *map(by_six, three(4)))
     snapshot = wish6(*(dataclasses.replace(one, forwarding=method) for one in services))
     director.apply(snapshot)
     if method is not Forwarding.NAT:
@@ -34,14 +36,16 @@ def test_each_method(director, world, method, family):
         world.succeed(
             "for name in rs1 rs2 rs3; do ip -n $name route del default; ip -n $name -6 route del default; done"
         )
-    for name, address in addresses.items() if method not in THROUGH_THE_BOX else ():
-        world.write(f"/run/world/{name}.sh", server_setup.script(server_setup.setup_of(snapshot, address)))
-        said = world.succeed(f"ip netns exec {name} sh /run/world/{name}.sh")
+    both = (*SERVERS.items(), *SERVERS6.items())
+    for name, address in both if method not in THROUGH_THE_BOX else ():
+        world.write("/run/world/setup.sh", server_setup.script(server_setup.setup_of(snapshot, address)))
+        said = world.succeed(f"ip netns exec {name} sh /run/world/setup.sh")
         assert "missing" not in said, said
     director.wait_until_healthy(*SERVERS)
 
     equal = {"rs1": 4, "rs2": 4, "rs3": 4}
-    assert world.count(f"{vip}:80/", 12) == equal
-    assert Counter(world.ask(f"{vip}:7000", 12)) == equal
-    held = world.hold(f"{vip}:7000", 9).end()
-    assert (held["broken"], held["shares"]) == ([], {"rs1": 3, "rs2": 3, "rs3": 3})
+    for vip in (VIP, f"[{VIP6}]"):
+        assert world.count(f"{vip}:80/", 12) == equal
+        assert Counter(world.ask(f"{vip}:7000", 12)) == equal
+        held = world.hold(f"{vip}:7000", 9).end()
+        assert (held["broken"], held["shares"]) == ([], {"rs1": 3, "rs2": 3, "rs3": 3})

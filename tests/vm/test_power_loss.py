@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.wait import until
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
@@ -48,7 +48,7 @@ def test_in_the_middle_of_traffic(director, world, capsys):
     assert (status["generation"], status["confirmed"], status["faults"]) == (confirmed, confirmed, [])
 
 
-@pytest.mark.parametrize("step", ["store", "ipvs", "verify"])
+@pytest.mark.parametrize("step", [*(pytest.param(one, marks=thorough) for one in ("store", "ipvs")), "verify"])
 def test_in_the_middle_of_an_apply(director, world, step):
     director.start_apply(CHANGED, step)
     power_cut(director)
@@ -108,6 +108,7 @@ def test_with_a_damaged_database(director, world):
     assert services_in_the_kernel(director) == {SITE, LINES}
 
 
+@thorough
 def test_with_a_missing_generation(director, world):
     confirmed = director.status()["confirmed"]
     director.succeed(f"rm -r /data/applier/generations/{confirmed:06}; sync")

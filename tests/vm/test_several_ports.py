@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, VIP6, wish, wish6
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, RealServer, Scheduler, VirtualService
@@ -50,6 +51,7 @@ def test_a_client_stays_on_its_server_over_all_ports(director, world):
     assert world.hold(f"{VIP}:7000", 6).end()["servers"] == [web]
 
 
+@thorough
 def test_a_dead_server_leaves_and_connections_live_through_other_changes(director, world):
     director.apply(wish(several()))
     director.wait_until_healthy(*SERVERS)

@@ -21,7 +21,7 @@ from tests.lab.updating import Api, Page, make_stick, plugged_in, set_up
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.alone]  # two labs at once here, and each boots again and again
+pytestmark = pytest.mark.timeout(1200)
 
 SITE = f"{VIP}:80"
 READY, UPLOADED = "ready", "uploaded"
@@ -165,6 +165,7 @@ def test_a_new_version_and_back_again(director, world, bundles, capsys):
         print(f"\nclients waited {there:.1f} s over the restart into the new version, {back:.1f} s back")
 
 
+@thorough
 def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
     api = Api(director)
     before = director.succeed(HASH_SLOT_B, 120), boot_state(director)

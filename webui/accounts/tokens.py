@@ -1,13 +1,18 @@
 """API tokens: made, recognised, revoked. They are random and long, so a plain digest keeps them as well as any."""
 
+from __future__ import annotations
+
 import hashlib
 import logging
 import secrets
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from ipaddress import ip_address, ip_network
 
 from django.utils import timezone
 
 from accounts.models import ApiToken
+from accounts.scopes import Scope, completed
 
 log = logging.getLogger(__name__)
 
@@ -15,20 +20,52 @@ PREFIX = "fairlead_"  # so that a token that got loose is recognised as one
 BYTES = 32
 NOTE_USE_EVERY = timedelta(hours=1)  # a disk write for each request would be too many
 MOST = 20
+MAX_NAME = 60
+MAX_DAYS = 3650
+MAX_NETWORKS = 20
 
 
 class TooMany(Exception):
     """The box has as many tokens as anybody can keep an eye on."""
 
 
-def make(user, name: str) -> str:
+class Unusable(Exception):
+    """The token is one of the box, and counts not now or not from here. The text is a sentence."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status  # of HTTP
+        self.code = code
+
+
+def make(
+    user,
+    name: str,
+    scopes: Iterable[Scope] = ("update",),
+    expires: datetime | None = None,
+    networks: Sequence[str] = (),
+) -> str:
     """A new token, to be shown now and never again. Raises TooMany."""
+    return make_record(user, name, scopes, expires, networks)[0]
+
+
+def make_record(
+    user, name: str, scopes: Iterable[Scope], expires: datetime | None = None, networks: Sequence[str] = ()
+) -> tuple[str, ApiToken]:
+    """The same, with its record. Raises TooMany."""
     if ApiToken.objects.count() >= MOST:
         raise TooMany
     token = PREFIX + secrets.token_urlsafe(BYTES)
-    ApiToken.objects.create(name=name, user=user, digest=digest(token))
-    log.info("user %s made the API token %r", user.get_username(), name)
-    return token
+    record = ApiToken.objects.create(
+        name=name,
+        user=user,
+        digest=digest(token),
+        scopes=completed(scopes),
+        expires=expires,
+        networks=list(networks),
+    )
+    log.info("user %s made the API token %r for %s", user.get_username(), name, ", ".join(record.scopes))
+    return token, record
 
 
 def revoke(pk: int, by: str) -> str | None:
@@ -41,16 +78,38 @@ def revoke(pk: int, by: str) -> str | None:
     return found.name
 
 
-def owner(token: str) -> ApiToken | None:
-    """The token's record, if it is one of the box and its admin may still log in."""
+def owner(token: str, address: str = "") -> ApiToken | None:
+    """The token's record, if it is one of the box and its admin may still log in.
+
+    `address`: where the request comes from. Raises Unusable.
+    """
     found = ApiToken.objects.select_related("user").filter(digest=digest(token)).first()
     if found is None or not found.user.is_active:
         return None
     now = timezone.now()
+    if found.expires is not None and found.expires <= now:
+        raise Unusable(
+            401, "expired", f"This token has ended on {found.expires:%d %B %Y at %H:%M} UTC; make a new one."
+        )
+    if found.networks and not _inside(address, found.networks):
+        raise Unusable(403, "wrong-address", f"This token does not count from {address or 'here'}.")
     if found.used is None or now - found.used > NOTE_USE_EVERY:
         ApiToken.objects.filter(pk=found.pk).update(used=now)
     return found
 
 
 def digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def ends(days: int | None) -> datetime | None:
+    """`days` from now; None: never."""
+    return timezone.now() + timedelta(days=days) if days else None
+
+
+def _inside(address: str, networks: Sequence[str]) -> bool:
+    try:
+        here = ip_address(address)
+    except ValueError:
+        return False
+    return any(here in ip_network(network) for network in networks)

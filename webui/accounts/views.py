@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from accounts import actions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from applier.client import ApplierDown, ApplierRefused, connect
-from system import backups
+from system import backups, restoring
 
 
 @login_not_required
@@ -62,6 +62,7 @@ class LogIn(LoginView):
         answer = super().form_valid(form)
         self.request.session.pop("idle", None)
         backups.make_if_due()
+        restoring.finish()
         return answer
 
 

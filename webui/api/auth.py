@@ -1,34 +1,80 @@
-"""Who asks: a bearer token instead of a session, so no cookie and no CSRF token is needed, or looked at."""
+"""Who asks: a bearer token instead of a session, so no cookie and no CSRF token is needed, or looked at.
 
-from collections.abc import Callable
-from functools import wraps
+The `fairlead` command of the box has a token of its own, which `manage.py prepare` makes anew at each start and
+which only root and the web process can read. It counts for everything, and only past nginx: at the UNIX socket.
+"""
 
-from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.csrf import csrf_exempt
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.cache import cache
+from django.http import HttpRequest
 
 from accounts import tokens
+from accounts.models import ApiToken
+from accounts.scopes import SCOPES
+from api.errors import ApiError
 
-View = Callable[..., HttpResponse]
+CONSOLE = "console"  # who did it, in the history
+WRONG = 6  # tokens from one address, as many as passwords
+WINDOW = 15 * 60  # seconds
 
 
-def error(status: int, code: str, message: str) -> JsonResponse:
-    """How every refusal of the API looks."""
-    return JsonResponse({"error": {"code": code, "message": message}}, status=status)
+@dataclass(frozen=True)
+class Caller:
+    name: str  # for the history and the log
+    scopes: frozenset[str]
+    address: str  # where the request came from; "": the console of the box
+    token: ApiToken | None  # None: the console
+
+    @property
+    def user(self):
+        return self.token.user if self.token else None
 
 
-def by_token(view: View) -> View:
-    """Only with `Authorization: Bearer TOKEN`; the view finds the token's record in `request.token`."""
+def caller(request: HttpRequest) -> Caller:
+    """Raises ApiError."""
+    address = request.META.get("REMOTE_ADDR", "")
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    token = token.strip() if scheme.lower() == "bearer" else ""
+    if not token:
+        raise _unauthorized("The API wants a token of this box: Authorization: Bearer TOKEN.")
+    if not address and "HTTP_X_REAL_IP" not in request.META and _is_console(token):
+        return Caller(CONSOLE, frozenset(SCOPES), "", None)
+    try:
+        record = tokens.owner(token, address)
+    except tokens.Unusable as error:
+        raise ApiError(error.status, error.code, str(error)) from None
+    if record is None:
+        _count_wrong(address)
+        raise _unauthorized("This is no token of this box, or it was revoked.")
+    name = f"{record.user.get_username()} (token {record.name})"[:150]
+    return Caller(name, frozenset(record.scopes), address, record)
 
-    @wraps(view)
-    def checked(request: HttpRequest, *args, **kwargs) -> HttpResponse:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        record = tokens.owner(token.strip()) if scheme.lower() == "bearer" and token else None
-        if record is None:
-            answer = error(401, "unauthorized", "The API wants a token of this box: Authorization: Bearer TOKEN.")
-            answer.headers["WWW-Authenticate"] = "Bearer"
-            return answer
-        request.token = record
-        return view(request, *args, **kwargs)
 
-    return csrf_exempt(login_not_required(checked))
+def _is_console(token: str) -> bool:
+    try:
+        own = settings.CONSOLE_TOKEN_FILE.read_text().strip()
+    except OSError:
+        return False
+    return bool(own) and secrets.compare_digest(own.encode(), token.encode(errors="surrogatepass"))
+
+
+def _count_wrong(address: str) -> None:
+    """A right token goes on to count: nobody guesses 256 bits, and one old script must not shut out the others."""
+    key = f"wrong-tokens:{address}"
+    cache.add(key, 0, WINDOW)
+    try:
+        count = cache.incr(key)
+    except ValueError:  # it has ended in this very moment
+        return
+    if count > WRONG:
+        text = f"Too many wrong tokens from {address}; try again in a quarter of an hour."
+        raise ApiError(429, "too-many-wrong-tokens", text, headers={"Retry-After": str(WINDOW)})
+
+
+def _unauthorized(message: str) -> ApiError:
+    return ApiError(401, "unauthorized", message, headers={"WWW-Authenticate": "Bearer"})

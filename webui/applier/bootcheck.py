@@ -37,7 +37,6 @@ log = logging.getLogger("bootcheck")
 PATIENCE = 180.0  # seconds; the kernel command line can say otherwise: fairlead.patience=SECONDS
 PAUSE = 2.0  # seconds between two looks
 ANSWER = 20.0  # seconds for one answer
-PAGE = "https://127.0.0.1/"
 OURS = "Fairlead"  # stands on every page of ours
 FORWARDING = "net/ipv4/ip_forward"
 # Faults that say nothing about whether this version works on this box.
@@ -51,7 +50,7 @@ class Box:
     paths: Paths
     host: Host
     status: Callable[[], Status]
-    page: Callable[[], tuple[int, str]]
+    page: Callable[[int], tuple[int, str]]  # by its port
 
 
 def look(box: Box, known: tuple[str, ...] = ()) -> str:
@@ -62,7 +61,7 @@ def look(box: Box, known: tuple[str, ...] = ()) -> str:
         return (
             wrong_in(status, known)
             or wrong_with_forwarding(box.host, target, status["generation"])
-            or wrong_with_page(*box.page())
+            or wrong_with_page(*box.page(target.snapshot.management.port))
         )
     except (ApplierDown, ApplierRefused) as error:
         return f"the service that applies configurations does not answer ({_trimmed(error)})"
@@ -152,13 +151,13 @@ def arrived(paths: Paths, slot: str) -> None:
         update_record.save(paths.update_record, record.now("good"))
 
 
-def page() -> tuple[int, str]:
+def page(port: int) -> tuple[int, str]:
     """Status and text of the web page as the box itself gets it; the certificate is the box's own."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(PAGE, timeout=ANSWER, context=context) as answer:
+        with urllib.request.urlopen(f"https://127.0.0.1:{port}/", timeout=ANSWER, context=context) as answer:
             return answer.status, answer.read(100_000).decode(errors="replace")
     except urllib.error.HTTPError as error:
         return error.code, ""

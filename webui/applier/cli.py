@@ -12,6 +12,7 @@ from pathlib import Path
 from applier.client import connect
 from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
+from applier.shapes import ENDED
 
 POLL = 0.2  # seconds
 
@@ -48,12 +49,28 @@ def _parser() -> argparse.ArgumentParser:
     check = verbs.add_parser("check", help="what a snapshot would change, as JSON")
     check.add_argument("file", type=Path)
     check.set_defaults(run=lambda o: _print(connect().check(json.loads(o.file.read_text()))))
+    reset = verbs.add_parser("factory-reset", help="forget configuration, users, history and certificates; restart")
+    reset.add_argument("hostname", help="that of this box, as a proof of intent")
+    reset.add_argument("--user", default="console")
+    reset.set_defaults(run=lambda o: _print(connect().factory_reset(o.hostname, o.user)))
     apply = verbs.add_parser("apply", help="check a snapshot, apply it, and wait for the end")
     apply.add_argument("file", type=Path)
     apply.add_argument("--user", default="console")
     apply.add_argument("--comment", default="")
     apply.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
+    apply.add_argument("--confirm-within", type=int, metavar="SECONDS", help="ask to be confirmed, whatever changes")
+    apply.add_argument(
+        "--wait", action="store_true", help="let somebody else confirm it; otherwise this does so itself"
+    )
     apply.set_defaults(run=_apply)
+    repair = verbs.add_parser("repair", help="put right what differs from the configuration, and wait for the end")
+    repair.add_argument("--user", default="console")
+    repair.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
+    repair.set_defaults(run=_repair)
+    for name, (run, help_) in _DECIDE.items():
+        decide = verbs.add_parser(name, help=help_)
+        decide.add_argument("--user", default="console")
+        decide.set_defaults(run=run)
     return parser
 
 
@@ -96,10 +113,25 @@ def _apply(options: argparse.Namespace) -> int:
     review = applier.check(snapshot)
     if review["problems"]:
         raise ApplierRefused("problems", "The configuration has problems.", review["problems"])
-    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment)
+    within = options.confirm_within
+    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment, confirm_within=within)
+    return _follow(options, keep=not options.wait)
+
+
+def _repair(options: argparse.Namespace) -> int:
+    connect().repair(options.user)
+    return _follow(options)
+
+
+def _follow(options: argparse.Namespace, keep: bool = False) -> int:
+    """Until the run has ended, and its outcome as JSON; `keep`: where it waits to be confirmed, do so."""
+    applier = connect()
     deadline = time.monotonic() + options.timeout
     run = applier.status()["apply"]
-    while run["state"] == "running":
+    while run["state"] not in ENDED:
+        if run["state"] == "waiting" and keep:
+            # Whoever asks here asks at the box itself: no change of the network cuts him off.
+            applier.confirm(apply=run["id"], user=options.user)
         if time.monotonic() > deadline:
             print(f"not at its end after {options.timeout:g} seconds: {json.dumps(run)}", file=sys.stderr)
             return 4
@@ -109,10 +141,39 @@ def _apply(options: argparse.Namespace) -> int:
     return 0 if run["state"] == "done" else 1
 
 
+def _pending(_: argparse.Namespace) -> int:
+    """One line; exit 2 where nothing waits."""
+    run = connect().status()["apply"]
+    if run is None or run["state"] != "waiting":
+        return 2
+    print(f"The changes of {run['user']} wait to be confirmed: {run['confirm']['left']:.0f} seconds left.")
+    return 0
+
+
+def _confirm(options: argparse.Namespace) -> int:
+    run = connect().status()["apply"]
+    return _print(connect().confirm(apply=run["id"] if run else "", user=options.user))
+
+
+def _roll_back(options: argparse.Namespace) -> int:
+    run = connect().status()["apply"]
+    return _print(connect().roll_back(apply=run["id"] if run else "", user=options.user))
+
+
+_DECIDE = {
+    "confirm": (_confirm, "keep the changes that wait to be confirmed"),
+    "roll-back": (_roll_back, "take the changes back that wait to be confirmed"),
+}
 _PLAIN = {
+    "pending": (_pending, "whose changes wait to be confirmed; exit 2 where none do"),
     "status": (lambda _: _print(connect().status()), "everything, as JSON"),
     "faults": (_faults, "what is wrong, one sentence a line"),
     "generations": (lambda _: _print(connect().generations()), "what was applied, the newest first, as JSON"),
+    "rule-counters": (
+        lambda _: _print(connect().rule_counters()),
+        "how often each firewall rule of the admin matched, as JSON",
+    ),
+    "look": (lambda _: _print(connect().look()), "where the kernel differs from the configuration, as JSON"),
     "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
     "make-room": (_make_room, "on a full data partition: spend the reserve, forget old generations"),
     "new-setup-code": (_new_setup_code, "make a new set-up code (forgotten password)"),

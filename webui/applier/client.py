@@ -24,8 +24,11 @@ if TYPE_CHECKING:
         BundleReview,
         BundleSource,
         Diagnosis,
+        DriftStatus,
         GenerationEntry,
         Review,
+        RuleCounter,
+        RunStatus,
         Status,
         Trial,
         UpdateState,
@@ -57,14 +60,26 @@ class Client:
         user: str,
         comment: str = "",
         client: str = "",
+        confirm_within: int | None = None,
     ) -> dict:
-        """Start to apply; {"apply": id}. `digest` and `base` as check() gave them; `client` is the admin's address.
+        """Start to apply. `digest` and `base` as check() gave them; `client` is the admin's address.
 
-        Follow status()["apply"] until its state is no longer "running".
+        `confirm_within`: seconds within which it has to be confirmed, or everything is undone; None: as the change
+        needs it. Follow status()["apply"] until its state is one of shapes.ENDED. The answer: {"apply": id,
+        "secret": text, "confirm_within": seconds}; "" and 0 where no confirmation will be asked for.
         """
         return self._ask(
-            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client
-        )
+            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client,
+            confirm_within=confirm_within,
+        )  # fmt: skip
+
+    def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        """Keep what waits: by the secret alone, or by the apply's id and one's name. The run as it is then."""
+        return self._ask("confirm", apply=apply, secret=secret, user=user)
+
+    def roll_back(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        """Take back what waits, by the same proofs. Answers at once; follow status()["apply"]."""
+        return self._ask("roll_back", apply=apply, secret=secret, user=user)
 
     def diagnose(self, service: int) -> Diagnosis:
         """Look for the usual faults of a service that runs; takes some seconds and changes nothing."""
@@ -73,6 +88,18 @@ class Client:
     def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
         """Ask every real server of that service once, by its health check; nothing is applied."""
         return self._ask("try_check", snapshot=_plain(snapshot), service=service)
+
+    def rule_counters(self) -> list[RuleCounter]:
+        """How often each of the admin's firewall rules has matched since the rules were loaded last."""
+        return self._ask("rule_counters")
+
+    def look(self) -> DriftStatus:
+        """Compare the kernel with what runs, now; changes nothing. Refused with "busy" while something is changed."""
+        return self._ask("look")
+
+    def repair(self, user: str) -> dict:
+        """Start to put right what differs; {"apply": id}. Follow status()["apply"] until its state is in ENDED."""
+        return self._ask("repair", user=user)
 
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""
@@ -128,6 +155,22 @@ class Client:
     def reboot(self, user: str) -> dict:
         """{}"""
         return self._ask("reboot", user=user)
+
+    def certificate(self) -> dict:
+        """{"certificate": PEM}: the box's own one of the web page."""
+        return self._ask("certificate")
+
+    def pair(self) -> dict:
+        """{"certificate": PEM, "key": PEM}: the same with its private key, for a backup file."""
+        return self._ask("pair")
+
+    def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
+        """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""
+        return self._ask("restore", certificate=certificate, key=key, number=number, user=user)
+
+    def factory_reset(self, hostname: str, user: str) -> dict:
+        """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""
+        return self._ask("factory_reset", hostname=hostname, user=user)
 
     def _ask(self, verb: str, **fields: object):
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"

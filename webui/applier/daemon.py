@@ -1,41 +1,42 @@
 """The applier: `python3 -m applier.daemon`, as root.
 
-It answers the verbs of protocol.py, brings the box to its confirmed generation when it starts, and applies one
-snapshot at a time. The confirm timer will have its place between the step `verify` and the step `confirm`.
+It answers the verbs of protocol.py and brings the box to its confirmed generation when it starts. How a snapshot is
+applied: applying.py.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
 import pwd
-import secrets
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping
 
-from applier import director, doctor, health, ipvs_netlink, network, storage, table, trial
+from applier import director, doctor, firewall, health, ipvs_netlink, network, storage, table, trial
+from applier.applying import Applies
+from applier.deadline import Clock, boottime
+from applier.drift import Drift
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
-from applier.host import Host, HostError, Live
+from applier.host import PRIVATE, Host, HostError, Live
 from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
-from applier.review import admit, parse, review
+from applier.recovery import Recovery
+from applier.review import parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import Diagnosis, GenerationEntry, Review, RunState, Status, Trial
-from applier.steps import APPLY, CONVERGE
+from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, Status, Trial
+from applier.steps import CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
 from lbconfig import migrate
-from lbconfig.snapshot import FACTORY, Snapshot, SnapshotError, digest, to_data
+from lbconfig.snapshot import FACTORY, SnapshotError, digest, to_data
 
 log = logging.getLogger("applier")
 
@@ -44,22 +45,29 @@ KEEP_IN_NEED = 10  # generations that are kept when room has to be made
 
 
 class Applier:
-    def __init__(self, paths: Paths, host: Host) -> None:
+    def __init__(self, paths: Paths, host: Host, clock: Clock = boottime) -> None:
         self.paths = paths
         self.host = host
         self.generations = Generations(paths.state)
         self.faults = Faults()
         self.setup_code = SetupCode(paths)
         self.running = Target(None, FACTORY)
-        self._confirmed: int | None = None
-        self._apply: RunRecord | None = None
+        self.confirmed: int | None = None
         self._start: RunRecord | None = None
         self._lock = threading.Lock()  # held while the system is changed
-        self._owner = "the box is being started"  # who holds it
-        self.updates = Updates(paths, host, self._take, self._lock.release, self.faults.codes)
+        self.turn = 0
+        self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
+        self.applies = Applies(self, clock)
+        self.drift = Drift(self, self.applies, clock)
+        self.updates = Updates(paths, host, self.take, self.release, self.faults.codes)
+        self.recovery = Recovery(
+            paths, host, self.generations, self.take, self.release,
+            lambda: self.running.snapshot.network.hostname, self.updates.restart,
+        )  # fmt: skip
+        parts = (self, self.applies, self.drift, self.updates, self.recovery)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
-            verb: getattr(self if hasattr(self, name) else self.updates, name) for verb, name in names.items()
+            verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
         }
 
     def handle(self, request: Request, uid: int) -> object:
@@ -69,7 +77,7 @@ class Applier:
 
     def status(self) -> Status:
         # First: an apply that is told as done has set `running` by then, so the two always fit together.
-        apply = self._apply.to_data() if self._apply else None
+        apply = self.applies.record.to_data() if self.applies.record else None
         running = self.running
         self._look_at_storage()
         update = self.updates.record
@@ -79,7 +87,7 @@ class Applier:
         return {
             "version": self.paths.version,
             "generation": running.number,
-            "confirmed": self._confirmed,
+            "confirmed": self.confirmed,
             "snapshot": to_data(running.snapshot),
             "digest": digest(running.snapshot),
             "running": seen,
@@ -89,29 +97,16 @@ class Applier:
             "apply": apply,
             "start": self._start.to_data() if self._start else None,
             "data": {"total": total, "free": free},
-            "uptime": uptime(),
+            "uptime": round(boottime(), 1),
             "update": update.to_data() if update else None,
+            "drift": self.drift.to_data(),
         }
 
     def check(self, snapshot: dict) -> Review:
-        return review(parse(snapshot), self.running.snapshot, self._confirmed, self._leases())
-
-    def apply(self, snapshot: dict, digest: str, base: int | None, user: str, comment: str, client: str) -> dict:
-        new = parse(snapshot)
-        self._take(f"the changes of {user} are being applied")
-        begun = False
-        try:
-            admit(new, digest, base, self._confirmed, client, self._leases())
-            number = self._store(new, user, comment, client)
-            record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
-            self._apply = record
-            target = Target(number, new)
-            threading.Thread(target=self._run_apply, args=(target, record), name=record.id, daemon=True).start()
-            begun = True
-            return {"apply": record.id}
-        finally:
-            if not begun:
-                self._lock.release()
+        new, running = parse(snapshot), self.running
+        seen = self._seen(running)
+        known = "table" not in self.faults.codes()
+        return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None)
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.snapshot
@@ -125,6 +120,9 @@ class Applier:
 
     def try_check(self, snapshot: dict, service: int) -> list[Trial]:
         return trial.ask(self.host, parse(snapshot), service)
+
+    def rule_counters(self) -> list[RuleCounter]:
+        return firewall.counters(self.host)
 
     def list_generations(self) -> list[GenerationEntry]:
         return self.generations.entries()
@@ -151,7 +149,7 @@ class Applier:
 
     def make_room(self) -> dict:
         """For a full data partition: spend the reserve, and forget all but the newest generations."""
-        self._take("room is being made on the data partition")
+        self.take("room is being made on the data partition")
         try:
             before = storage.usage(self.paths)[1]
             storage.spend_reserve(self.paths)
@@ -164,129 +162,74 @@ class Applier:
         log.info("room was made on the data partition: %d bytes", free - before)
         return {"freed": free - before, "free": free}
 
-    # --- apply -----------------------------------------------------------------------------------
+    # --- one at a time ---------------------------------------------------------------------------
 
-    def _take(self, owner: str) -> None:
+    def take(self, owner: str | Callable[[], str]) -> None:
         """Become the one who changes the system, or be refused."""
         if not self._lock.acquire(blocking=False):
-            raise ApplierRefused("busy", f"At this moment {self._owner}; wait until that has ended.")
+            raise self._refusal()
+        self.turn += 1
         self._owner = owner
 
-    def _store(self, new: Snapshot, user: str, comment: str, client: str) -> int:
-        found = storage.trouble(self.paths)
-        if found is None:
-            try:
-                self.generations.make_folder()
-                return self.generations.create(new, user, comment, client)
-            except OSError as error:
-                found = storage.of_error(error, self.paths)
-        self.faults.set(*found)
-        raise ApplierRefused(*found)
+    def busy(self) -> ApplierRefused | None:
+        """What whoever wants to change the system now would be told; None: nobody else changes it."""
+        return self._refusal() if self._lock.locked() else None
 
-    def _run_apply(self, target: Target, record: RunRecord) -> None:
-        outcome: RunState = "failed"
-        try:
-            outcome = self._apply_target(target, record)
-        # The thread's last line: whatever happened, its record must not say "running" for ever.
-        except Exception as error:
-            log.exception("apply %s", record.id)
-            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
-            self.faults.set("not-restored", record.message)
-        finally:
-            self._lock.release()
-            record.state = outcome  # last: whoever sees it may apply again
+    def _refusal(self) -> ApplierRefused:
+        named = self._owner() if callable(self._owner) else self._owner
+        return ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
 
-    def _apply_target(self, target: Target, record: RunRecord) -> RunState:
-        before = self.running
-        job = Job(
-            host=self.host,
-            paths=self.paths,
-            generations=self.generations,
-            new=target,
-            before=before,
-            old=before.network,
-            confirmed=self._confirmed,
-            number=target.number,
-        )
-        engine = Engine(job, record)
-        log.info("generation %s of %s: begins", target.number, record.user)
-        failure = engine.forward(APPLY)
-        if failure is None:
-            self._confirmed = target.number
-            self._set_running(target)
-            self.faults.clear("generation-missing", "not-restored", "start")
-            record.message = f"Generation {target.number} runs and is confirmed."
-            self._tidy()
-            return "done"
-        left = engine.back()
-        if left:
-            left = self._settle(before, target)
-        record.message = f"{failure} {' '.join(left) or 'Everything was put back.'}"
-        outcome: RunState = "failed" if left else "rolled back"
-        self.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
-        with contextlib.suppress(OSError, Damaged):
-            self.generations.end(target.number, outcome, engine.seconds())
-        log.warning("generation %s: %s: %s", target.number, outcome, record.message)
-        return outcome
+    def owned_by(self, owner: str | Callable[[], str]) -> None:
+        """What whoever is refused from now on reads; for the one who holds the lock."""
+        self._owner = owner
 
-    def _settle(self, before: Target, tried: Target) -> list[str]:
-        """Undo did not succeed wholly: go to what ran before by the way of the boot. What is wrong even then."""
-        job = Job(
-            host=self.host,
-            paths=self.paths,
-            generations=self.generations,
-            new=before,
-            before=tried,
-            old=joined([tried.network, before.network]),
-            lenient=True,
-        )
-        record = RunRecord.of("settle", "system", before.number, [step.name for step in CONVERGE])
-        Engine(job, record).forward(CONVERGE)
-        left = [f"{error}." for error in job.troubles]
-        try:
-            if self.generations.confirmed_number() != self._confirmed:
-                self.generations.confirm_again(self._confirmed)
-        except (OSError, Damaged) as error:
-            left.append(f"The next boot may load generation {tried.number}: {error}.")
-        return left
-
-    def _tidy(self) -> None:
-        try:
-            self.generations.prune()
-        except OSError as error:
-            log.warning("old generations were not removed: %s", error)
+    def release(self) -> None:
+        self._lock.release()
 
     # --- start -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """From whatever the kernel holds to the confirmed generation."""
-        with self._lock:
-            try:
-                self._bring_up()
-                self.updates.start()
-            # The daemon must answer all the same: only through it an admin can see what is wrong.
-            except Exception as error:
-                log.exception("start")
-                self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
-                if self._start is not None:
-                    self._start.state = "failed"
+        """From whatever the kernel holds to the confirmed generation; or on with what waits to be confirmed."""
+        self._lock.acquire()
+        handed_on = False
+        try:
+            left = self.applies.left_waiting()
+            interrupted = self._open_storage(left.number if left else None)
+            if left is None:
+                self._bring_up(interrupted)
+            self.updates.start()
+            if left is not None:
+                self._start = RunRecord.of("start", "system", left.number, [])
+                self._start.message = f"Generation {left.number} waits to be confirmed, as before."
+                self._start.state = "done"
+                self.applies.take_up(left)
+                handed_on = True
+        # The daemon must answer all the same: only through it an admin can see what is wrong.
+        except Exception as error:
+            log.exception("start")
+            self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
+            if self._start is not None:
+                self._start.state = "failed"
+        finally:
+            if not handed_on:
+                self._lock.release()
 
-    def _bring_up(self) -> None:
-        interrupted = self._open_storage()
+    def _bring_up(self, interrupted: list[Target]) -> None:
         recovered = self._recover()
         target = Target(recovered.number, recovered.snapshot or FACTORY)
         ran = self._what_ran()
-        states = [one.network for one in (*interrupted, *([ran] if ran else []))]
+        may_be_there = (*interrupted, *([ran] if ran else []))
         job = Job(
             host=self.host,
             paths=self.paths,
             generations=self.generations,
             new=target,
             before=ran,
-            old=joined(states),
+            old=joined([one.network for one in may_be_there]),
+            leaving=tuple(one.snapshot for one in may_be_there),
             lenient=True,
         )
-        self.running, self._confirmed = target, self.generations.confirmed_number()
+        self.running, self.confirmed = target, self.generations.confirmed_number()
         record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
         self._start = record
         failure = Engine(job, record).forward(CONVERGE)
@@ -294,20 +237,21 @@ class Applier:
         record.message = failure or f"The box runs {name}."
         said = " ".join(f"{error}." for error in job.troubles)
         self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
-        self._set_running(target)
+        self.set_running(target)
+        self.applies.close()
         if ran is None:  # the box was started, and not the daemon alone
-            self.updates.restart_seconds = uptime()
+            self.updates.restart_seconds = round(boottime(), 1)
         record.state = "failed" if failure else "done"
         log.info("start: %s", record.message)
 
-    def _open_storage(self) -> list[Target]:
-        """The snapshots of applies that were cut short; what they had changed may have to go."""
+    def _open_storage(self, waiting: int | None) -> list[Target]:
+        """The snapshots of applies that were cut short; what they had changed may have to go. `waiting` is none."""
         try:
             if storage.trouble(self.paths) != storage.MISSING:
                 self.generations.prepare()
                 self.setup_code.prepare()
                 self.generations.refresh_second_copy()
-                found = self.generations.mark_interrupted()
+                found = self.generations.mark_interrupted(waiting)
                 storage.keep_reserve(self.paths)
                 return [Target(one.number, one.snapshot) for one in found]
         except (OSError, Damaged) as error:
@@ -332,11 +276,11 @@ class Applier:
             log.error("%s cannot be read: %s", self.paths.running, error)
             return None
 
-    def _set_running(self, target: Target) -> None:
+    def set_running(self, target: Target) -> None:
         self.running = target
         text = json.dumps({"number": target.number, "snapshot": to_data(target.snapshot)})
         try:
-            self.host.put(self.paths.running, text)
+            self.host.put(self.paths.running, text, PRIVATE)
         except HostError as error:
             log.error("%s", error)
 
@@ -366,7 +310,7 @@ class Applier:
             state = director.Service(None, 0, str(error))
         if state.pid is not None:
             checked_for = float(state.seconds)
-        calm = not self._lock.locked() or self.updates.installing
+        calm = not self._lock.locked() or self.updates.installing or self.applies.waiting
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
@@ -374,26 +318,19 @@ class Applier:
 
     def _interfaces(self) -> list[dict]:
         try:
-            found = network.links(self.host)
+            found = network.describe(self.host)
         except HostError as error:
             self.faults.set("interfaces", f"The interfaces cannot be read: {error}.")
             return []
         self.faults.clear("interfaces")
-        return [
-            {"name": link.name, "mac": link.mac, "up": link.up, "addresses": list(link.addresses)} for link in found
-        ]
+        return found
 
-    def _leases(self) -> dict[str, str]:
+    def leases(self) -> dict[str, str]:
         try:
             return network.leases(self.host, self.running.network)
         except HostError as error:
             log.error("DHCP's addresses cannot be read: %s", error)
             return {}
-
-
-def uptime() -> float:
-    """Seconds since the kernel started."""
-    return round(time.clock_gettime(time.CLOCK_BOOTTIME), 1)
 
 
 def web_identity() -> tuple[set[int], int | None]:
@@ -415,6 +352,7 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=applier.start, name="start", daemon=True).start()
+    threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     server.serve()
 
 

@@ -44,7 +44,12 @@ def folder(paths: Paths) -> str:
 
 
 def state(host: Host, paths: Paths) -> Service:
-    text = " ".join(host.command(["sv", "status", folder(paths)]).stdout.split())
+    return service(host, folder(paths))
+
+
+def service(host: Host, folder: str) -> Service:
+    """Any one that runit supervises."""
+    text = " ".join(host.command(["sv", "status", folder]).stdout.split())
     match = _STATUS.match(text)
     if match is None:
         return Service(None, 0, text or "nothing known")

@@ -8,6 +8,7 @@ client has asked, and the server's answer did not come back).
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import json
 import re
 from collections import Counter
@@ -23,6 +24,7 @@ from lbconfig.render import interfaces
 from lbconfig.snapshot import TUNNELS, Forwarding, RealServer, Snapshot, VirtualService
 
 CONNECTIONS = Path("/proc/net/ip_vs_conn")
+MOST_VIPS = 8  # of one service that ARP is asked for; each takes seconds
 ARP_SECONDS = 2
 CONNECT_SECONDS = 2
 WAITING = 3  # connections without an answer that are no accident
@@ -53,27 +55,27 @@ def _arp(host: Host, snapshot: Snapshot, service: VirtualService, servers: list[
     if version(service.address) == 6:
         return  # the kernel of a real server answers for an address only where it is (ndisc_recv_ns)
     own = {link.mac.lower() for link in network.links(host)}
-    for name, source in _interfaces(host, snapshot, service, servers):
-        argv = ["arping", "-I", name, "-s", source, "-c", "2", "-w", str(ARP_SECONDS), service.address]
+    places = itertools.product(service.vips[:MOST_VIPS], _interfaces(host, snapshot, service, servers))
+    for vip, (name, source) in places:
+        argv = ["arping", "-I", name, "-s", source, "-c", "2", "-w", str(ARP_SECONDS), vip]
         output = host.command(argv, timeout=ARP_SECONDS + 5)
         macs = {match["mac"].lower() for match in _ARP_REPLY.finditer(output.stdout)} - own
         for mac in sorted(macs):
-            yield _answers_arp(service, mac, name, _neighbours(host, name).get(mac, []))
+            yield _answers_arp(service, vip, mac, name, _neighbours(host, name).get(mac, []))
 
 
-def _answers_arp(service: VirtualService, mac: str, interface: str, addresses: list[str]) -> Finding:
+def _answers_arp(service: VirtualService, vip: str, mac: str, interface: str, addresses: list[str]) -> Finding:
     guilty = [server.address for server in service.real_servers if server.address in addresses]
     who = f"The real server {guilty[0]}" if guilty else "A machine that is no real server of this service"
     advice = (
         "Run this server's script (“What the servers need”); it keeps the address from answering ARP."
         if guilty
-        else f"Find the machine with this MAC and take {service.address} away from it, or choose another VIP."
+        else f"Find the machine with this MAC and take {vip} away from it, or choose another VIP."
     )
     return _finding(
         "arp",
         guilty[0] if guilty else "",
-        f"{who} (MAC {mac}, on {interface}) answers ARP for {service.address}: clients that hear it first go past "
-        "this box.",
+        f"{who} (MAC {mac}, on {interface}) answers ARP for {vip}: clients that hear it first go past this box.",
         advice,
     )
 
@@ -83,7 +85,7 @@ def _interfaces(
 ) -> list[tuple[str, str]]:
     """(interface, address of the box on it): where the VIP is, and where its servers are."""
     places = [service.address, *(server.address for server in servers)]
-    vips = {one.address for one in snapshot.enabled_services}
+    vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     found = {}
     for link in network.links(host):
         for text in link.addresses:
@@ -138,10 +140,10 @@ class _Connections:
 def _connections(host: Host, service: VirtualService) -> dict[tuple[str, int], _Connections]:
     """By real server, of this TCP service, from IPVS's list of connections (ip_vs_conn.c: all numbers in hex)."""
     waiting, established = Counter(), Counter()
-    wanted = (_hex(service.address), f"{service.port:04X}")
+    wanted = {(_hex(vip), f"{service.port:04X}") for vip in service.vips}
     for line in (host.read(CONNECTIONS) or "").splitlines():
         words = line.split()
-        if len(words) < 8 or words[0] != "TCP" or (words[3], words[4]) != wanted:
+        if len(words) < 8 or words[0] != "TCP" or (words[3], words[4]) not in wanted:
             continue
         place = (_from_hex(words[5]), int(words[6], 16))
         if words[7] == "SYN_RECV":
@@ -231,8 +233,9 @@ def _finding(code: str, server: str, message: str, advice: str, kind: str = "fau
 def looked_at(service: VirtualService) -> list[str]:
     """What was looked at, in words, so that an empty result says something."""
     tcp = "tcp" in service.protocol.parts
+    vips = " and ".join(service.vips[:MOST_VIPS])
     return [
-        *([f"whether anybody else answers ARP for {service.address}"] if version(service.address) == 4 else []),
+        *([f"whether anybody else answers ARP for {vips}"] if version(service.address) == 4 else []),
         *(["whether the servers' ports are open"] if tcp else []),
         *(["whether clients wait for answers"] if tcp else []),
         *(["whether tunnels are wide enough"] if _has_tunnel(service) else []),

@@ -21,12 +21,12 @@ class Engine:
         self.job = job
         self.record = record
         self._now = now
-        self._started = now()
         self._begun: list[Step] = []
         job.seconds = self.seconds
 
     def seconds(self) -> float:
-        return self._now() - self._started
+        """What the steps took; waiting to be confirmed does not count."""
+        return sum(step.seconds for step in self.record.steps)
 
     def forward(self, steps: Sequence[Step]) -> str | None:
         """Do all that are due. None, or the sentence about the first that failed.
@@ -39,10 +39,15 @@ class Engine:
             failure = failure or said
             if said and (not self.job.lenient or any(isinstance(t, Unsafe) for t in self.job.troubles)):
                 break
+        if failure is not None:
+            self.leave()
+        return failure
+
+    def leave(self) -> None:
+        """The steps that were not begun will not be."""
         for step in self.record.steps:
             if step.state == "waiting":
                 step.state = "skipped"
-        return failure
 
     def back(self) -> list[str]:
         """Undo what was begun, the last one first; the sentences about what could not be undone."""

@@ -8,6 +8,7 @@ of a process share one `box`, so that a test can arrange it:
     fake.box.fault("data-full", "The data partition is full.")
     fake.box.failing_step = "ldirectord-start"    # the next applies fail there and are put back
     fake.box.reachable = False                    # every call raises ApplierDown
+    fake.box.finish(); fake.box.expire()          # an apply runs on to where it waits; its time is over
     fake.box.setup_done = True                    # somebody has set the box up; no code is active
     fake.reset(snapshot=FACTORY, confirmed=None)  # a box fresh from the factory
 """
@@ -18,14 +19,17 @@ import copy
 import threading
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from applier import doctor, health
+from applier import doctor, fake_run, health
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_drift import FakeDrift, FakeDriftState
+from applier.fake_recovery import FakeBelongings, FakeRecovery
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
+from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import Diagnosis, GenerationEntry, Review, Status, Trial
+from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
+from lbconfig.cutoff import USUAL, cutoff
 from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
     CheckKind,
@@ -44,7 +48,6 @@ from lbconfig.snapshot import (
 )
 
 SETUP_CODE = "TEST-CODE-2222"
-STEP_SECONDS = 0.5  # how long each step takes where the box is not instant
 
 
 def sample_snapshot() -> Snapshot:
@@ -106,23 +109,30 @@ class Box:
     lock: threading.RLock = field(default_factory=threading.RLock)
     started: float = field(default_factory=time.monotonic)
     update: FakeUpdate = field(default_factory=FakeUpdate)
+    drift: FakeDriftState = field(default_factory=FakeDriftState)
+    recovery: FakeBelongings = field(default_factory=FakeBelongings)
     wrong_guesses: int = 0
-    _next: Snapshot | None = None
+    change: fake_run.Change | None = None
 
     def __post_init__(self) -> None:
         if self.confirmed is not None and not self.generations:
             self.generations = [self._old_generation(number) for number in range(self.confirmed, 0, -1)]
 
     def fault(self, code: str, message: str) -> None:
-        self.faults.append({"code": code, "message": message, "since": _now()})
+        self.faults.append({"code": code, "message": message, "since": fake_run.now()})
 
     def finish(self) -> None:
-        """Let a run that is under way end now."""
+        """Let a run that is under way end now, or come to where it waits to be confirmed."""
         with self.lock:
-            self._advance(float("inf"))
+            fake_run.advance(self, float("inf"))
+
+    def expire(self) -> None:
+        """Let the time to confirm be over."""
+        with self.lock:
+            self.run.deadline.until = 0.0
 
     def _old_generation(self, number: int) -> GenerationEntry:
-        steps = RunRecord.of(str(number), "admin", number)
+        steps = RunRecord.of(str(number), "admin", number, TITLES)
         for step in steps.steps:
             step.state, step.seconds = "done", 0.05
         return {
@@ -137,67 +147,6 @@ class Box:
             "files": render(self.snapshot),
         }
 
-    def _start(self, new: Snapshot, files: dict[str, str], user: str, comment: str) -> str:
-        number = max((entry["number"] for entry in self.generations), default=0) + 1
-        self.run = RunRecord.of(f"apply-{number}", user, number)
-        self.run.started = time.monotonic()
-        self._next = new
-        self.generations.insert(
-            0,
-            {
-                "number": number,
-                "user": user,
-                "comment": comment,
-                "created": _now(),
-                "outcome": "applying",
-                "seconds": 0.0,
-                "steps": [],
-                "snapshot": to_data(new),
-                "files": files,
-            },
-        )
-        self._advance(float("inf") if self.instant else 0.0)
-        return self.run.id
-
-    def _advance(self, elapsed: float) -> None:
-        """Bring the record of the run to where it is after so many seconds."""
-        run = self.run
-        if run is None or run.state != "running":
-            return
-        for index, step in enumerate(run.steps):
-            begin = index * STEP_SECONDS
-            if elapsed < begin + STEP_SECONDS:
-                step.state, step.seconds = "running", max(0.0, elapsed - begin)
-                break
-            step.seconds = 0.01 if self.instant else STEP_SECONDS
-            if step.name == self.failing_step:
-                self._fail(index)
-                break
-            step.state = "done"
-        else:
-            self._succeed()
-        entry = self.generations[0]
-        entry["steps"] = [step.to_data() for step in run.steps]
-        entry["seconds"] = round(sum(step.seconds for step in run.steps), 3)
-
-    def _fail(self, index: int) -> None:
-        run = self.run
-        run.steps[index].state = "failed"
-        run.steps[index].detail = "The sample box was told to fail here."
-        for step in run.steps[1:index]:
-            step.state = "undone"
-        for step in run.steps[index + 1 :]:
-            step.state = "skipped"
-        run.state = self.generations[0]["outcome"] = "rolled back"
-        title = TITLES[run.steps[index].name]
-        run.message = f"“{title}” failed; everything was put back. The sample box was told to fail here."
-
-    def _succeed(self) -> None:
-        self.run.state = "done"
-        self.run.message = f"Generation {self.run.generation} runs and is confirmed."
-        self.generations[0]["outcome"] = "confirmed"
-        self.snapshot, self.confirmed = self._next, self.run.generation
-
 
 box = Box()
 
@@ -208,7 +157,7 @@ def reset(**settings: object) -> Box:
     return box
 
 
-class Fake(FakeUpdates):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift):
     """The methods of applier.client.Client."""
 
     def __init__(self, instant: bool | None = None) -> None:
@@ -219,7 +168,7 @@ class Fake(FakeUpdates):
         with self._box() as b:
             return {
                 "version": b.update.version,
-                "generation": b.confirmed,
+                "generation": b.run.generation if b.run and b.run.state == "waiting" else b.confirmed,
                 "confirmed": b.confirmed,
                 "snapshot": to_data(b.snapshot),
                 "digest": digest(b.snapshot),
@@ -232,12 +181,14 @@ class Fake(FakeUpdates):
                 "data": {"total": 1_000_000_000, "free": 900_000_000},
                 "uptime": round(time.monotonic() - b.started, 1),
                 "update": b.update.record.to_data() if b.update.record else None,
+                "drift": b.drift.to_data(),
             }
 
     def check(self, snapshot: Snapshot | dict) -> Review:
         with self._box() as b:
             _refuse(b)
-            return review(_parse(snapshot), b.snapshot, b.confirmed)
+            seen = health.running(b.snapshot, _entries(b), checked_for=3600.0)
+            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen)
 
     def apply(
         self,
@@ -247,16 +198,27 @@ class Fake(FakeUpdates):
         user: str,
         comment: str = "",
         client: str = "",
+        confirm_within: int | None = None,
     ) -> dict:
         with self._box() as b:
             _refuse(b)
             if b.update.installing:
                 raise ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
-            if b.run is not None and b.run.state == "running":
-                raise ApplierRefused("busy", f"The changes of {b.run.user} are being applied at this moment.")
+            if reason := fake_run.busy(b):
+                raise ApplierRefused("busy", reason)
             new = _parse(snapshot)
-            files = admit(new, digest, base, b.confirmed, client)
-            return {"apply": b._start(new, files, user, comment)}
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client)
+            found = cutoff(b.snapshot, new)
+            within = confirm_within or (USUAL if found.asks else 0)
+            return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
+
+    def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        with self._box() as b:
+            return fake_run.decide(b, True, apply, secret, user)
+
+    def roll_back(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        with self._box() as b:
+            return fake_run.decide(b, False, apply, secret, user)
 
     def diagnose(self, service: int) -> Diagnosis:
         """As if the servers in `box.down` had closed ports, and nothing else were wrong."""
@@ -285,6 +247,19 @@ class Fake(FakeUpdates):
                     "received": "200 OK",
                 }
                 for one in wanted.real_servers
+            ]
+
+    def rule_counters(self) -> list[RuleCounter]:
+        """The same on every call, so that screens can be compared."""
+        with self._box() as b:
+            return [
+                {
+                    "id": rule.id,
+                    "packets": 1240 // place,
+                    "bytes": 74400 // place,
+                    "over": 17 if rule.limit.rate else 0,
+                }
+                for place, rule in enumerate((one for one in b.snapshot.firewall.rules if one.enabled), start=1)
             ]
 
     def generations(self) -> list[GenerationEntry]:
@@ -339,7 +314,7 @@ class _Held:
     def __enter__(self) -> Box:
         self.held.lock.acquire()
         if self.held.run is not None:
-            self.held._advance(time.monotonic() - self.held.run.started)
+            fake_run.advance(self.held)
         return self.held
 
     def __exit__(self, *_: object) -> None:
@@ -389,17 +364,17 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
 
 
 def _interfaces(snapshot: Snapshot) -> list[dict]:
-    vips = sorted({f"{service.address}/32" for service in snapshot.enabled_services})
+    vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [
         {
             "name": interface.name,
             "mac": f"52:54:00:00:00:{index + 1:02x}",
             "up": True,
             "addresses": [*interface.addresses, *(vips if index == 0 else [])],
+            "kind": "vlan" if interface.vlan else "bond" if interface.bond else "bridge" if interface.bridge else "",
+            "master": next((one.name for one in snapshot.network.interfaces if interface.name in one.members), ""),
+            "mtu": interface.mtu or 1500,
+            "speed": 1000 if not interface.made else 0,
         }
         for index, interface in enumerate(snapshot.network.interfaces)
     ]
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from applier import update_bundle
+from applier import fake_run, update_bundle
 from applier.errors import ApplierDown, ApplierRefused
 from applier.faults import now
 from applier.shapes import BundleReview, BundleSource, UpdateState
@@ -150,8 +150,8 @@ class FakeUpdates:
     def update_install(self, source: str, user: str) -> dict:
         with self._updates() as u:
             _need_calm(u)
-            if self._applying():
-                raise ApplierRefused("busy", "At this moment changes are being applied; wait until that has ended.")
+            if reason := self._busy():
+                raise ApplierRefused("busy", reason)
             _admit(u)
             return {"job": u.begin(user, self._instant())}
 
@@ -202,9 +202,9 @@ class FakeUpdates:
         kept = ("number", "created", "comment")
         return {name: entry[name] for name in kept} if entry else {"number": 1, "created": now(), "comment": ""}
 
-    def _applying(self) -> bool:
+    def _busy(self) -> str | None:
         with self._box() as box:
-            return box.run is not None and box.run.state == "running"
+            return fake_run.busy(box)
 
     def _instant(self) -> bool:
         with self._box() as box:

@@ -31,6 +31,8 @@ from lbconfig.render import files_digest, render
 from lbconfig.snapshot import Snapshot, SnapshotError, digest, to_data, to_json
 
 KEEP = 100
+# What becomes of one that was under way when the power or the daemon went.
+CUT_SHORT: dict[str, Outcome] = {"applying": "interrupted", "waiting": "not confirmed"}
 
 
 class Damaged(Exception):
@@ -106,6 +108,11 @@ class Generations:
             raise
         return number
 
+    def skip_to(self, number: int) -> None:
+        """From now on numbers are higher than this one. OSError where the disk does not take it."""
+        if number >= self._next_number():
+            durable.replace(self.counter, f"{number}\n".encode())
+
     def log_step(self, number: int, step: StepStatus) -> None:
         durable.append(self._path(number) / "steps.jsonl", json.dumps(step, ensure_ascii=False).encode() + b"\n")
 
@@ -133,19 +140,24 @@ class Generations:
         meta = self._meta(number) | {"outcome": outcome, "seconds": round(seconds, 3)}
         durable.replace(self._path(number) / "meta.json", _json(meta))
 
-    def mark_interrupted(self) -> list[Generation]:
+    def mark_interrupted(self, waiting: int | None = None) -> list[Generation]:
         """Those that were under way when the power or the daemon went; the readable ones, oldest first.
 
-        The link is the truth: one that it names was confirmed, whatever its own record says.
+        The link is the truth: one that it names was confirmed, whatever its own record says. One that waited to be
+        confirmed never was, but for the one that goes on `waiting`.
         """
         found = []
         confirmed = self.confirmed_number()
         for number in self.numbers():
+            if number == waiting:
+                continue
             with contextlib.suppress(Damaged):
-                if self._meta(number)["outcome"] == "applying":
+                meta = self._meta(number)
+                if meta["outcome"] in CUT_SHORT:
                     if number != confirmed:
                         found.append(self.load(number))
-                    self.end(number, "confirmed" if number == confirmed else "interrupted", 0.0)
+                    outcome = "confirmed" if number == confirmed else CUT_SHORT[meta["outcome"]]
+                    self.end(number, outcome, meta["seconds"])
         return found
 
     def prune(self, keep: int = KEEP) -> None:

@@ -7,10 +7,12 @@ recording. Everything above it (network.py, firewall.py, director.py …) works 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +28,7 @@ UNMOUNTING = 10.0  # seconds for a file system that is in use to be so no longer
 # PERLIO: without it ldirectord loads itself and all its modules a second time.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/", "PERLIO": "perlio"}
 PROC_SYS = Path("/proc/sys")
+PUBLIC, FOR_ITS_GROUP, PRIVATE = 0o644, 0o640, 0o600  # who may read a file
 _NETLINK_GENERIC = 16
 _BUFFER = 1 << 20
 
@@ -71,7 +74,7 @@ class Host(Protocol):
     def set(self, key: str, value: str) -> None:
         """Write a kernel setting, e.g. ("net/ipv4/ip_forward", "1")."""
 
-    def put(self, path: Path, text: str | None) -> None:
+    def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         """Replace a file of the running state in one piece; None removes it."""
 
     def add_service(self, folder: Path, template: Path) -> None:
@@ -81,6 +84,12 @@ class Host(Protocol):
 
     def connect(self, address: str, port: int, timeout: float) -> str:
         """Try a TCP connection: "open", "refused", or why not, in words."""
+
+    def certificate(self, address: str, port: int, timeout: float) -> str:
+        """The fingerprint (SHA-256, as "AB:CD:…") of what a TLS server shows, or why there is none, in words."""
+
+    def send(self, interface: str, frame: bytes) -> None:
+        """Put a whole Ethernet frame on the wire."""
 
     def processes(self) -> list[Process]:
         """All that run (zombies do not)."""
@@ -181,14 +190,18 @@ class Live:
         except OSError as error:
             raise HostError(f"setting {key} = {value}", None, error.strerror or str(error)) from None
 
-    def put(self, path: Path, text: str | None) -> None:
+    def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         try:
             if text is None:
                 path.unlink(missing_ok=True)
                 return
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.new")
-            temporary.write_text(text)
+            temporary.unlink(missing_ok=True)
+            # Nobody reads it in between who may not read it afterwards.
+            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(text)
             temporary.replace(path)
         except OSError as error:
             raise HostError(f"write {path}", None, error.strerror or str(error)) from None
@@ -226,6 +239,24 @@ class Live:
         except OSError as error:
             return (error.strerror or str(error)).lower()
         return "open"
+
+    def certificate(self, address: str, port: int, timeout: float) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is looked at, and not trusted
+        try:
+            with socket.create_connection((address, port), timeout) as plain, context.wrap_socket(plain) as secure:
+                digest = hashlib.sha256(secure.getpeercert(binary_form=True)).digest()
+        except OSError as error:
+            return (error.strerror or str(error)).lower()
+        return digest.hex(":").upper()
+
+    def send(self, interface: str, frame: bytes) -> None:
+        try:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+                raw.bind((interface, 0))
+                raw.send(frame)
+        except OSError as error:
+            raise HostError(f"send by {interface}", None, error.strerror or str(error)) from None
 
     def processes(self) -> list[Process]:
         found = []
@@ -313,7 +344,7 @@ class Replay(Live):
     def set(self, key: str, value: str) -> None:
         raise HostError(f"setting {key} = {value}", None, "a recording changes nothing")
 
-    def put(self, path: Path, text: str | None) -> None:
+    def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         raise HostError(f"write {path}", None, "a recording changes nothing")
 
     def add_service(self, folder: Path, template: Path) -> None:
@@ -324,6 +355,12 @@ class Replay(Live):
 
     def connect(self, address: str, port: int, timeout: float) -> str:
         raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
+
+    def certificate(self, address: str, port: int, timeout: float) -> str:
+        raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
+
+    def send(self, interface: str, frame: bytes) -> None:
+        raise HostError(f"send by {interface}", None, "a recording reaches nobody")
 
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")

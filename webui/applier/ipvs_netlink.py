@@ -9,8 +9,10 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from applier.health import Entry
 from lbconfig.render.ipvs import (
@@ -60,6 +62,8 @@ PROTOCOLS = {socket.IPPROTO_TCP: "tcp", socket.IPPROTO_UDP: "udp", socket.IPPROT
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port id
 _GENERIC = struct.Struct("=BBH")  # command, version, reserved
 _ATTRIBUTE = struct.Struct("=HH")  # length, type
+_PORT = struct.Struct("!H")
+_WEIGHT = struct.Struct("=i")
 
 Attributes = dict[int, bytes]
 Exchange = Callable[[bytes], list[bytes]]  # sends one request, gives all messages of the answer
@@ -156,14 +160,17 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 
 def attributes(data: bytes) -> Attributes:
-    found = {}
+    # Most of the time that reading a table takes is spent here, so names are looked up once.
+    found: Attributes = {}
+    header, unpack, whole = _ATTRIBUTE.size, _ATTRIBUTE.unpack_from, len(data)
     offset = 0
-    while offset + _ATTRIBUTE.size <= len(data):
-        length, kind = _ATTRIBUTE.unpack_from(data, offset)
-        if length < _ATTRIBUTE.size or offset + length > len(data):
-            raise NetlinkError(f"an attribute of {length} bytes at {offset} of {len(data)}")
-        found[kind & NLA_TYPE_MASK] = data[offset + _ATTRIBUTE.size : offset + length]
-        offset += length + (-length % 4)
+    while offset + header <= whole:
+        length, kind = unpack(data, offset)
+        end = offset + length
+        if length < header or end > whole:
+            raise NetlinkError(f"an attribute of {length} bytes at {offset} of {whole}")
+        found[kind & NLA_TYPE_MASK] = data[offset + header : end]
+        offset = end + 3 & ~3
     return found
 
 
@@ -218,7 +225,7 @@ def parse_server(body: bytes, service_af: int) -> tuple[ServerKey, KernelServer]
         place = (_address(af, found[DEST_ADDR]), _port(found[DEST_PORT]))
         method = METHODS.get(_number(found[DEST_FWD_METHOD]) & FORWARD_MASK, "masq")
         tunnel = _tunnel(found) if method == "tunnel" else ""
-        weight = struct.unpack("=i", found[DEST_WEIGHT])[0]
+        weight = _WEIGHT.unpack(found[DEST_WEIGHT])[0]
         thresholds = [_number(found.get(kind, b"\0")) for kind in (DEST_UPPER, DEST_LOWER)]
         counters = [_number(found.get(kind, b"\0")) for kind in (DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT)]
     except (KeyError, struct.error, ValueError) as error:
@@ -265,11 +272,12 @@ def _name_service(entry: KernelService) -> bytes:
     return b"".join(parts)
 
 
+@lru_cache(4096)  # the same servers stand in many services
 def _address(af: int, data: bytes) -> str:
     length = 4 if af == socket.AF_INET else 16
     if len(data) < length:
         raise ValueError(f"an address of {len(data)} bytes")
-    return str(ipaddress.ip_address(bytes(data[:length])))
+    return str(ipaddress.ip_address(data[:length]))
 
 
 def _prefix(af: int, data: bytes) -> int:
@@ -280,8 +288,8 @@ def _prefix(af: int, data: bytes) -> int:
 
 
 def _port(data: bytes) -> int:
-    return struct.unpack("!H", data)[0]
+    return _PORT.unpack(data)[0]
 
 
 def _number(data: bytes) -> int:
-    return int.from_bytes(data, "little" if struct.pack("=H", 1)[0] else "big")
+    return int.from_bytes(data, sys.byteorder)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from applier import network
 from applier.generations import Generations
 from applier.host import Host, HostError
-from applier.network import Address
 from applier.paths import Paths
 from applier.target import Target
-from lbconfig.render.interfaces import NetworkState
+from lbconfig.netstate import NOTHING, Address, NetworkState
+from lbconfig.render import nftables
 from lbconfig.render.ipvs import Table
+from lbconfig.snapshot import Snapshot
 
 
 class Unsafe(HostError):
@@ -25,16 +26,17 @@ class Saved:
 
     rules: str | None = None
     rules_loaded: bool = False
+    rules_removed: bool = False
     settings: dict[str, str] = field(default_factory=dict)
     timeouts: tuple[int, int, int] | None = None
-    addresses: set[Address] | None = None
-    links_down: tuple[str, ...] = ()
-    hostname: str = ""
-    gateways: tuple[str, ...] = ()
-    dhcp: tuple[str, ...] = ()
-    removed: set[Address] = field(default_factory=set)
+    network: NetworkState | None = None  # all of it, before the first change
+    places: dict[Address, str] = field(default_factory=dict)  # which MAC each address had then
+    removed: NetworkState | None = None  # all of it, before something was taken away
+    names: str | None = None
+    time: str | None = None
     director_ran: bool = False
     sorry_page: str | None = None
+    web: str | None = None
     checks: str | None = None
     table: Table | None = None
 
@@ -48,13 +50,19 @@ class Job:
     generations: Generations
     new: Target
     before: Target | None = None  # what ran until now; None: nothing did
-    old: NetworkState = network.NOTHING  # what may be there from before and is to go, if it is not wished any more
+    old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not wished any more
+    leaving: tuple[Snapshot, ...] = ()  # whose services IPVS may have until its step
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
     number: int | None = None  # of the generation being applied
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[HostError] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)
+
+    @cached_property
+    def rules_meanwhile(self) -> str:
+        """The new rules, and those for what leaves: IPVS has it until its step, and on the way back again."""
+        return nftables.render(self.new.snapshot, *self.leaving)
 
     def trouble(self, error: HostError) -> None:
         if not self.lenient:

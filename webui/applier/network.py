@@ -1,67 +1,28 @@
-"""Links, addresses, DHCP and the default gateway: read, add, remove. All through iproute2 and runit."""
+"""The network of the box: bring about what is wished, take away what is ours, put back what was.
+
+What has to be done is network_plan's to say; here it is done, through iproute2 and runit.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
 
 from applier.host import Host, HostError, run
+from applier.network_plan import plan
+from applier.network_present import Link, addresses, describe, links, present
 from applier.paths import Paths
-from lbconfig.addresses import version
-from lbconfig.render.interfaces import NetworkState
+from lbconfig import drift
+from lbconfig.drift import Difference
+from lbconfig.netstate import MAIN, NOTHING, Address, NetworkState, Route
 
-NOTHING = NetworkState(hostname="", links=(), addresses=(), dhcp=(), gateway="")
+__all__ = ["NOTHING", "Address", "Link", "addresses", "describe", "links", "present"]
 
-Address = tuple[str, str]  # interface, "10.1.0.2/24"
+DHCP_METRIC = 100  # of the default route that dhcp-event sets
+PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second
 
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    name: str
-    mac: str
-    on: bool  # switched on here
-    up: bool  # on, and there is something at the other end
-    addresses: tuple[str, ...]  # as "10.1.0.2/24"; of IPv6 not the link-local one, which the kernel makes
-
-
-def links(host: Host) -> list[Link]:
-    """All but the loopback."""
-    found = []
-    for entry in _json(host, ["ip", "-json", "address", "show"]):
-        if "LOOPBACK" in entry.get("flags", ()):
-            continue
-        addresses = tuple(
-            f"{info['local']}/{info['prefixlen']}"
-            for info in entry.get("addr_info", ())
-            if info.get("family") == "inet" or (info.get("family") == "inet6" and info.get("scope") != "link")
-        )
-        on = "UP" in entry.get("flags", ())
-        up = on and entry.get("operstate") != "DOWN"
-        found.append(Link(entry["ifname"], entry.get("address", ""), on, up, addresses))
-    return found
-
-
-def addresses(host: Host) -> set[Address]:
-    return {(link.name, address) for link in links(host) for address in link.addresses}
-
-
-def gateways(host: Host, kind: int = 4) -> list[str]:
-    """Those of the default routes of IPv4 or IPv6, the preferred one first."""
-    option = ["-6"] if kind == 6 else []
-    routes = _json(host, ["ip", "-json", *option, "route", "show", "default"])
-    return [
-        route["gateway"] for route in sorted(routes, key=lambda route: route.get("metric", 0)) if "gateway" in route
-    ]
-
-
-def all_gateways(host: Host) -> tuple[str, ...]:
-    return tuple(gateway for kind in (4, 6) for gateway in gateways(host, kind))
-
-
-def _not_preferred(host: Host, state: NetworkState) -> list[str]:
-    """The gateways of the wish that are not in use."""
-    return [gateway for gateway in state.gateways if gateway not in gateways(host, version(gateway))[:1]]
+Trouble = Callable[[HostError], None]
 
 
 def leases(host: Host, state: NetworkState) -> dict[str, str]:
@@ -72,56 +33,145 @@ def leases(host: Host, state: NetworkState) -> dict[str, str]:
 
 def missing(host: Host, state: NetworkState) -> list[str]:
     """What of the wish is not there, in words; empty: all is."""
-    present = addresses(host)
-    words = [f"{address} on {name}" for name, address in state.addresses if (name, address) not in present]
-    return words + [f"the gateway {gateway}" for gateway in _not_preferred(host, state)]
+    now = present(host)
+    words = [f"{address} on {name}" for name, address in state.addresses if (name, address) not in now.addresses]
+    words += [_route_words(route) for route in state.routes if route not in now.routes]
+    todo = plan(now, state, NOTHING)
+    return words + [
+        line for line in (*todo.create, *todo.change) if not line.startswith(("address add", "route replace"))
+    ]
+
+
+def foreign(host: Host, paths: Paths, now: NetworkState, state: NetworkState) -> NetworkState:
+    """What is there and neither wished nor DHCP's: on interfaces that the configuration names, and rules as ours."""
+    named = {link.name for link in state.links}
+    leased = {name: (host.read(paths.run / "dhcp" / name) or "").strip() for name in state.dhcp}
+    routes = [route for route in now.routes if route.device in named and route not in state.routes]
+    return NetworkState(
+        addresses=tuple(
+            (name, address)
+            for name, address in now.addresses
+            if name in named and (name, address) not in state.addresses and leased.get(name) not in ("", address)
+        ),
+        routes=tuple(
+            one for one in routes if not (one.is_default and one.device in leased and one.metric == DHCP_METRIC)
+        ),
+        rules=tuple(rule for rule in now.rules if rule not in state.rules),
+    )
+
+
+def differences(host: Host, paths: Paths, state: NetworkState) -> tuple[list[Difference], NetworkState]:
+    """Of links, addresses, routes and rules; and what of it is there and has to go."""
+    now = present(host)
+    extra = foreign(host, paths, now, state)
+    todo = plan(now, state, NOTHING)
+    lines = [line.split() for line in (*todo.create, *todo.change, *todo.remove) if line.startswith("link ")]
+    names = {words[words.index("name" if "name" in words else "dev") + 1] for words in lines}
+    names |= {*_impossible(now, state)}
+    found = drift.network(now, state, extra, names)
+    for name in state.dhcp:
+        if not asks(host, paths, name):
+            why = "It gets no address, or loses the one that it has."
+            found.append(Difference("addresses", f"interface {name}", "asks DHCP for its address", "does not", why))
+    return found, extra
+
+
+def _route_words(route: Route) -> str:
+    if route.is_default and route.table == MAIN:
+        return f"the gateway {route.via}"
+    return f"the route to {route.destination} by {route.via or route.device}"
+
+
+def asks(host: Host, paths: Paths, name: str) -> bool:
+    """Whether this interface asks DHCP."""
+    return host.read(paths.services / f"dhcp-{name}" / "run") is not None
 
 
 def must_exist(host: Host, state: NetworkState) -> None:
-    """HostError that names the first interface which this box has not."""
-    known = {link.name: link for link in links(host)}
-    for name in state.links:
-        _existing(known, name)
+    """HostError that names the first interface which this box has not, or cannot make."""
+    for error in _impossible(present(host), state).values():
+        raise error
 
 
-def _existing(known: dict[str, Link], name: str) -> Link:
-    if name not in known:
-        there = ", ".join(sorted(known)) or "none at all"
-        raise HostError(f"interface {name}", None, f"this box has no interface of that name (there is: {there})")
-    return known[name]
+def _impossible(now: NetworkState, state: NetworkState) -> dict[str, HostError]:
+    """By the name of the interface."""
+    known = {link.name: link.kind for link in now.links}
+    there = ", ".join(sorted(known)) or "none at all"
+    found = {}
+    for link in state.links:
+        if not link.kind and link.name not in known:
+            found[link.name] = f"this box has no interface of that name (there is: {there})"
+        elif link.kind and known.get(link.name) == "":
+            found[link.name] = f"there is a network card of that name, so no {link.kind} can have it"
+    return {name: HostError(f"interface {name}", None, words) for name, words in found.items()}
 
 
-def add(host: Host, paths: Paths, state: NetworkState, trouble: Callable[[HostError], None]) -> None:
-    """Bring about all of the wish that is not there yet; takes nothing away.
+def links_to_make(host: Host, state: NetworkState, ours: NetworkState) -> int:
+    now = present(host)
+    return len(plan(now, _possible(now, state), ours).create)
 
-    `trouble` gets each interface's error, and raises it where the rest shall not be tried.
+
+def lacks(host: Host, state: NetworkState, ours: NetworkState) -> bool:
+    """Whether there is anything to make, to change or to add."""
+    now = present(host)
+    todo = plan(now, state, ours)
+    return bool(todo.create or todo.change or _impossible(now, state))
+
+
+def make_links(host: Host, state: NetworkState, ours: NetworkState, trouble: Trouble) -> int:
+    """How many lines that took; nothing is on the new ones yet."""
+    now = present(host)
+    todo = plan(now, _possible(now, state), ours).create
+    _batch(host, todo, trouble)
+    return len(todo)
+
+
+def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: NetworkState = NOTHING) -> None:
+    """Bring about all of the wish that is not there yet; takes nothing away that it has.
+
+    `trouble` gets each error, and raises it where the rest shall not be tried. `ours`: what is out of the wish and
+    may change for it.
     """
     if state.hostname and host.setting("kernel/hostname") != state.hostname:
         _tolerate(trouble, lambda: host.set("kernel/hostname", state.hostname))
-    known = {link.name: link for link in links(host)}
-    for name in dict.fromkeys([*state.links, *(name for name, _ in state.addresses)]):
-        _tolerate(trouble, lambda name=name: _add_to_link(host, known, name, state))
+    now = present(host)
+    for error in _impossible(now, state).values():
+        trouble(error)
+    state = _possible(now, state)
+    for attempt in range(PASSES):
+        todo = plan(present(host) if attempt else now, state, ours)
+        _batch(host, (*todo.create, *todo.change), trouble)
+        if not (todo.create or todo.change):
+            break
     for name in state.dhcp:
-        folder = paths.services / f"dhcp-{name}"
-        if name in known and host.read(folder / "run") is None:
+        if not asks(host, paths, name):
+            folder = paths.services / f"dhcp-{name}"
             _tolerate(trouble, lambda folder=folder: host.add_service(folder, paths.dhcp_template))
-    for gateway in _not_preferred(host, state):
-        _tolerate(trouble, lambda gateway=gateway: _batch(host, [f"route replace default via {gateway}"]))
 
 
-def _add_to_link(host: Host, known: dict[str, Link], name: str, state: NetworkState) -> None:
-    link = _existing(known, name)
-    lines = [] if link.on else [f"link set dev {name} up"]
-    wished = [address for interface, address in state.addresses if interface == name]
-    lines += [
-        f"address add {address} dev {name}{_kind(address)}" for address in wished if address not in link.addresses
-    ]
-    _batch(host, lines)
+def _possible(now: NetworkState, state: NetworkState) -> NetworkState:
+    """Without the interfaces that cannot be, and what would stand on them."""
+    out = {*_impossible(now, state)}
+    if not out:
+        return state
+    for _ in state.links:
+        out |= {link.name for link in state.links if link.parent in out}
+    return replace(
+        state,
+        links=tuple(
+            replace(link, master="") if link.master in out else link for link in state.links if link.name not in out
+        ),
+        addresses=tuple(one for one in state.addresses if one[0] not in out),
+        dhcp=tuple(name for name in state.dhcp if name not in out),
+        routes=tuple(route for route in state.routes if route.device not in out),
+    )
 
 
-def _kind(address: str) -> str:
-    """A VIP of IPv6 is there at once, and is not what the box itself speaks from (RFC 6724 would choose it)."""
-    return " nodad preferred_lft 0" if version(address) == 6 and address.endswith("/128") else ""
+def has_more(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> bool:
+    """Whether anything of `ours` is there that the wish has not."""
+    todo = plan(present(host), state, ours)
+    asking = [name for name in ours.dhcp if name not in state.dhcp and asks(host, paths, name)]
+    return bool(todo.remove or todo.destroy or asking)
 
 
 def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> None:
@@ -129,59 +179,63 @@ def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) ->
     dropped = [name for name in ours.dhcp if name not in state.dhcp]
     for name in dropped:
         _end_dhcp(host, paths, name)
-    wished = {*state.addresses}
-    present = addresses(host)
-    gone = [address for address in ours.addresses if address in present and address not in wished]
-    gone += [address for address in sorted(present) if address[0] in dropped and address not in wished]
-    lines = [f"address del {address} dev {name}" for name, address in dict.fromkeys(gone)]
-    kept = {version(gateway) for gateway in state.gateways}
-    for gateway in ours.gateways:
-        if version(gateway) not in kept and gateway in gateways(host, version(gateway)):
-            lines.insert(0, f"route del default via {gateway}")
-    if gone:
+    now = present(host)
+    leased = tuple(address for address in now.addresses if address[0] in dropped)
+    todo = plan(now, state, replace(ours, addresses=(*ours.addresses, *leased)))
+    if any(line.startswith("address del") for line in todo.remove):
         # Otherwise the kernel takes the other addresses of a network away with its first one.
         host.set("net/ipv4/conf/all/promote_secondaries", "1")
-    _batch(host, lines)
+    _batch(host, (*todo.remove, *todo.destroy), _raise)
+
+
+def put_back(
+    host: Host, paths: Paths, before: NetworkState, new: NetworkState, trouble: Trouble, links_too: bool
+) -> None:
+    """The network as `before` found it, without what `new` has brought; its links go only with `links_too`."""
+    for name in new.dhcp:
+        if name not in before.dhcp:
+            _end_dhcp(host, paths, name)
+    # All addresses come back, because DHCP, when it ends, takes one along that was there before it.
+    add(host, paths, before, trouble, new)
+    todo = plan(present(host), before, new)
+    _batch(host, (*todo.remove, *(todo.destroy if links_too else ())), _raise)
+    add(host, paths, before, trouble)
 
 
 def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
-    folder = paths.services / f"dhcp-{name}"
-    if host.read(folder / "run") is not None:
+    if asks(host, paths, name):
+        folder = paths.services / f"dhcp-{name}"
         # No supervisor yet, or none any more: then there is nothing to end.
         host.command(["sv", "-w", "5", "down", str(folder)])
         host.remove_service(folder)
+    for kind in ("names", "sources"):  # what it said about name and time servers holds no more
+        note = paths.run / "dhcp" / f"{name}.{kind}"
+        if host.read(note) is not None:
+            host.put(note, None)
 
 
-def _batch(host: Host, lines: list[str]) -> None:
-    if lines:
-        run(host, ["ip", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
+def _batch(host: Host, lines: tuple[str, ...], trouble: Trouble) -> None:
+    """All lines, or none after the first that fails; where `trouble` lets that pass, all that can be done."""
+    for options, some in itertools.groupby(lines, _options):
+        text = "".join(f"{line}\n" for line in some)
+        try:
+            run(host, ["ip", *options, "-batch", "-"], stdin=text)
+        except HostError as error:
+            trouble(error)
+            host.command(["ip", *options, "-force", "-batch", "-"], stdin=text)
 
 
-def _tolerate(trouble: Callable[[HostError], None], action: Callable[[], None]) -> None:
+def _options(line: str) -> tuple[str, ...]:
+    """Of a rule, ip does not see by its address which family it is for."""
+    return ("-6",) if line.startswith("rule ") and ":" in line else ()
+
+
+def _raise(error: HostError) -> None:
+    raise error
+
+
+def _tolerate(trouble: Trouble, action: Callable[[], None]) -> None:
     try:
         action()
     except HostError as error:
         trouble(error)
-
-
-def _json(host: Host, argv: list[str]) -> Iterator[dict]:
-    text = run(host, argv).stdout
-    try:
-        return json.loads(text or "[]")
-    except ValueError:
-        raise HostError(" ".join(argv), None, f"it printed something unreadable: {text[:100]!r}") from None
-
-
-def set_down(host: Host, names: Collection[str]) -> None:
-    _batch(host, [f"link set dev {name} down" for name in names])
-
-
-def put_back_gateways(host: Host, before: Sequence[str], new: Sequence[str]) -> None:
-    """The default routes as they were: the old one first, so that there is always one."""
-    for kind in (4, 6):
-        old = next((gateway for gateway in before if version(gateway) == kind), None)
-        if old and old not in gateways(host, kind):
-            _batch(host, [f"route replace default via {old}"])
-    for gateway in new:
-        if gateway not in before and gateway in gateways(host, version(gateway)):
-            _batch(host, [f"route del default via {gateway}"])

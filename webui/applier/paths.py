@@ -48,6 +48,16 @@ class Paths:
         return self.state / "set-up"
 
     @property
+    def tls(self) -> Path:
+        """The folder of the web page's certificate and its key."""
+        return self.state.parent / "tls"
+
+    @property
+    def reset_mark(self) -> Path:
+        """While it is there, the next boot forgets all that the box has kept (S10data)."""
+        return self.slots / "factory-reset"
+
+    @property
     def reserve(self) -> Path:
         """Room that is set aside on the data partition."""
         return self.state / "reserve"
@@ -62,9 +72,47 @@ class Paths:
         return self.run / "sorry/sorry.html"
 
     @property
+    def web(self) -> Path:
+        """A part of nginx.conf; nginx waits for it when the box starts (overlay/etc/sv/nginx/run)."""
+        return self.run / "web.conf"
+
+    @property
+    def certificates(self) -> Path:
+        """A folder that nginx may read, of what the web page shows in place of the box's own certificate.
+
+        render/web.py names it, too. Its group is that of its files (S20folders).
+        """
+        return self.run / "certificates"
+
+    @property
+    def web_read(self) -> Path:
+        """What of it nginx was last told to read (web_server.py)."""
+        return self.run / "web.read"
+
+    @property
+    def names(self) -> Path:
+        """What is configured about names; dhcp-event makes resolv.conf of it, too."""
+        return self.run / "names.conf"
+
+    @property
+    def resolver(self) -> Path:
+        """/etc/resolv.conf leads here."""
+        return self.run / "resolv.conf"
+
+    @property
+    def time(self) -> Path:
+        """What chronyd reads."""
+        return self.run / "chrony.conf"
+
+    @property
     def nftables(self) -> Path:
         """The rules that the kernel runs."""
         return self.run / "nftables.conf"
+
+    @property
+    def rules_seen(self) -> Path:
+        """What the kernel had of them right after they were loaded (firewall.py)."""
+        return self.run / "nftables.seen"
 
     @property
     def candidate(self) -> Path:
@@ -75,6 +123,11 @@ class Paths:
     def running(self) -> Path:
         """Which generation the kernel's state was last brought to, since boot."""
         return self.run / "running.json"
+
+    @property
+    def pending(self) -> Path:
+        """What waits to be confirmed."""
+        return self.run / "pending.json"
 
     @property
     def boot_faults(self) -> Path:

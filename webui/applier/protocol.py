@@ -7,10 +7,14 @@ Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy, unknown-generation, damaged-generation, unknown-service, no-diagnosis   daemon.py
+    busy (drift.py as well), unknown-generation, damaged-generation               daemon.py
+    unknown-service, no-diagnosis                                                 daemon.py
+    not-waiting, wrong-secret                                                     applying.py
     unknown-service, problems, no-trial                                           trial.py
+    no-counters                                                                   firewall.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code, too-many-guesses                                                  setup_code.py
+    bad-certificate, wrong-hostname                                               recovery.py
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
     not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
@@ -25,9 +29,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from applier.errors import ApplierRefused
+from lbconfig.cutoff import LONGEST, SHORTEST
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
+MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
+MAX_PEM = 64 * 1024  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,11 @@ def _number_or_none(value: object) -> str | None:
     return None if value is None else _number(value)
 
 
+def _seconds_or_none(value: object) -> str | None:
+    good = value is None or (type(value) is int and SHORTEST <= value <= LONGEST)
+    return None if good else f"must be a whole number of seconds, {SHORTEST} to {LONGEST}, or nothing"
+
+
 def _object(value: object) -> str | None:
     return None if isinstance(value, dict) else "must be an object"
 
@@ -78,7 +90,23 @@ def _pattern(pattern: str, words: str) -> Check:
     return lambda value: None if isinstance(value, str) and known.fullmatch(value) else f"must be {words}"
 
 
+def _revision(value: object) -> str | None:
+    good = type(value) is int and 0 <= value <= MAX_REVISION
+    return None if good else f"must be a whole number, 0 to {MAX_REVISION}"
+
+
+# Blocks of PEM (RFC 7468) and nothing else; or nothing at all.
+PEM_BLOCK = r"-----BEGIN [A-Z0-9 ]{1,40}-----\n(?:[A-Za-z0-9+/=]{1,76}\n)+-----END [A-Z0-9 ]{1,40}-----\n"
+_pem_blocks = re.compile(f"(?:{PEM_BLOCK})*")
+
+
+def _pem(value: object) -> str | None:
+    good = isinstance(value, str) and len(value) <= MAX_PEM and _pem_blocks.fullmatch(value)
+    return None if good else f"must be PEM blocks of at most {MAX_PEM} characters, or empty"
+
+
 _user = _text(150, 1)
+_waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
 _slot = _pattern("[AB]", "A or B")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
@@ -93,9 +121,15 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
         "user": _user,
         "comment": _text(1000),
         "client": _address,
+        "confirm_within": _seconds_or_none,
     },
+    "confirm": _waiting,
+    "roll_back": _waiting,
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "service": _number},
+    "rule_counters": {},
+    "look": {},
+    "repair": {"user": _user},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},
@@ -110,6 +144,10 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "update_seen": {},
     "boot_slot": {"slot": _slot, "user": _user},
     "reboot": {"user": _user},
+    "certificate": {},
+    "pair": {},
+    "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
+    "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }
 FOR_ROOT = frozenset({"new_setup_code", "make_room"})
 

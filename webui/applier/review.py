@@ -1,4 +1,4 @@
-"""What a snapshot would change, and whether it may be applied. No I/O: the daemon and the fake share it."""
+"""What a snapshot would change, and whether it may be applied. The daemon and the fake share it: no I/O but a clock."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 
 from applier.errors import ApplierRefused
-from applier.shapes import Review
-from lbconfig import diff
+from applier.shapes import Impact, Reach, Review, RunningStatus
+from applier.web_pair import changed_problems
+from lbconfig import diff, impact
+from lbconfig.cutoff import cutoff
+from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data
-from lbconfig.validate import Problem, admin_problem, lease_problems, validate
+from lbconfig.validate import Problem, lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
 
@@ -25,10 +28,16 @@ def parse(data: object) -> Snapshot:
         raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
 
 
-def review(new: Snapshot, running: Snapshot, base: int | None, leases: Mapping[str, str] = NO_LEASES) -> Review:
-    """`leases`: interface to the address that DHCP brought."""
+def review(
+    new: Snapshot,
+    running: Snapshot,
+    base: int | None,
+    leases: Mapping[str, str] = NO_LEASES,
+    seen: RunningStatus | None = None,
+) -> Review:
+    """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable."""
     running_files = render(running)
-    problems = _problems(new, leases)
+    problems = _problems(new, running, leases)
     if problems:
         return {
             "problems": problems,
@@ -38,30 +47,64 @@ def review(new: Snapshot, running: Snapshot, base: int | None, leases: Mapping[s
             "diff": {},
             "changes": [],
             "base": base,
+            "reach": None,
+            "impact": None,
         }
     files = render(new)
+    hit = impact.impact(running, new, _live(running, seen)) if seen is not None else None
     return {
         "problems": [],
         "files": files,
         "digest": files_digest(files),
         "running_files": running_files,
         "diff": dict(diff.unified(running_files, files)),
-        "changes": [_change(change) for change in diff.summary(running, new)],
+        "changes": [_change(change, hit) for change in diff.summary(running, new)],
         "base": base,
+        "reach": _reach(running, new),
+        "impact": _impact(hit) if hit else None,
     }
 
 
-def _change(change: diff.Change) -> dict:
+def _change(change: diff.Change, hit: impact.Impact | None) -> dict:
+    """What is counted is told in numbers."""
+    counted = {service.id: service.sentence for service in hit.services} if hit else {}
     return {
         "kind": str(change.kind),
         "object": change.object,
         "sentences": list(change.sentences),
-        "impact": change.impact or None,
+        "impact": counted.get(change.service) or change.impact or None,
     }
+
+
+def _live(running: Snapshot, seen: RunningStatus) -> impact.Live:
+    """The kernel calls every exchange of UDP inactive; of TCP, those that are being opened or closed.
+
+    Of a service by both nobody can tell them apart, so all of them count: rather some too many than none of UDP's.
+    """
+    by_udp = {service.id for service in running.services if "udp" in service.protocol.parts}
+    live = {}
+    for service in seen["services"]:
+        counters = ("active", "inactive") if service["id"] in by_udp else ("active",)
+        entries = {server["id"]: server for server in service["real_servers"]}
+        entries |= {impact.FALLBACK: service["fallback"]} if service["fallback"] else {}
+        live[service["id"]] = {key: sum(entry[name] for name in counters) for key, entry in entries.items()}
+    return live
+
+
+def _impact(hit: impact.Impact) -> Impact:
+    kept = ("id", "name", "kept", "closed", "refused", "sentence")
+    services = [{name: getattr(service, name) for name in kept} for service in hit.services]
+    return {"kept": hit.kept, "closed": hit.closed, "sentence": hit.sentence, "services": services}
+
+
+def _reach(running: Snapshot, new: Snapshot) -> Reach:
+    found = cutoff(running, new)
+    return {"reasons": list(found.reasons), "addresses": list(found.addresses), "dhcp": list(found.dhcp)}
 
 
 def admit(
     new: Snapshot,
+    running: Snapshot,
     digest: str,
     base: int | None,
     confirmed: int | None,
@@ -69,7 +112,7 @@ def admit(
     leases: Mapping[str, str] = NO_LEASES,
 ) -> dict[str, str]:
     """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
-    problems = _problems(new, leases)
+    problems = _problems(new, running, leases)
     if problems:
         raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
     if base != confirmed:
@@ -83,7 +126,8 @@ def admit(
         raise ApplierRefused(
             "digest-mismatch", "The files to apply are not those that were reviewed. Review the changes again."
         )
-    problem = admin_problem(new, client) if client else None
+    # A way to him that is lost is no reason: such a change waits to be confirmed, and goes back by itself.
+    problem = access_problem(new, client) if client else None
     if problem is not None:
         raise ApplierRefused(
             "lock-out",
@@ -93,8 +137,8 @@ def admit(
     return files
 
 
-def _problems(new: Snapshot, leases: Mapping[str, str]) -> list[dict]:
-    found: list[Problem] = validate(new) or lease_problems(new, leases)
+def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str]) -> list[dict]:
+    found: list[Problem] = validate(new) or [*lease_problems(new, leases), *changed_problems(new, running)]
     return [dataclasses.asdict(problem) for problem in found]
 
 

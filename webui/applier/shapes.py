@@ -10,14 +10,21 @@ from typing import Literal, NotRequired, TypedDict
 Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
+# waiting: all steps are done; without a confirmation in time everything is undone. returning: that happens now.
 # done: the new configuration runs and is confirmed.
+# not confirmed: nobody confirmed it in time, or somebody took it back; the box runs again what it ran before.
 # rolled back: something failed, and the box runs again what it ran before.
 # failed: something failed, and putting it back failed as well; a fault says what is left.
-RunState = Literal["running", "done", "rolled back", "failed"]
+RunState = Literal["running", "waiting", "returning", "done", "rolled back", "not confirmed", "failed"]
+RunKind = Literal["apply", "repair"]  # repair: to what should run already
+ENDED: frozenset[str] = frozenset({"done", "rolled back", "not confirmed", "failed"})  # of the states above
 
-# applying: under way. interrupted: the power or the daemon went away in the middle of it.
+# applying, waiting: under way. interrupted: the power or the daemon went away in the middle of it.
 # damaged: its files cannot be read any more.
-Outcome = Literal["applying", "confirmed", "rolled back", "failed", "interrupted", "damaged"]
+Outcome = Literal[
+    "applying", "waiting", "confirmed", "rolled back", "not confirmed", "failed", "interrupted", "damaged"
+]
+UNDER_WAY: frozenset[str] = frozenset({"applying", "waiting"})  # of the outcomes above
 
 
 class Problem(TypedDict):
@@ -68,6 +75,10 @@ class InterfaceStatus(TypedDict):
     mac: str
     up: bool
     addresses: list[str]  # "10.1.0.2/24", with those that DHCP brought and the VIPs
+    kind: str  # "", "vlan", "bond", "bridge"
+    master: str  # the bond or bridge that it is a member of
+    mtu: int  # bytes
+    speed: int  # Mbit/s; 0: not known
 
 
 class StepStatus(TypedDict):
@@ -78,18 +89,50 @@ class StepStatus(TypedDict):
     detail: str
 
 
+class ConfirmStatus(TypedDict):
+    within: int  # seconds
+    reasons: list[str]  # sentences: why the change may cut the admin off; empty: it was only wished
+    addresses: list[str]  # where the web UI is reached after the change
+    dhcp: list[str]  # interfaces of which DHCP will bring one more
+    left: float | None  # seconds; None: it does not wait, yet or any more
+    waited: float | None  # seconds since the last step ended
+
+
 class RunStatus(TypedDict):
     id: str
+    kind: RunKind
     user: str
     state: RunState
     steps: list[StepStatus]
     generation: int | None
     message: str
+    confirm: ConfirmStatus | None  # None: it is confirmed as soon as everything runs
 
 
 class DataStatus(TypedDict):
     total: int  # bytes; 0 when there is no data partition
     free: int
+
+
+class Difference(TypedDict):
+    """Something that is not as the running configuration says."""
+
+    where: Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks"]
+    object: str  # "virtual service 'web'"
+    wanted: str  # what should be
+    present: str  # what is
+    why: str  # a sentence: why it matters
+    disturbs: str  # a sentence: what repairing it does to connections; empty: nothing
+
+
+class DriftStatus(TypedDict):
+    """Where the box does not run what it should, as it was looked at last."""
+
+    looked: str  # when; empty: not since the system was changed last
+    count: int
+    differences: list[Difference]  # the first hundred
+    fresh: int  # more that were seen this once; they are told if they are still there a moment later
+    trouble: str  # sentences: what could not be compared, and why
 
 
 class Status(TypedDict):
@@ -107,6 +150,7 @@ class Status(TypedDict):
     data: DataStatus
     uptime: float
     update: UpdateOutcome | None  # what became of the last update
+    drift: DriftStatus
 
 
 class SlotConfiguration(TypedDict):
@@ -185,6 +229,30 @@ class Change(TypedDict):
     impact: str | None
 
 
+class Reach(TypedDict):
+    """Whether the change may cut the admin off, and where the box is reached after it."""
+
+    reasons: list[str]  # sentences; not empty: a confirmation will be asked for
+    addresses: list[str]  # of the box, without VIPs
+    dhcp: list[str]  # interfaces of which DHCP will bring one more
+
+
+class ServiceImpact(TypedDict):
+    id: int
+    name: str
+    kept: int  # connections that are open now
+    closed: int
+    refused: bool  # new connections may be refused for a moment
+    sentence: str  # empty: nothing to say
+
+
+class Impact(TypedDict):
+    kept: int
+    closed: int
+    sentence: str  # all together
+    services: list[ServiceImpact]  # every one that runs
+
+
 class Review(TypedDict):
     problems: list[Problem]  # not empty: files, diff and changes are empty, digest is ""
     files: dict[str, str]
@@ -193,6 +261,8 @@ class Review(TypedDict):
     diff: dict[str, str]  # only the files that change
     changes: list[Change]
     base: int | None  # give it back to apply()
+    reach: Reach | None  # None where there are problems
+    impact: Impact | None  # None as well where the kernel's table cannot be read
 
 
 class Finding(TypedDict):
@@ -218,6 +288,15 @@ class Trial(TypedDict):
 class Diagnosis(TypedDict):
     looked_at: list[str]  # "whether the servers' ports are open"
     findings: list[Finding]  # empty: nothing was found
+
+
+class RuleCounter(TypedDict):
+    """Of a firewall rule of the admin that runs; since the rules were loaded last."""
+
+    id: int
+    packets: int  # that it matched; of rules that know what is open, the first of each connection
+    bytes: int
+    over: int  # of these, packets dropped because they were above its limit
 
 
 class GenerationEntry(TypedDict):

@@ -27,6 +27,15 @@ def copy(source: Path, target: Path, patience: float) -> None:
         new.execute("PRAGMA journal_mode=DELETE")
 
 
+def overwrite(source: Path, target: sqlite3.Connection, patience: float) -> None:
+    """Make the database behind an open connection equal to the file, in one transaction.
+
+    `patience`: seconds for others who are writing to it. Raises sqlite3.Error; then it is as it was.
+    """
+    with closing(existing(source)) as new:
+        new.backup(target, progress=_not_for_ever(patience))
+
+
 def _not_for_ever(patience: float) -> Callable[[int, int, int], None]:
     """Python's backup() tries a locked database again and again, without end."""
     end = time.monotonic() + patience

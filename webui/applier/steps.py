@@ -11,13 +11,13 @@ a `do` that came only half way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from applier import director, firewall, network, table
-from applier.host import HostError, wait_until
+from applier import director, firewall, network, table, web_server
+from applier.host import PRIVATE, HostError, wait_until
 from applier.job import Job, Step, Unsafe
-from lbconfig.render import ipvs
-from lbconfig.render.interfaces import NetworkState
+from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
+from lbconfig.render import ipvs, web
+from lbconfig.render.sysctl import Setting
 
 VERIFY_SECONDS = 15  # how long the last look may wait for what it wants to see
 STAY_SECONDS = 3  # so long ldirectord must run in one piece; it dies of a missing Perl module at its first check
@@ -40,10 +40,11 @@ class Lint(Step):
         network.must_exist(job.host, job.new.network)
         rules = job.paths.candidate / "nftables.conf"
         checks = job.paths.candidate / "ldirectord.cf"
-        job.host.put(rules, job.new.rules)
-        job.host.put(checks, job.new.checks)
-        firewall.check(job.host, rules)
-        if job.new.has_checks and _checks_change(job):
+        job.host.put(checks, job.new.checks, PRIVATE)
+        for text in dict.fromkeys((job.rules_meanwhile, job.new.rules)):
+            job.host.put(rules, text)
+            firewall.check(job.host, rules)
+        if job.new.has_checks and checks_change(job):
             director.check(job.host, checks)
         return "nft and ldirectord can read them"
 
@@ -53,14 +54,17 @@ class Firewall(Step):
     why = "Before addresses and forwarding, so that nothing is ever reachable that the rules would not allow."
 
     def due(self, job: Job) -> bool:
-        return job.host.read(job.paths.nftables) != job.new.rules or not firewall.is_loaded(job.host)
+        try:
+            return firewall.altered(job.host, job.paths, job.rules_meanwhile) is not None
+        except HostError:
+            return True  # loaded once more, they are these
 
     def do(self, job: Job) -> str:
         saved = job.saved
         saved.rules_loaded = firewall.is_loaded(job.host)
         saved.rules = job.host.read(job.paths.nftables)
         try:
-            self._load(job, job.new.rules)
+            _load_rules(job, job.rules_meanwhile)
         except HostError as error:
             if not job.lenient:
                 raise
@@ -87,21 +91,55 @@ class Firewall(Step):
         if rules is None and job.before is not None:
             rules = job.before.rules
         if rules is not None:
-            self._load(job, rules)
+            _load_rules(job, rules)
 
-    def _load(self, job: Job, rules: str) -> None:
-        """The copy of what runs is away meanwhile: a kill in between must not leave one that is not true."""
-        path = job.paths.candidate / "nftables.conf"
-        present = job.host.read(job.paths.nftables)
-        job.host.put(path, rules)
-        job.host.put(job.paths.nftables, None)
+
+class RemoveFromFirewall(Step):
+    name = "nftables-remove"
+    why = "After the table and the addresses: until then clients of what leaves were still served."
+
+    def due(self, job: Job) -> bool:
+        return job.rules_meanwhile != job.new.rules and job.host.read(job.paths.nftables) == job.rules_meanwhile
+
+    def do(self, job: Job) -> str:
+        job.saved.rules_removed = True
         try:
-            firewall.load(job.host, path)
+            _load_rules(job, job.new.rules)
         except HostError as error:
-            if error.exit is not None and present is not None:
-                job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
-            raise
-        job.host.put(job.paths.nftables, rules)
+            job.trouble(error)
+        return "loaded without what has left"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.rules_removed:
+            _load_rules(job, job.rules_meanwhile)
+
+
+class MoveWebPage(Step):
+    name = "web-page"
+    why = "Right after the rules that shut the old port and open the new one: it is away for as short as can be."
+
+    def due(self, job: Job) -> bool:
+        return web_server.differs(job.host, job.paths, job.new)
+
+    def do(self, job: Job) -> str:
+        management = job.new.snapshot.management
+        job.saved.web = job.host.read(job.paths.web) or ""
+        try:
+            web_server.load(job.host, job.paths, job.new.web, management)
+        except HostError as error:
+            if not (job.lenient and management.pair):
+                raise
+            # Without a web page nobody could give the box another certificate.
+            job.trouble(
+                HostError("the web page shows the box's own certificate, as yours cannot be used", None, str(error))
+            )
+            web_server.load(job.host, job.paths, web.alone(job.new.snapshot))
+        return f"port {management.port}{', with your certificate' if management.pair else ''}"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.web:
+            web_server.load(job.host, job.paths, job.saved.web)
+            web_server.forget(job.host, job.paths, job.new.snapshot.management)
 
 
 class Settings(Step):
@@ -109,8 +147,7 @@ class Settings(Step):
     why = "After the rules, because it switches forwarding on; before addresses, because it says how ARP answers."
 
     def due(self, job: Job) -> bool:
-        differ = any(job.host.setting(setting.key) != setting.value for setting in job.new.settings)
-        return differ or table.timeouts(job.host) != job.new.timeouts
+        return bool(settings_that_differ(job)) or table.timeouts(job.host) != job.new.timeouts
 
     def do(self, job: Job) -> str:
         host, saved = job.host, job.saved.settings
@@ -136,47 +173,10 @@ class Settings(Step):
     def undo(self, job: Job) -> None:
         # In the same order again, for the same reason.
         for key, value in job.saved.settings.items():
-            if job.host.setting(key) != value:
+            if job.host.setting(key) not in (value, None):  # None: its interface is gone
                 job.host.set(key, value)
         if job.saved.timeouts is not None:
             table.set_timeouts(job.host, job.saved.timeouts)
-
-
-class AddToNetwork(Step):
-    name = "interfaces-add"
-    why = "Before the services that live on these addresses; what is removed goes last, when nothing uses it."
-
-    def due(self, job: Job) -> bool:
-        host, new = job.host, job.new.network
-        down = {link.name for link in network.links(host) if not link.on}
-        asks = all(host.read(job.paths.services / f"dhcp-{name}" / "run") is not None for name in new.dhcp)
-        named = host.setting("kernel/hostname") == new.hostname
-        return bool(network.missing(host, new) or down & {*new.links} or not asks or not named)
-
-    def do(self, job: Job) -> str:
-        host, saved = job.host, job.saved
-        before = network.links(host)
-        saved.links_down = tuple(link.name for link in before if not link.on)
-        saved.hostname = host.setting("kernel/hostname") or ""
-        saved.gateways = network.all_gateways(host)
-        folders = {name: job.paths.services / f"dhcp-{name}" / "run" for name in job.new.network.dhcp}
-        saved.dhcp = tuple(name for name, path in folders.items() if host.read(path) is not None)
-        saved.addresses = {(link.name, address) for link in before for address in link.addresses}
-        network.add(host, job.paths, job.new.network, job.trouble)
-        added = len(network.addresses(host) - saved.addresses)
-        return f"{added} added"
-
-    def undo(self, job: Job) -> None:
-        saved = job.saved
-        if saved.addresses is None:
-            return  # it failed before it changed anything
-        new = job.new.network
-        # All addresses, because DHCP, when it ends, takes one along that was there before it.
-        before = NetworkState(saved.hostname, (), tuple(sorted(saved.addresses)), saved.dhcp, "")
-        network.put_back_gateways(job.host, saved.gateways, new.gateways)
-        network.remove(job.host, job.paths, replace(new, gateway="", gateway6=""), before)
-        network.add(job.host, job.paths, before, job.trouble)
-        network.set_down(job.host, [name for name in saved.links_down if name in new.links])
 
 
 class PutSorryPage(Step):
@@ -184,7 +184,7 @@ class PutSorryPage(Step):
     why = "Before the services that show it; it is only a text."
 
     def due(self, job: Job) -> bool:
-        return job.host.read(job.paths.sorry_page) != job.new.sorry_page
+        return sorry_page_differs(job)
 
     def do(self, job: Job) -> str:
         job.saved.sorry_page = job.host.read(job.paths.sorry_page) or ""
@@ -201,7 +201,7 @@ class StopDirector(Step):
     why = "It writes the table of virtual services itself, so it must not run while the table is changed."
 
     def due(self, job: Job) -> bool:
-        changes = not job.new.has_checks or _checks_change(job) or bool(_lines(job))
+        changes = not job.new.has_checks or checks_change(job) or bool(_lines(job))
         active = director.state(job.host, job.paths).active or bool(director.processes(job.host, job.paths))
         return changes and active
 
@@ -226,7 +226,7 @@ class ChangeTable(Step):
     def do(self, job: Job) -> str:
         _must_not_run(job, "ipvsadm -R")
         job.saved.table = table.read_table(job.host)
-        count = table.change(job.host, job.new.table, job.new.checked)
+        count = table.change(job.host, job.saved.table, job.new.table, job.new.checked)
         return f"{count} changes"
 
     def undo(self, job: Job) -> None:
@@ -234,7 +234,7 @@ class ChangeTable(Step):
             return
         _must_not_run(job, "ipvsadm -R")
         now = table.read_table(job.host)
-        table.change(job.host, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
+        table.change(job.host, now, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
 
 
 class StartDirector(Step):
@@ -243,12 +243,12 @@ class StartDirector(Step):
 
     def due(self, job: Job) -> bool:
         runs = director.state(job.host, job.paths).pid is not None
-        return _checks_change(job) or runs != job.new.has_checks
+        return checks_change(job) or runs != job.new.has_checks
 
     def do(self, job: Job) -> str:
         _must_not_run(job, "sv up")  # it would go on with the file that it has read already
         job.saved.checks = job.host.read(job.paths.ldirectord) or ""
-        job.host.put(job.paths.ldirectord, job.new.checks)
+        job.host.put(job.paths.ldirectord, job.new.checks, PRIVATE)
         if not job.new.has_checks:
             return "no service is checked"
         director.start(job.host, job.paths)
@@ -258,33 +258,7 @@ class StartDirector(Step):
         if job.saved.checks is None:
             return
         director.stop(job.host, job.paths)
-        job.host.put(job.paths.ldirectord, job.saved.checks or None)
-
-
-class RemoveFromNetwork(Step):
-    name = "interfaces-remove"
-    why = "Last of the changes: the services that used these addresses are gone from the table by now."
-
-    def due(self, job: Job) -> bool:
-        old, new = job.old, job.new.network
-        less = {*old.addresses} - {*new.addresses} or {*old.dhcp} - {*new.dhcp}
-        return bool(less or (old.gateway and not new.gateway) or (old.gateway6 and not new.gateway6))
-
-    def do(self, job: Job) -> str:
-        before = network.addresses(job.host)
-        job.saved.removed = before  # all that may have to come back
-        network.remove(job.host, job.paths, job.old, job.new.network)
-        job.saved.removed = before - network.addresses(job.host)
-        # The kernel may have taken more along (a route, DHCP's last act).
-        network.add(job.host, job.paths, job.new.network, job.trouble)
-        return f"{len(job.saved.removed)} removed"
-
-    def undo(self, job: Job) -> None:
-        back = tuple(sorted(job.saved.removed))  # what DHCP had brought as well: it will find it again
-        dhcp = tuple(name for name in job.old.dhcp if name not in job.new.network.dhcp)
-        gateway = "" if job.new.network.gateway else job.old.gateway
-        gateway6 = "" if job.new.network.gateway6 else job.old.gateway6
-        network.add(job.host, job.paths, NetworkState("", (), back, dhcp, gateway, gateway6), job.trouble)
+        job.host.put(job.paths.ldirectord, job.saved.checks or None, PRIVATE)
 
 
 class Verify(Step):
@@ -312,7 +286,33 @@ class Confirm(Step):
         job.generations.confirm_again(job.confirmed)
 
 
-def _checks_change(job: Job) -> bool:
+def _load_rules(job: Job, rules: str) -> None:
+    """The copy of what runs is away meanwhile: a kill in between must not leave one that is not true."""
+    path = job.paths.candidate / "nftables.conf"
+    present = job.host.read(job.paths.nftables)
+    job.host.put(path, rules)
+    job.host.put(job.paths.nftables, None)
+    try:
+        firewall.load(job.host, path)
+    except HostError as error:
+        if error.exit is not None and present is not None:
+            job.host.put(job.paths.nftables, present)  # nft said no, so it changed nothing
+        raise
+    firewall.note(job.host, job.paths, rules)
+    job.host.put(job.paths.nftables, rules)
+
+
+def settings_that_differ(job: Job) -> list[tuple[Setting, str | None]]:
+    """With their present values; None: this kernel or box has none of that name."""
+    seen = [(setting, job.host.setting(setting.key)) for setting in job.new.settings]
+    return [(setting, present) for setting, present in seen if present != setting.value]
+
+
+def sorry_page_differs(job: Job) -> bool:
+    return job.host.read(job.paths.sorry_page) != job.new.sorry_page
+
+
+def checks_change(job: Job) -> bool:
     return (job.host.read(job.paths.ldirectord) or "") != job.new.checks
 
 
@@ -358,13 +358,18 @@ APPLY: tuple[Step, ...] = (
     Store(),
     Lint(),
     Firewall(),
+    MoveWebPage(),
+    MakeLinks(),
     Settings(),
     AddToNetwork(),
+    Announce(),
+    PutNames(),
     PutSorryPage(),
     StopDirector(),
     ChangeTable(),
     StartDirector(),
     RemoveFromNetwork(),
+    RemoveFromFirewall(),
     Verify(),
     Confirm(),
 )

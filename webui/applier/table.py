@@ -36,13 +36,14 @@ def set_timeouts(host: Host, wanted: tuple[int, int, int]) -> None:
     run(host, ["ipvsadm", "--set", *map(str, wanted)])
 
 
-def change(host: Host, wanted: Table, checked: Checked) -> int:
-    """Make the kernel's table what is wanted; the number of lines it took. ldirectord must not run.
+def change(host: Host, present: Table, wanted: Table, checked: Checked) -> int:
+    """Make the kernel's table, which is `present`, what is wanted; the number of lines it took.
 
+    ldirectord must not run, nor have run since `present` was read: reading a large table takes seconds.
     ipvsadm goes on after a line that the kernel refuses and reports the last line's status only. So what counts
     is the table, read back.
     """
-    lines = ipvs.difference(read_table(host), wanted, checked)
+    lines = ipvs.difference(present, wanted, checked)
     if not lines:
         return 0
     argv = ["ipvsadm", "-R"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from applier import director, network
+from applier import director
+from lbconfig.netstate import NetworkState
 from lbconfig.render import interfaces, ipvs, render, sysctl
-from lbconfig.render.interfaces import NetworkState
 from lbconfig.render.ipvs import Checked, Table
 from lbconfig.render.sysctl import Setting
 from lbconfig.snapshot import Snapshot
@@ -33,6 +33,23 @@ class Target:
     @property
     def sorry_page(self) -> str:
         return self.files["sorry.html"]
+
+    @property
+    def web(self) -> str:
+        return self.files["web.conf"]
+
+    @property
+    def web_pair(self) -> str:
+        """Certificate and private key of the web page; empty: the box's own."""
+        return self.snapshot.management.pair
+
+    @property
+    def names(self) -> str:
+        return self.files["resolv.conf"]
+
+    @property
+    def time(self) -> str:
+        return self.files["chrony.conf"]
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
@@ -61,17 +78,14 @@ class Target:
 
 def joined(states: list[NetworkState]) -> NetworkState:
     """Everything that any of them brought about: what may have to be taken away."""
-    gateways = [state.gateway for state in states if state.gateway]
-    gateways6 = [state.gateway6 for state in states if state.gateway6]
-    return (
-        network.NOTHING
-        if not states
-        else NetworkState(
-            hostname="",
-            links=tuple(dict.fromkeys(name for state in states for name in state.links)),
-            addresses=tuple(dict.fromkeys(address for state in states for address in state.addresses)),
-            dhcp=tuple(dict.fromkeys(name for state in states for name in state.dhcp)),
-            gateway=gateways[-1] if gateways else "",
-            gateway6=gateways6[-1] if gateways6 else "",
-        )
+    return NetworkState(
+        links=_all(states, "links"),
+        addresses=_all(states, "addresses"),
+        dhcp=_all(states, "dhcp"),
+        routes=_all(states, "routes"),
+        rules=_all(states, "rules"),
     )
+
+
+def _all(states: list[NetworkState], part: str) -> tuple:
+    return tuple(dict.fromkeys(one for state in states for one in getattr(state, part)))

@@ -174,13 +174,13 @@ class Updates:
             self._release()
             raise ApplierRefused("slots-unwritable", f"The next start cannot be chosen: {error}.") from None
         log.info("user %s restarts the box into slot %s, version %s", user, slot, version)
-        self._restart()
+        self.restart()
         return {}
 
     def reboot(self, user: str) -> dict:
         self._take(f"the box is restarted by {user}")
         log.info("user %s restarts the box", user)
-        self._restart()
+        self.restart()
         return {}
 
     # --- what is asked first -----------------------------------------------------------------------
@@ -315,7 +315,7 @@ class Updates:
     def _save(self, record: Record) -> None:
         update_record.save(self._paths.update_record, record)
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
         """The system stays taken: nothing may be changed any more. Unless the box does not go."""
 
         def go() -> None:

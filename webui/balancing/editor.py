@@ -28,7 +28,7 @@ CHOICE_WORDS = {
 }
 PLAIN = (
     "name", "address", "port", "protocol", "scheduler", "forwarding",
-    "enabled", "note", "hash_port", "hash_next", "one_packet", "call_id", "more_ports",
+    "enabled", "note", "hash_port", "hash_next", "one_packet", "call_id", "more_ports", "more_addresses",
 )  # fmt: skip
 
 
@@ -37,6 +37,7 @@ def values_of(row: VirtualService | None) -> dict:
     if row is None:
         return dict(DEFAULTS)
     values = {name: getattr(row, name) for name in ServiceForm.base_fields}
+    values["more_addresses"] = ", ".join(row.more_addresses)
     return values | {name: None for name, nothing in EMPTY.items() if values[name] == nothing}
 
 
@@ -213,7 +214,8 @@ class Editor:
                 continue
             key = data["id"] if data["id"] in known else new + index
             known.discard(key)
-            by_mark = self.form.cleaned_data["more_ports"] or self.form.cleaned_data["protocol"].by_mark
+            entered = self.form.cleaned_data
+            by_mark = entered["more_ports"] or entered["more_addresses"] or entered["protocol"].by_mark
             empty = EMPTY_IN_ROW | {"port": 0 if by_mark else self.form.cleaned_data["port"]}
             values = {name: empty.get(name) if data[name] is None else data[name] for name in ROW_FIELDS}
             found.append((index, WishedServer(key, **values)))

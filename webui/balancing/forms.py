@@ -18,6 +18,7 @@ from lbconfig.snapshot import (
     Scheduler,
     ServerState,
 )
+from lbconfig.validate_neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."
@@ -41,6 +42,14 @@ class AddressField(forms.CharField):
             return str(ipaddress.ip_address(text))
         except ValueError:
             return text
+
+
+class AddressesField(forms.CharField):
+    """Addresses parted by commas or blanks; cleans to a tuple, each in its usual spelling."""
+
+    def to_python(self, value):
+        one = AddressField()
+        return tuple(one.to_python(text) for text in super().to_python(value).replace(",", " ").split())
 
 
 class PortsField(forms.CharField):
@@ -126,6 +135,14 @@ class ServiceForm(forms.Form):
         required=False,
         attrs={"placeholder": "443, 8000-8100"},
         help_text="Ports and ranges that belong to the same service; servers then have no port of their own.",
+    )
+    more_addresses = _text(
+        "More virtual addresses",
+        MAX_VIPS * 47,
+        AddressesField,
+        required=False,
+        attrs={"placeholder": "10.0.2.101, 10.0.2.102"},
+        help_text="It answers there on the same ports, and a client that comes back keeps its server at all of them.",
     )
     protocol = _enum(Protocol, names.PROTOCOLS, label="Protocol")
     scheduler = _enum(Scheduler, names.SCHEDULERS, label="Which server gets the next connection")

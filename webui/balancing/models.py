@@ -40,6 +40,7 @@ class VirtualService(Tracked):
     one_packet = models.BooleanField(default=False)
     call_id = models.BooleanField(default=False)
     more_ports = models.CharField(max_length=1024, blank=True)
+    more_addresses = models.JSONField(default=list, blank=True)
     fallback_kind = models.CharField(max_length=16, default="none")
     fallback_address = models.CharField(max_length=45, blank=True)
     fallback_port = models.PositiveIntegerField(default=0)

@@ -48,7 +48,7 @@ def picture(service: VirtualService) -> Picture:
         for top, server in zip(range(TOP, height, ROW), drawn, strict=False)
     )
     targets = ", ".join(map(_words, service.real_servers))
-    where = f"{service.address} port {service.port}"
+    where = f"{' or '.join(service.vips[:MOST])} port {service.port}"
     label = f"Clients connect to {where}; the box sends them on to {targets or 'no server yet'}."
     return Picture(height, height // 2, service.address, service.port, service.protocol.upper(), boxes, more, label)
 

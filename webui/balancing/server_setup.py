@@ -54,7 +54,7 @@ def setup_of(snapshot: Snapshot, address: str) -> ServerSetup:
         for server in service.real_servers:
             method = service.forwarding_of(server)
             if server.address == address:
-                vips[method].add(service.address)
+                vips[method].update(service.vips)
             if server.address == address and method not in THROUGH_THE_BOX:
                 own = ((server.port, server.port),) if server.port else service.port_ranges
                 ports |= {

@@ -39,7 +39,7 @@ MORE = {
         "check_connects",
         "check_verify",
     ),
-    "place": ("note", "more_ports"),
+    "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
     "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
 }

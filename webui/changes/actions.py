@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from applier.client import connect
-from applier.shapes import Review
-from changes import draft
+from applier.shapes import UNDER_WAY, Review
+from changes import draft, revisions
 from changes.models import Draft, Revision
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_json
 from system import backups
@@ -38,11 +38,17 @@ def review(snapshot: Snapshot) -> Review:
     return connect().check(snapshot)
 
 
-def apply(snapshot: Snapshot, digest: str, base: int | None, user: str, comment: str, client: str) -> str:
-    """Start the apply; its id. Raises ApplierDown, ApplierRefused."""
-    answer = connect().apply(snapshot, digest, base, user=user, comment=comment, client=client)
+def apply(
+    snapshot: Snapshot, digest: str, base: int | None, user: str, comment: str, client: str,
+    confirm_within: int | None = None,
+) -> dict:  # fmt: skip
+    """Start the apply; its id and the secret of its confirmation, as the applier gives them.
+
+    Raises ApplierDown, ApplierRefused.
+    """
+    answer = connect().apply(snapshot, digest, base, user, comment, client, confirm_within)
     log.info("user %s started to apply a draft with digest %s", user, digest)
-    return answer["apply"]
+    return answer
 
 
 def discard(user: str) -> None:
@@ -58,15 +64,18 @@ def keep_history() -> int:
     Raises ApplierDown, ApplierRefused.
     """
     applier = connect()
+    entries = applier.generations()
     stored = set(Revision.objects.values_list("number", flat=True))
+    wanted = revisions.wanted(stored | {entry["number"] for entry in entries}) - stored
     added = 0
-    for entry in applier.generations():
-        if entry["number"] in stored or entry["outcome"] == "applying":
+    for entry in entries:
+        if entry["number"] not in wanted or entry["outcome"] in UNDER_WAY:
             continue
         whole = applier.generation(entry["number"])
         Revision.objects.get_or_create(number=entry["number"], defaults=_columns(whole))
         added += 1
     if added:
+        revisions.prune(applier.status()["generation"])
         backups.make()
     return added
 

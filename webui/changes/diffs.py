@@ -16,8 +16,11 @@ FILES = {
     "ipvs.rules": "Load balancing in the kernel",
     "ldirectord.cf": "Health checks",
     "nftables.conf": "Firewall",
-    "interfaces": "Addresses and gateway",
+    "interfaces": "Addresses and routes",
+    "resolv.conf": "Name servers",
+    "chrony.conf": "Time servers",
     "sysctl.conf": "Kernel settings",
+    "web.conf": "Web page",
 }
 
 

@@ -11,11 +11,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from balancing.models import Policy, RealServer, SorryPage, VirtualService
-from changes.models import Draft, Removal, Tracked
+from changes import draft_firewall
+from changes.models import Draft, Removal
+from changes.stamps import ONLY_ROW, change_number, stamp
 from lbconfig import snapshot as wish
-from network.models import Interface, Management, Network
-
-ONLY_ROW = 1
+from network import rows as network_rows
+from network.models import Management, Network
 
 
 def is_filled() -> bool:
@@ -25,18 +26,19 @@ def is_filled() -> bool:
 def current() -> wish.Snapshot:
     """The draft as it stands in the database, read in one transaction."""
     with transaction.atomic():
-        network = Network.objects.filter(pk=ONLY_ROW).first() or Network()
+        network = network_rows.network_wish(Network.objects.filter(pk=ONLY_ROW).first() or Network())
         management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
-        interfaces = tuple(wish.Interface(row.name, row.dhcp, tuple(row.addresses)) for row in Interface.objects.all())
         sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
         policy = Policy.objects.filter(pk=ONLY_ROW).first()
+        firewall = draft_firewall.current()
         services = tuple(map(service_wish, VirtualService.objects.prefetch_related("real_servers")))
     return wish.Snapshot(
         services=services,
-        network=wish.Network(network.hostname, network.gateway, interfaces, network.gateway6),
-        management=wish.Management(tuple(management.allow)),
+        network=network,
+        management=wish.Management(tuple(management.allow), management.port, management.certificate, management.key),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
+        firewall=firewall,
     )
 
 
@@ -68,6 +70,7 @@ def service_wish(row: VirtualService) -> wish.VirtualService:
             for server in row.real_servers.all()
         ),
         fallback=wish.Fallback(wish.FallbackKind(row.fallback_kind), row.fallback_address, row.fallback_port),
+        more_addresses=tuple(row.more_addresses),
         **{name: getattr(row, name) for name in OPTIONS},
     )
 
@@ -90,6 +93,7 @@ def write_service(
         known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
         for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
             setattr(row, name, getattr(service, name))
+        row.more_addresses = list(service.more_addresses)
         row.check_kind = service.check.kind
         for name in CHECK_FIELDS:
             setattr(row, f"check_{name}", getattr(service.check, name))
@@ -129,20 +133,16 @@ def remove_service(row: VirtualService, user: str) -> None:
 def write_network(network: wish.Network, user: str) -> None:
     with transaction.atomic():
         row = Network.objects.filter(pk=ONLY_ROW).first() or Network(pk=ONLY_ROW)
-        row.hostname, row.gateway, row.gateway6 = network.hostname, network.gateway, network.gateway6
+        network_rows.store(row, network)
         stamp(row, user)
         row.save()
-        Interface.objects.all().delete()
-        Interface.objects.bulk_create(
-            Interface(position=place, name=entry.name, dhcp=entry.dhcp, addresses=list(entry.addresses))
-            for place, entry in enumerate(network.interfaces)
-        )
 
 
 def write_management(management: wish.Management, user: str) -> None:
     with transaction.atomic():
         row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
-        row.allow = list(management.allow)
+        row.allow, row.port = list(management.allow), management.port
+        row.certificate, row.key = management.certificate, management.key
         stamp(row, user)
         row.save()
 
@@ -186,20 +186,7 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
             write_sorry_page(snapshot.sorry, user)
         if before.policy != snapshot.policy or not Policy.objects.exists():
             write_policy(snapshot.policy, user)
-
-
-def change_number() -> int:
-    """Count one change of the draft. Needs a transaction, which on SQLite admits one writer at a time."""
-    draft, _ = Draft.objects.get_or_create(pk=ONLY_ROW)
-    draft.counter += 1
-    draft.save(update_fields=["counter"])
-    return draft.counter
-
-
-def stamp(row: Tracked, user: str) -> None:
-    row.version = change_number()
-    row.changed_by = user
-    row.changed_at = timezone.now()
+        draft_firewall.replace(snapshot.firewall, user)
 
 
 def same(one: wish.Snapshot, other: wish.Snapshot) -> bool:

@@ -6,10 +6,15 @@ from django.urls import reverse
 
 PAGES = (
     (re.compile(r"services\[id=(\d+)\]"), "service-edit"),
+    (re.compile(r"network\.(?:routes|policies)\b"), "routes"),
+    (re.compile(r"network\.(?:dns|search|ntp)\b"), "names"),
     (re.compile(r"network\b"), "network"),
+    (re.compile(r"management\.(?:certificate|key)\b"), "certificate"),
     (re.compile(r"management\b"), "access"),
     (re.compile(r"sorry\b"), "sorry"),
     (re.compile(r"policy\b"), "policy"),
+    (re.compile(r"firewall\.rules\[id=(\d+)\]"), "rule-edit"),
+    (re.compile(r"firewall\b"), "firewall"),
 )
 
 

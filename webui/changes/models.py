@@ -40,12 +40,35 @@ class Removal(models.Model):
         return f"{self.name}, removed by {self.changed_by}"
 
 
+class Keeping(models.Model):
+    """One row (pk 1), or none: how many revisions the history keeps."""
+
+    revisions = models.PositiveIntegerField(default=500)
+
+    def __str__(self) -> str:
+        return f"{self.revisions} revisions"
+
+
+class Candidate(models.Model):
+    """A configuration that an admin brought, and that waits for his word before it becomes the draft. One an admin."""
+
+    user = models.CharField(max_length=150, unique=True)
+    name = models.CharField(max_length=100)  # of the file
+    made = models.DateTimeField(auto_now=True)
+    snapshot = models.TextField(help_text="the canonical JSON text")
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.user}"
+
+
 class Revision(models.Model):
     """One apply that the box has ended, with the whole snapshot; the applier's generation has its number."""
 
     number = models.PositiveIntegerField(unique=True)
     user = models.CharField(max_length=150, blank=True)
     comment = models.CharField(max_length=500, blank=True)
+    corrected_by = models.CharField(max_length=150, blank=True)  # who wrote the comment anew
+    corrected_at = models.DateTimeField(null=True)
     created = models.DateTimeField()
     outcome = models.CharField(max_length=40)
     seconds = models.FloatField(null=True)

@@ -61,7 +61,14 @@ def merged(mine: Page, fresh: Page, user: str) -> Page:
     who, when = merge.who_and_when(fresh.row, user)
     page = Page(fresh.row, type(fresh.form)(initial=_initial(fresh.form, "", result)))
     if fresh.formset is not None:
-        rows = [_initial(row, f"{row['name'].value()} ", result) for row in fresh.rows]
+        known = {row["name"].value() for row in fresh.rows}
+        base = merge.unpack(mine.base)
+        added = [
+            row
+            for row in mine.rows
+            if row["name"].value() not in known and not any(key.startswith(f"{row['name'].value()} ") for key in base)
+        ]
+        rows = [_initial(row, f"{row['name'].value()} ", result) for row in (*fresh.rows, *added)]
         page.formset = type(fresh.formset)(initial=rows, prefix=fresh.formset.prefix)
         page.rows = page.formset.forms
     page.base, page.version = merge.pack(theirs), fresh.row.version
@@ -94,7 +101,7 @@ def check(
     page: Page,
     before: Snapshot,
     candidate: Snapshot,
-    own: str,
+    own: str | tuple[str, ...],
     beside: Callable[[Page, Problem, str], bool] | None = None,
 ) -> Snapshot | None:
     """The candidate; None when something on this page is wrong, with the reason beside its field.

@@ -1,35 +1,53 @@
-"""Review, apply, watch, and look back."""
+"""Review, apply, watch."""
 
 import logging
+import re
 
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.db import transaction
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused
-from changes import actions, diffs, draft
+from applier.shapes import ENDED
+from changes import actions, arrival, before, confirm, diffs, draft
 from changes.forms import ApplyForm
 from changes.links import link
 from changes.models import Revision
 from lbconfig.snapshot import SnapshotError
 from monitoring.frame import look
 
+BACK = "The box runs what it ran before. Your draft is kept."
+PAST_UNKNOWN = ("This apply is over", "Its outcome stands in the history.")
+# Outcome -> what the page of an apply says of one that the box does not remember.
+PAST = {
+    "confirmed": ("These changes were applied", "They were confirmed."),
+    "not confirmed": ("These changes were not confirmed", f"Nobody confirmed them in time. {BACK}"),
+    "rolled back": ("These changes failed, and were undone", BACK),
+    "interrupted": (
+        "These changes were interrupted",
+        f"The power or the applier went away before they were done. {BACK}",
+    ),
+    "failed": ("The apply failed, and not all of it could be undone", "The steps stand in the history."),
+}
+KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a review
+
 log = logging.getLogger(__name__)
 
 
 def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
     """Everything that applying the draft would change."""
+    wished = look(request).draft
     try:
-        found = actions.review(draft.current())
+        found = actions.review(wished)
     except (ApplierDown, ApplierRefused) as error:
         return render(request, "changes/review.html", {"error": str(error)}, status=503)
-    comment = form["comment"].value() if form else ""
-    fresh = ApplyForm(initial={"digest": found["digest"], "base": found["base"], "comment": comment})
-    context = {
+    kept = {name: form[name].value() for name in KEPT} if form else {}
+    fresh = ApplyForm(initial={"digest": found["digest"], "base": found["base"], **kept})
+    wrong = form.errors if form and form.is_bound else {}
+    context = before.context(request, found, wished) | {
         "form": fresh,
-        "comment_errors": form.errors.get("comment") if form and form.is_bound else None,
+        "wrong": {name: wrong[name] for name in KEPT if name in wrong},
         "notice": notice,
         "problems": [{**problem, "link": link(problem["path"])} for problem in found["problems"]],
         "changes": found["changes"],
@@ -44,24 +62,33 @@ def apply(request):
     """Send what was reviewed; whatever moved since is shown, and nothing is applied."""
     form = ApplyForm(request.POST)
     if not form.is_valid():
-        notice = "" if "comment" in form.errors else "This page was incomplete; please review again."
+        notice = "" if form.errors.keys() <= set(KEPT) else "This page was incomplete; please review again."
         return review(request, form, notice, 422)
     data = form.cleaned_data
+    wished, frame = draft.current(), look(request)
     try:
-        number = actions.apply(
-            draft.current(),
+        answer = actions.apply(
+            wished,
             data["digest"],
             data["base"],
             request.user.get_username(),
             data["comment"],
             request.META["REMOTE_ADDR"],
+            data["confirm_within"],
         )
     except ApplierRefused as error:
         notice = f"Nothing was applied. {error.message}"
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    return redirect("progress", apply_id=number)
+    place = frame.running and arrival.next_place(request, frame, wished)
+    shows_other = frame.running is not None and arrival.shows_other(frame.running, wished)
+    confirm.remember(request, answer, data["decide"], place, shows_other)
+    if answer["secret"]:
+        # Before its browser could ask for another page, the box may be gone from this address.
+        look(request, anew=True)
+        return progress(request, answer["apply"])
+    return redirect("progress", apply_id=answer["apply"])
 
 
 def discard(request):
@@ -80,7 +107,10 @@ def discard(request):
 
 def progress(request, apply_id: str):
     """The steps of an apply while it runs and after."""
-    return render(request, "changes/progress.html", _run(request, apply_id))
+    shown = _run(request, apply_id)
+    answer = render(request, "changes/progress.html", shown)
+    answer.headers["Content-Security-Policy"] = confirm.policy(request, shown)
+    return answer
 
 
 def live_progress(request, apply_id: str):
@@ -92,27 +122,21 @@ def _run(request, apply_id: str) -> dict:
     run = frame.status and frame.status["apply"]
     if run and run["id"] != apply_id:
         run = None
-    ended = run is not None and run["state"] != "running"
-    if ended:
+    ended = run is not None and run["state"] in ENDED
+    over = run is None and not frame.down
+    if ended or over:
         try:
             actions.keep_history()
         except (ApplierDown, ApplierRefused) as error:  # the history page tries again
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
-    return {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    shown = {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    return shown | confirm.context(request, run) | (_past(apply_id) if over else {})
 
 
-def history(request):
-    """Every apply, the newest first."""
-    missing = ""
-    try:
-        actions.keep_history()
-    except (ApplierDown, ApplierRefused) as error:
-        missing = str(error)
-    page = Paginator(Revision.objects.defer("snapshot", "steps"), 50).get_page(request.GET.get("page"))
-    return render(request, "changes/history.html", {"page": page, "missing": missing})
-
-
-def revision(request, number: int):
-    """One apply with its steps and what it was to make of the box."""
-    return render(request, "changes/revision.html", {"revision": get_object_or_404(Revision, number=number)})
+def _past(apply_id: str) -> dict:
+    """What the history tells of an apply that the box does not remember: it was restarted, or applied another one."""
+    number = re.match(r"apply-([0-9]{1,9})(?:-|\Z)", apply_id)
+    found = Revision.objects.filter(number=int(number[1])).first() if number else None
+    title, sentence = PAST.get(found.outcome if found else "", PAST_UNKNOWN)
+    return {"past": found, "past_title": title, "past_sentence": sentence}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.http import HttpResponse
+from django.http import HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.csrf import requires_csrf_token
 
@@ -100,13 +100,21 @@ def page(fault: Fault, detail: str = "") -> HttpResponse:
     return HttpResponse(text, status=fault.status)
 
 
+def answer(request, fault: Fault, detail: str = "") -> HttpResponse:
+    """The page; for a program that asked the API, the same as JSON."""
+    if not request.path.startswith("/api/"):
+        return page(fault, detail)
+    words = {"code": "fault", "message": f"{fault.title}. {fault.what} {detail}".strip(), "problems": []}
+    return JsonResponse({"error": words}, status=fault.status)
+
+
 def fault_file_page(request) -> HttpResponse:
     """The fault that `manage.py prepare` found at the start."""
     try:
         detail = settings.FAULT_FILE.read_text()[:2000]
     except OSError:
         detail = ""
-    response = page(DAMAGED, detail)
+    response = answer(request, DAMAGED, detail)
     response.headers["Retry-After"] = "30"
     return response
 
@@ -116,7 +124,7 @@ def server_error(request) -> HttpResponse:
     error = sys.exc_info()[1]
     if isinstance(error, DatabaseError):
         connection.close()  # the next request opens the file anew, which may have been replaced meanwhile
-    return page(fault_of(error))
+    return answer(request, fault_of(error))
 
 
 @requires_csrf_token
@@ -128,11 +136,11 @@ def csrf_failure(request, reason="") -> HttpResponse:
         "You logged in or out since the page was opened, so for your safety nothing was saved.",
         "Open the page again and repeat the change.",
     )
-    return page(fault)
+    return answer(request, fault)
 
 
 def not_found(request, exception) -> HttpResponse:
     fault = Fault(
         404, "There is no such page", "The address is wrong, or the object was removed.", "Go to the overview."
     )
-    return page(fault)
+    return answer(request, fault)

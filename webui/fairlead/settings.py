@@ -21,7 +21,9 @@ DATA = Path(os.environ.get("FAIRLEAD_DATA", REPO / "build" / "dev"))
 RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
+INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
 SECRET_KEY_FILE = DATA / "secret-key"
+CONSOLE_TOKEN_FILE = RUN / "web" / "console-token"  # made anew by `manage.py prepare`; for root's `fairlead` command
 FAULT_FILE = RUN / "web" / "fault"  # written by `manage.py prepare`; its text is shown on every page
 
 PLAIN_HTTP = os.environ.get("FAIRLEAD_PLAIN_HTTP") == "1"
@@ -60,6 +62,7 @@ INSTALLED_APPS = [
     "api",
     "balancing",
     "network",
+    "firewall",
     "changes",
     "monitoring",
     "system",
@@ -69,6 +72,7 @@ MIDDLEWARE = [
     "fairlead.middleware.ClientAddress",
     "fairlead.middleware.ResponseHeaders",
     "fairlead.middleware.FaultFile",
+    "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -172,7 +176,7 @@ SILENCED_SYSTEM_CHECKS = [
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # bytes
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000  # a service with 1000 real servers
-DATA_UPLOAD_MAX_NUMBER_FILES = 1
+DATA_UPLOAD_MAX_NUMBER_FILES = 2  # a certificate and its key
 FILE_UPLOAD_HANDLERS = []  # no form takes a file: one that is sent all the same is dropped, and fills no disk
 UPLOADS = Path(os.environ.get("FAIRLEAD_UPLOADS", REPO / "build" / "dev" / "uploads"))  # bundles, on their way
 

@@ -1,16 +1,21 @@
 """Every page of the web UI."""
 
-from django.urls import path, register_converter
+from django.urls import path, re_path, register_converter
 from django.urls.converters import StringConverter
 
 from accounts import views as accounts
-from api import updates as api_updates
+from api import views as api
+from api.endpoint import endpoint
 from balancing import policy, sorry
 from balancing import views as balancing
+from changes import confirm, history, transfer
 from changes import views as changes
+from firewall import views as firewall
+from monitoring import drift
 from monitoring import views as monitoring
+from network import certificate_views
 from network import views as network
-from system import updates
+from system import backup_views, updates
 from system import views as system
 
 
@@ -26,6 +31,10 @@ handler500 = "fairlead.faults.server_error"
 urlpatterns = [
     path("", monitoring.overview, name="overview"),
     path("live/overview/", monitoring.live_overview, name="live-overview"),
+    path("drift/", drift.drift, name="drift"),
+    path("drift/look/", drift.look, name="drift-look"),
+    path("drift/repair/", drift.repair, name="drift-repair"),
+    path("live/drift/", drift.live_drift, name="live-drift"),
     path("set-up/", accounts.set_up, name="set-up"),
     path("login/", accounts.LogIn.as_view(), name="login"),
     path("logout/", accounts.log_out, name="logout"),
@@ -45,15 +54,43 @@ urlpatterns = [
     path("sorry/", sorry.edit, name="sorry"),
     path("sorry/preview/", sorry.preview, name="sorry-preview"),
     path("network/", network.edit_network, name="network"),
+    path("network/routes/", network.edit_routes, name="routes"),
+    path("network/names/", network.edit_names, name="names"),
     path("access/", network.edit_access, name="access"),
+    path("access/certificate/", certificate_views.edit_certificate, name="certificate"),
+    path("firewall/", firewall.overview, name="firewall"),
+    path("firewall/add/", firewall.add, name="rule-add"),
+    path("firewall/test/", firewall.test, name="firewall-test"),
+    path("firewall/<int:pk>/", firewall.edit, name="rule-edit"),
+    path("firewall/<int:pk>/delete/", firewall.delete, name="rule-delete"),
+    path("firewall/<int:pk>/move/", firewall.move, name="rule-move"),
+    path("firewall/<int:pk>/switch/", firewall.switch, name="rule-switch"),
     path("changes/", changes.review, name="review"),
     path("changes/apply/", changes.apply, name="apply"),
+    path("changes/confirm/", confirm.keep, name="keep"),
+    path("changes/take-back/", confirm.take_back, name="take-back"),
+    path("confirm/<slug:secret>/", confirm.arrive, name="arrive"),
     path("changes/discard/", changes.discard, name="discard"),
     path("changes/progress/<str:apply_id>/", changes.progress, name="progress"),
     path("live/progress/<str:apply_id>/", changes.live_progress, name="live-progress"),
-    path("history/", changes.history, name="history"),
-    path("history/<int:number>/", changes.revision, name="revision"),
+    path("history/", history.history, name="history"),
+    path("history/keep/", history.keep, name="history-keep"),
+    path("history/compare/", history.compare, name="compare"),
+    path("history/<int:number>/", history.revision, name="revision"),
+    path("history/<int:number>/comment/", history.comment, name="revision-comment"),
+    path("history/<int:number>/restore/", history.restore, name="revision-restore"),
+    path("configuration/", transfer.overview, name="transfer"),
+    path("configuration/export/<str:key>/", transfer.export, name="export"),
+    path("configuration/import/", transfer.import_file, name="import"),
+    path("configuration/import/review/", transfer.review_import, name="import-review"),
+    path("configuration/schema.json", transfer.published_schema, name="schema"),
     path("system/", system.overview, name="system"),
+    path("system/backup/", backup_views.backup, name="backup"),
+    path("system/backup/restore/", backup_views.restore, name="restore"),
+    path("system/backup/restore/review/", backup_views.restore_review, name="restore-review"),
+    path("system/backup/restored/", backup_views.restored, name="restored"),
+    path("system/reset/", backup_views.factory_reset, name="factory-reset"),
+    path("set-up/restore/", backup_views.set_up_restore, name="set-up-restore"),
     path("system/updates/", updates.overview, name="updates"),
     path("system/updates/upload/", updates.upload, name="update-upload"),
     path("system/updates/review/", updates.review, name="update-review"),
@@ -61,11 +98,12 @@ urlpatterns = [
     path("system/updates/seen/", updates.seen, name="update-seen"),
     path("system/updates/restart/<slot:slot>/", updates.restart, name="update-restart"),
     path("system/updates/restarting/<slot:slot>/", updates.restarting, name="update-restarting"),
-    path("system/updates/tokens/", updates.make_token, name="token-make"),
-    path("system/updates/tokens/<int:pk>/revoke/", updates.revoke_token, name="token-revoke"),
     path("live/updates/", updates.live, name="live-updates"),
     path("live/updates/sticks/", updates.sticks, name="live-sticks"),
     path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
-    path("api/v1/update", api_updates.update, name="api-update"),
-    path("api/v1/update/restart", api_updates.restart, name="api-update-restart"),
+    path("system/api/", api.page, name="api"),
+    path("system/api/openapi.json", api.openapi, name="api-document"),
+    path("system/api/tokens/", api.make_token, name="token-make"),
+    path("system/api/tokens/<int:pk>/revoke/", api.revoke_token, name="token-revoke"),
+    re_path(r"^api/v1(?:/(?P<rest>(?s:.*)))?\Z", endpoint, name="api-v1"),
 ]

@@ -38,6 +38,11 @@ def shown(address: str, port: int) -> str:
     return endpoint(address, port) if port else address
 
 
+def web_page(address: str, port: int) -> str:
+    """The URL of the web UI at an address of the box."""
+    return f"https://{in_url(address) if port == 443 else endpoint(address, port)}"
+
+
 def contains(network: Network, address: str) -> bool:
     """False for an address of the other kind."""
     parsed = ipaddress.ip_address(address)

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
+from lbconfig.certificate import first
+from lbconfig.change import Change as Change
+from lbconfig.change import list_change
 from lbconfig.checks import KINDS
+from lbconfig.diff_firewall import firewall
+from lbconfig.diff_network import NETWORK as NETWORK
+from lbconfig.diff_network import network_changes
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
     HealthCheck,
-    Interface,
+    Management,
     RealServer,
     ServerState,
     Snapshot,
     VirtualService,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    kind: str  # "added", "changed", "removed"
-    object: str  # "virtual service 'web'"
-    sentences: tuple[str, ...]
-    impact: str | None = None  # what clients or the admin notice; None: nothing
-
-
 REFUSED = "New connections may be refused for a moment."
 CLOSED = "Open connections through it are closed."
 SERVER_CLOSED = "Open connections to a server that is removed or disabled are closed."
 MOVED = "The service leaves its old place: open connections through it are closed."
 ALL_SERVICES = "It holds for all services, from the next packet of each connection on."
-NETWORK = "The box may be reached at another address, or not at all."
 
 
 def unified(old_files: Mapping[str, str], new_files: Mapping[str, str]) -> dict[str, str]:
@@ -55,9 +50,9 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
     """The changes in the order of the new snapshot, then what is removed, then network and management."""
     return [
         *_services(old, new),
-        *_network(old, new),
-        *_interfaces(old, new),
+        *network_changes(old.network, new.network),
         *_management(old, new),
+        *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
         *_policy(old, new),
     ]
@@ -71,14 +66,13 @@ def _services(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     after = {service.id for service in new.services}
     for service in new.services:
         if service.id not in before:
-            yield Change("added", _object(service), _description(service))
+            yield Change("added", _object(service), _description(service), service=service.id)
         elif before[service.id] != service:
             yield _service_change(before[service.id], service)
     for service in old.services:
         if service.id not in after:
-            yield Change(
-                "removed", _object(service), (f"It was {_where(service)}.",), CLOSED if service.enabled else None
-            )
+            impact = CLOSED if service.enabled else None
+            yield Change("removed", _object(service), (f"It was {_where(service)}.",), impact, service.id)
 
 
 def _object(service: VirtualService) -> str:
@@ -87,6 +81,7 @@ def _object(service: VirtualService) -> str:
 
 def _where(service: VirtualService) -> str:
     more = f" and ports {service.more_ports}" if service.more_ports else ""
+    more += f", also at {', '.join(service.more_addresses)}" if service.more_addresses else ""
     return f"{names.PROTOCOLS[service.protocol].long} {endpoint(service.address, service.port)}{more}"
 
 
@@ -149,7 +144,7 @@ def _fallback_words(service: VirtualService) -> str:
 
 
 def _front(service: VirtualService) -> tuple:
-    return service.address, service.port, service.protocol, service.more_ports
+    return service.vips, service.port, service.protocol, service.more_ports
 
 
 def _service_change(old: VirtualService, new: VirtualService) -> Change:
@@ -193,7 +188,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
     ]
     if not sentences and not server_sentences:
         server_sentences = ["The order of its real servers changes."]
-    return Change("changed", _object(new), (*sentences, *server_sentences), " ".join(impacts) or None)
+    return Change("changed", _object(new), (*sentences, *server_sentences), " ".join(impacts) or None, new.id)
 
 
 def _server_changes(old: VirtualService, new: VirtualService) -> tuple[list[str], bool]:
@@ -276,54 +271,37 @@ def _check_words(check: HealthCheck) -> str:
     return f"{' '.join(words)} (every {check.interval} s, timeout {check.timeout} s, down after {check.failures})"
 
 
-# --- network and management ----------------------------------------------------------------------
-
-
-def _network(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    sentences = []
-    if old.network.hostname != new.network.hostname:
-        sentences.append(f"Host name changes from '{old.network.hostname}' to '{new.network.hostname}'.")
-    gateways = {
-        "Default gateway": (old.network.gateway, new.network.gateway),
-        "Default gateway of IPv6": (old.network.gateway6, new.network.gateway6),
-    }
-    moved = {name: pair for name, pair in gateways.items() if pair[0] != pair[1]}
-    sentences += [f"{name} changes from {a or 'none'} to {b or 'none'}." for name, (a, b) in moved.items()]
-    if sentences:
-        yield Change("changed", "network", tuple(sentences), NETWORK if moved else None)
-
-
-def _interfaces(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    before = {interface.name: interface for interface in old.network.interfaces}
-    after = {interface.name: interface for interface in new.network.interfaces}
-    for name, interface in after.items():
-        if name not in before:
-            yield Change("added", f"interface '{name}'", (f"It has {_interface_words(interface)}.",))
-        elif before[name] != interface:
-            yield Change("changed", f"interface '{name}'", tuple(_interface_change(before[name], interface)), NETWORK)
-    for name in before:
-        if name not in after:
-            yield Change("removed", f"interface '{name}'", ("It has no address any more.",), NETWORK)
-
-
-def _interface_words(interface: Interface) -> str:
-    words = [*(["an address by DHCP"] if interface.dhcp else []), *interface.addresses]
-    return " and ".join(words) or "no address"
-
-
-def _interface_change(old: Interface, new: Interface) -> Iterator[str]:
-    if old.dhcp != new.dhcp:
-        yield f"DHCP is switched {'on' if new.dhcp else 'off'}."
-    yield from _list_change(old.addresses, new.addresses, lambda text: f"Address {text}")
+# --- management, and what there is once ----------------------------------------------------------
 
 
 def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
-    sentences = tuple(_list_change(old.management.allow, new.management.allow, lambda text: f"Access from {text}"))
+    before, after = old.management, new.management
+    sentences = list(list_change(before.allow, after.allow, lambda text: f"Access from {text}"))
+    impacts = ["The web UI can no longer be reached from there."] if {*before.allow} - {*after.allow} else []
+    if before.port != after.port:
+        sentences.append(f"The web page moves from port {before.port} to port {after.port}.")
+        impacts.append(f"The web UI can no longer be reached by port {before.port}.")
+    if before.pair != after.pair:
+        sentences += certificate_words(before, after)
+        impacts.append("A browser that does not trust this certificate warns, and asks whether to go on.")
     if sentences:
-        gone = set(old.management.allow) - set(new.management.allow)
-        yield Change(
-            "changed", "management", sentences, "The web UI can no longer be reached from there." if gone else None
-        )
+        yield Change("changed", "management", tuple(sentences), " ".join(impacts) or None)
+
+
+def certificate_words(before: Management, after: Management) -> Iterator[str]:
+    """Of two different ones."""
+    old, new = first(before.certificate), first(after.certificate)
+    if not after.certificate:
+        yield "The web page shows the box's own certificate again, which no browser knows."
+    elif new is None:
+        yield "The web page gets a certificate that cannot be read."
+    elif old != new:
+        yield f"The web page shows {new.sentence}."
+        yield f"Its fingerprint (SHA-256) is {new.fingerprint}."
+    if new and old == new and before.certificate != after.certificate:
+        yield "Other certificates go along with that of the web page."
+    if new and old == new and before.key != after.key:
+        yield "Its private key is another one."
 
 
 def _sorry(old: Snapshot, new: Snapshot) -> Iterator[Change]:
@@ -348,10 +326,3 @@ def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             sentences.append(f"{words.long}: {after} s in place of {before} s.")
     if sentences:
         yield Change("changed", "connections", tuple(sentences), ALL_SERVICES)
-
-
-def _list_change(old: tuple[str, ...], new: tuple[str, ...], words: Callable[[str], str]) -> Iterator[str]:
-    yield from (f"{words(text)} is added." for text in new if text not in old)
-    yield from (f"{words(text)} is removed." for text in old if text not in new)
-    if set(old) == set(new) and old != new:
-        yield "Only the order changes."

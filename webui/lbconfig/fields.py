@@ -8,11 +8,12 @@ import ssl
 
 from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
+from lbconfig.snapshot import MAX_LINES, SORRY_PORT
 
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
 MAX_NOTE = 500
-MAX_CERTIFICATES = 50_000  # characters; one has about 2,000
+MAX_CERTIFICATES = MAX_LINES  # characters; one has about 2,000
 MAX_TITLE = 100
 MAX_PARAGRAPHS = 20
 MAX_PERSISTENCE = 31 * 24 * 3600  # seconds; ipvsadm's own bound (ipvsadm.c: MAX_TIMEOUT)
@@ -122,6 +123,31 @@ def certificates(text: str) -> str | None:
     return None
 
 
+def web_port(port: int) -> str | None:
+    """The TCP port at which a browser finds the web UI."""
+    if sentence := in_range(port, 1, 65535):
+        return sentence
+    if port == 80:
+        return "must not be 80: there browsers speak HTTP, and the web page is by HTTPS alone"
+    if port == SORRY_PORT:
+        return f"must not be {port}: it is the port of the sorry page"
+    if port in _GIVEN_AWAY:
+        return f"must not be {_GIVEN_AWAY[0]} to {_GIVEN_AWAY[-1]}: the box takes these for connections of its own"
+    return f"must not be {port}: browsers open no page there" if port in _REFUSED_BY_BROWSERS else None
+
+
+_GIVEN_AWAY = range(32768, 60999 + 1)  # the kernel's net.ipv4.ip_local_port_range; it may be in use at any time
+# The "bad ports" of https://fetch.spec.whatwg.org/#port-blocking; whoever moved the page there would not see it again.
+_REFUSED_BY_BROWSERS = frozenset(
+    (
+        *(1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104),
+        *(109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515),
+        *(526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049),
+        *(3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+    )
+)
+
+
 def interface_name(name: str) -> str | None:
     if not INTERFACE_NAME.fullmatch(name):
         return f"must be 1 to 15 letters, digits, dots, underscores or hyphens, not {quote(name)}"
@@ -175,3 +201,23 @@ def allowed_network(text: str) -> str | None:
 
 def dns_name_or_empty(text: str) -> str | None:
     return None if text == "" or is_dns_name(text, 253) else f"must be a DNS name or empty, not {quote(text)}"
+
+
+def router_address(text: str, link_local: bool) -> str | None:
+    """Who forwards packets for us; `link_local`: the interface is named, so fe80:: is one router alone."""
+    try:
+        local = ipaddress.ip_address(text).is_link_local and ":" in text and "%" not in text
+    except ValueError:
+        local = False
+    if not local:
+        return host_address(text)
+    if not link_local:
+        return f"{text} is a link-local address: name the interface that it is on"
+    return None if str(ipaddress.ip_address(text)) == text else f"must be written as {ipaddress.ip_address(text)}"
+
+
+def host_or_name(text: str) -> str | None:
+    """An address, or a name that DNS knows."""
+    if is_dns_name(text, 253) and not text.replace(".", "").isdigit():
+        return None
+    return None if host_address(text) is None else f"must be an address or a DNS name, not {quote(text)}"

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lbconfig.network_model import BondMode, HashPolicy, LacpRate
 from lbconfig.snapshot import GUE_PORT, CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
-
-MANAGEMENT_PORT = 443  # TCP; the web UI of the box itself
 
 
 class Name(NamedTuple):
@@ -162,6 +161,33 @@ FORWARDING: dict[Forwarding, Name] = {
 # A form shows the others under "more".
 COMMON_FORWARDING = (Forwarding.NAT, Forwarding.SNAT, Forwarding.DIRECT, Forwarding.TUNNEL)
 
+
+BOND_MODES: dict[BondMode, Name] = {
+    BondMode.ACTIVE_BACKUP: Name(
+        "one speaks, the others stand by (active-backup)",
+        "Any switches, also two different ones; nothing to set there.",
+    ),
+    BondMode.LACP: Name("all share the load (LACP, 802.3ad)", "The switch must have the same ports in one LACP group."),
+    BondMode.XOR: Name("all share the load, without LACP (balance-xor)", "The switch needs a fixed port group."),
+    BondMode.ALB: Name(
+        "the box shares both ways (balance-alb)", "Nothing to set at the switch; not below a bridge, and IPv4 alone."
+    ),
+    BondMode.TLB: Name("the box shares what it sends (balance-tlb)", "Nothing to set at the switch."),
+    BondMode.RR: Name("packet by packet (balance-rr)", "Packets arrive out of order; for direct cables only."),
+    BondMode.BROADCAST: Name("everything on all (broadcast)", "Each packet leaves by every member; for two networks."),
+}
+COMMON_BOND_MODES = (BondMode.ACTIVE_BACKUP, BondMode.LACP)
+
+HASH_POLICIES: dict[HashPolicy, Name] = {
+    HashPolicy.LAYER23: Name("MAC and IP addresses", "The packets of two machines stay on one cable."),
+    HashPolicy.LAYER34: Name("IP addresses and ports", "Each connection by itself: shares best."),
+    HashPolicy.LAYER2: Name("MAC addresses", "Behind one router everything takes one cable."),
+}
+
+LACP_RATES: dict[LacpRate, Name] = {
+    LacpRate.SLOW: Name("every 30 seconds", "What most switches expect."),
+    LacpRate.FAST: Name("every second", "A dead link is noticed sooner."),
+}
 
 POLICY: dict[str, Name] = {
     "tcp_timeout": Name(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 
-from lbconfig.addresses import contains
+from lbconfig.addresses import Address, contains
 from lbconfig.problem import Place, Problem, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import Snapshot
@@ -16,26 +16,32 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
 
     "" (not known, e.g. the console) and a loopback address are never locked out.
     """
+    return access_problem(snapshot, address) or way_problem(snapshot, address)
+
+
+def access_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """The web UI is shut for him, wherever the box is: nothing that he does at his own place helps."""
     place = Place("management", "management")
-    if address == "":
-        return None
     try:
-        admin = ipaddress.ip_address(address)
+        admin = _parsed(address)
     except ValueError:
         return place.problem("allow", f"your own address is not readable: {quote(address)}")
-    admin = getattr(admin, "ipv4_mapped", None) or admin
-    if admin.is_loopback:
+    if admin is None or any(contains(ipaddress.ip_network(one), str(admin)) for one in snapshot.management.allow):
         return None
-    if not any(contains(ipaddress.ip_network(network), str(admin)) for network in snapshot.management.allow):
-        return place.problem(
-            "allow", f"you are at {admin}, which none of these networks contains: you would be locked out"
-        )
+    return place.problem("allow", f"you are at {admin}, which none of these networks contains: you would be locked out")
+
+
+def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """The box would have no way to him. He can still reach it from another place, or at another address of his."""
+    admin = _parsed(address)
     network = snapshot.network
-    nets = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
-    if any(contains(net, str(admin)) for net in nets):
+    used = [interface for interface in network.interfaces if interface.on]
+    nets = [net for interface in used for net in interfaces.static_networks(interface)]
+    nets += [ipaddress.ip_network(route.destination) for route in network.routes]
+    if admin is None or any(contains(net, str(admin)) for net in nets):
         return None
     field = "gateway6" if admin.version == 6 else "gateway"
-    by_dhcp = admin.version == 4 and any(interface.dhcp for interface in network.interfaces)
+    by_dhcp = admin.version == 4 and any(interface.dhcp for interface in used)
     if not (getattr(network, field) or by_dhcp):
         return Problem(
             "network",
@@ -44,6 +50,15 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
             f"network.{field}",
         )
     return None
+
+
+def _parsed(address: str) -> Address | None:
+    """None: one that is never locked out. ValueError where it cannot be read."""
+    if address == "":
+        return None
+    admin = ipaddress.ip_address(address)
+    admin = getattr(admin, "ipv4_mapped", None) or admin
+    return None if admin.is_loopback else admin
 
 
 def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Problem]:
@@ -56,10 +71,11 @@ def lease_problems(snapshot: Snapshot, leases: Mapping[str, str]) -> list[Proble
     return [
         Problem(
             f"virtual service {quote(service.name)}",
-            "address",
-            f"{service.address} is what DHCP gave to {held[service.address]}; make that a static address first",
-            f"services[id={service.id}].address",
+            field,
+            f"{vip} is what DHCP gave to {held[vip]}; make that a static address first",
+            f"services[id={service.id}].{field}",
         )
         for service in snapshot.enabled_services
-        if service.address in held
+        for vip, field in zip(service.vips, ("address", *["more_addresses"] * len(service.more_addresses)), strict=True)
+        if vip in held
     ]

@@ -10,20 +10,31 @@ import dataclasses
 import functools
 import hashlib
 import json
-import re
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from lbconfig import ports
+from lbconfig.firewall import NO_RULES, Firewall
+from lbconfig.network_model import Bond as Bond
+from lbconfig.network_model import BondMode as BondMode
+from lbconfig.network_model import Bridge as Bridge
+from lbconfig.network_model import HashPolicy as HashPolicy
+from lbconfig.network_model import Interface, Network
+from lbconfig.network_model import LacpRate as LacpRate
+from lbconfig.network_model import PolicyRoute as PolicyRoute
+from lbconfig.network_model import StaticRoute as StaticRoute
+from lbconfig.network_model import Vlan as Vlan
+from lbconfig.reading import MAX_ITEMS as MAX_ITEMS
+from lbconfig.reading import MAX_TEXT as MAX_TEXT
+from lbconfig.reading import SnapshotError, build
 
 SCHEMA = 2
-MAX_TEXT = 1024  # characters; a field that needs more says so, and may have several lines
-MAX_LINES = 50_000  # characters of such a field
+MAX_LINES = 50_000  # characters of a field that may have several lines
+MAX_KEY = 20_000  # characters of a private key; one of RSA 8192 has about 6,400
+SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
+HTTPS_PORT = 443  # TCP; where a browser looks by itself
 SORRY_PORT = 64503  # TCP, on every VIP whose service shows the sorry page; above the ports that the kernel gives away
-MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
 
 
 class Protocol(StrEnum):
@@ -119,8 +130,8 @@ class HealthCheck:
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
     login: str = ""  # empty: the greeting is enough
-    password: str = ""
-    secret: str = ""  # that RADIUS servers and this box share
+    password: str = dataclasses.field(default="", metadata=SECRET)
+    secret: str = dataclasses.field(default="", metadata=SECRET)  # that RADIUS servers and this box share
     database: str = ""
     ask: str = ""  # dns: a name; ldap: a base that must be there; simpletcp: what is sent, \\n for a new line
     verify: bool = False  # whether the server's certificate must be good and for `host`
@@ -191,6 +202,11 @@ class VirtualService:
     call_id: bool = False  # UDP only, with persistence: what comes back to a server is a SIP call, not a client
     fallback: Fallback = Fallback()
     more_ports: str = ""  # beside `port`, as lbconfig.ports writes it: "443,8000-8100"
+    more_addresses: tuple[str, ...] = ()  # beside `address`: it answers at all of them, on the same ports
+
+    @property
+    def vips(self) -> tuple[str, ...]:
+        return (self.address, *self.more_addresses)
 
     @property
     def port_ranges(self) -> tuple[tuple[int, int], ...]:
@@ -200,7 +216,7 @@ class VirtualService:
     @property
     def by_mark(self) -> bool:
         """Whether a firewall mark collects its packets."""
-        return bool(self.more_ports) or self.protocol.by_mark
+        return bool(self.more_ports or self.more_addresses) or self.protocol.by_mark
 
     @property
     def dead_leave(self) -> bool:
@@ -235,25 +251,19 @@ class VirtualService:
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
-    name: str
-    dhcp: bool = False
-    addresses: tuple[str, ...] = ()  # "10.1.0.2/24"; VIPs are not listed here, they come from the services
-
-
-@dataclass(frozen=True, slots=True)
-class Network:
-    hostname: str = "fairlead"
-    gateway: str = ""  # the default gateway; empty: none, or the one that DHCP brings
-    interfaces: tuple[Interface, ...] = ()
-    gateway6: str = ""  # the default gateway of IPv6; empty: none
-
-
-@dataclass(frozen=True, slots=True)
 class Management:
-    """From where the web UI of the box may be reached: networks as "192.168.0.0/16" or "2001:db8::/32"."""
+    """How the web UI of the box is reached."""
 
-    allow: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()  # from where: networks as "192.168.0.0/16" or "2001:db8::/32"
+    port: int = HTTPS_PORT
+    # PEM, that of the page first, and then who signed it; empty: the box shows its own
+    certificate: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
+    key: str = dataclasses.field(default="", repr=False, metadata=SECRET | {"longest": MAX_KEY})  # PEM, not encrypted
+
+    @property
+    def pair(self) -> str:
+        """Both as one file, as a web server reads them; empty where the box shows its own."""
+        return f"{self.certificate.rstrip()}\n{self.key.rstrip()}\n" if self.certificate else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,15 +292,21 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     services: tuple[VirtualService, ...] = ()
-    network: Network = Network()
+    network: Network = Network()  # noqa: RUF009 (frozen)
     management: Management = Management()
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()
+    firewall: Firewall = NO_RULES
     schema: int = SCHEMA
 
     @property
     def enabled_services(self) -> tuple[VirtualService, ...]:
         return tuple(service for service in self.services if service.enabled)
+
+    @property
+    def own_ports(self) -> frozenset[int]:
+        """TCP: web UI and sorry page of the box; what opens them is no firewall rule's to decide."""
+        return frozenset({self.management.port, SORRY_PORT})
 
 
 # What a box that nobody has set up yet runs: an address by DHCP on its first interface, and the web
@@ -301,23 +317,27 @@ FACTORY = Snapshot(
 )
 
 
-class SnapshotError(ValueError):
-    """The data has not the shape of a snapshot. `path` names the place, e.g. "services[0].port"."""
-
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(f"{path or 'snapshot'}: {message}")
-        self.path = path
-        self.message = message
-
-
 def to_data(snapshot: Snapshot) -> dict:
     """The snapshot as plain dicts, lists, strings, ints and bools (tuples become lists)."""
-    return json.loads(to_json(snapshot))
+    return _plain(snapshot)
+
+
+def _plain(value: object):
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if dataclasses.is_dataclass(value):
+        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+    return str(value) if isinstance(value, StrEnum) else value
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def to_json(snapshot: Snapshot) -> str:
     """The canonical text: sorted keys, two spaces, a newline at the end; equal snapshots, equal text."""
-    return json.dumps(dataclasses.asdict(snapshot), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(to_data(snapshot), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
 
 
 def digest(snapshot: Snapshot) -> str:
@@ -338,82 +358,9 @@ def from_data(data: object) -> Snapshot:
     """Build a snapshot from plain data, checking every type. Raises SnapshotError."""
     if isinstance(data, Mapping) and data.get("schema", SCHEMA) != SCHEMA:
         raise SnapshotError("schema", f"must be {SCHEMA}: this software reads no other")
-    return _build(Snapshot, data, "")
+    return build(Snapshot, data, "")
 
 
-def _build(kind: type, data: object, path: str):
-    if not isinstance(data, Mapping):
-        raise SnapshotError(path, f"must be an object, not {_type_name(data)}")
-    hints = typing.get_type_hints(kind)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for key in data:
-        if key not in fields:
-            raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
-    values = {}
-    for name, field in fields.items():
-        if name in data:
-            longest = field.metadata.get("longest")
-            read = _convert if longest is None else functools.partial(_lines, longest=longest)
-            values[name] = read(hints[name], data[name], _join(path, name))
-        elif field.default is dataclasses.MISSING:
-            raise SnapshotError(_join(path, name), "is missing")
-    return kind(**values)
-
-
-def _unknown(key: object) -> str:
-    """Somebody's key as a name in a path: short, never empty, and nothing in it acts."""
-    return re.sub(r"[^A-Za-z0-9_-]", "?", str(key)[:80]) or "?"
-
-
-def _convert(hint: object, value: object, path: str):
-    if typing.get_origin(hint) is types.UnionType:  # of a type and None
-        return None if value is None else _convert(typing.get_args(hint)[0], value, path)
-    if typing.get_origin(hint) is tuple:
-        return _convert_list(typing.get_args(hint)[0], value, path)
-    if dataclasses.is_dataclass(hint):
-        return _build(hint, value, path)
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
-        names = [str(member) for member in hint]
-        if not isinstance(value, str) or value not in names:
-            raise SnapshotError(path, f"must be one of {', '.join(names)}")
-        return hint(value)
-    if type(value) is not hint:  # exactly: True is no int
-        raise SnapshotError(path, f"must be {_TYPE_WORDS[hint]}, not {_type_name(value)}")
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        raise SnapshotError(path, f"is longer than {MAX_TEXT} characters")
-    if isinstance(value, str) and not value.isprintable():
-        raise SnapshotError(path, "contains a character that cannot be printed")
-    return value
-
-
-def _lines(hint: object, value: object, path: str, longest: int) -> str:
-    """A text of several lines."""
-    if type(value) is not hint:
-        raise SnapshotError(path, f"must be {_TYPE_WORDS[hint]}, not {_type_name(value)}")
-    if len(value) > longest:
-        raise SnapshotError(path, f"is longer than {longest} characters")
-    if not value.replace("\n", "").isprintable():
-        raise SnapshotError(path, "contains a character that cannot be printed")
-    return value
-
-
-def _convert_list(item: type, value: object, path: str) -> tuple:
-    if not isinstance(value, list | tuple):
-        raise SnapshotError(path, f"must be a list, not {_type_name(value)}")
-    if len(value) > MAX_ITEMS:
-        raise SnapshotError(path, f"has more than {MAX_ITEMS} entries")
-    return tuple(_convert(item, entry, f"{path}[{index}]") for index, entry in enumerate(value))
-
-
-_TYPE_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
-
-
-def _type_name(value: object) -> str:
-    if value is None:
-        return "nothing"
-    words = {str: "text", int: "a number", float: "a number with a point", bool: "true or false"}
-    return words.get(type(value), "a list" if isinstance(value, list | tuple) else "an object")
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+def part(kind: type, data: object, path: str = ""):
+    """The same for one of its dataclasses, or for another one made of the same types. Raises SnapshotError."""
+    return build(kind, data, path)

@@ -7,11 +7,9 @@ in the browser, in the applier and in a test.
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 from collections.abc import Iterator
 
-from lbconfig import ports
-from lbconfig.addresses import bits, contains, version
+from lbconfig.addresses import bits, version
 from lbconfig.checks import KINDS
 from lbconfig.fields import (
     MAX_CONNECTIONS,
@@ -23,17 +21,15 @@ from lbconfig.fields import (
     expected_text,
     host_address,
     in_range,
-    not_a_host,
     note,
     paragraphs,
     service_name,
     title,
     url_path,
 )
-from lbconfig.names import CHECKS, FALLBACKS, FORWARDING, MANAGEMENT_PORT, PROTOCOLS
+from lbconfig.names import CHECKS, FALLBACKS, FORWARDING, PROTOCOLS
 from lbconfig.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.reach import admin_problem, lease_problems
-from lbconfig.render import interfaces
 from lbconfig.render.ldirectord import worst_case_detection
 from lbconfig.snapshot import (
     HASHING,
@@ -41,7 +37,6 @@ from lbconfig.snapshot import (
     THROUGH_THE_BOX,
     CheckKind,
     FallbackKind,
-    Forwarding,
     HealthCheck,
     Network,
     Protocol,
@@ -51,7 +46,10 @@ from lbconfig.snapshot import (
     VirtualService,
     from_data,
 )
+from lbconfig.validate_firewall import firewall_problems
+from lbconfig.validate_neighbours import Fronts, Neighbours, more_addresses, more_ports, plain
 from lbconfig.validate_network import management_problems, network_problems, usable
+from lbconfig.validate_routes import answers_problem
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
 
@@ -71,7 +69,8 @@ def validate(snapshot: Snapshot) -> list[Problem]:
     return [
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
-        *management_problems(snapshot.management),
+        *management_problems(snapshot),
+        *firewall_problems(snapshot),
         *each(
             Place("sorry page", "sorry"),
             title=title(snapshot.sorry.title),
@@ -80,15 +79,16 @@ def validate(snapshot: Snapshot) -> list[Problem]:
         *each(
             Place("connections", "policy"),
             **{name: in_range(getattr(snapshot.policy, name), 1, MAX_PERSISTENCE) for name in TIMEOUTS},
+            route_answers=answers_problem(snapshot),
         ),
     ]
 
 
 def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
     first_id, first_name = Unseen(), Unseen()
-    fronts = _Fronts()
+    fronts = Fronts()
     first_server_id = Unseen()
-    neighbours = _Neighbours(snapshot, network)
+    neighbours = Neighbours(snapshot, network)
     for service in snapshot.services:
         place = Place(f"virtual service {quote(service.name)}", f"services[id={number(service.id)}]")
         yield from _service_fields(place, service)
@@ -97,7 +97,7 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
         if not first_name(service.name.casefold()):
             yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well")
         if service.enabled and (taken := fronts.taken(service)):
-            yield place.problem("port", f"another virtual service is {service.address} {taken} already")
+            yield place.problem("port", f"another virtual service is {taken} already")
         if service.enabled:  # a disabled one is on the shelf: it may belong to another network
             yield from neighbours.service(place, service)
         yield from _check(place.inner("check"), service)
@@ -119,44 +119,11 @@ def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
         persistence_prefix=in_range(service.persistence_prefix, 0, bits(service.address)),
         one_packet=_one_packet(service),
         call_id=_call_id(service),
-        more_ports=_more_ports(service),
+        more_ports=more_ports(service),
+        more_addresses=more_addresses(service),
     )
     if service.by_mark:
         yield from each(place, id=in_range(service.id, 1, MAX_MARK))
-
-
-def _more_ports(service: VirtualService) -> str | None:
-    if sentence := ports.problem(service.more_ports):
-        return sentence
-    own = any(first <= service.port <= last for first, last in ports.parse(service.more_ports))
-    return f"must not contain {number(service.port)}, which is the service's first port" if own else None
-
-
-def _covers(service: VirtualService, port: int) -> bool:
-    """Whether it is this TCP port, too."""
-    good = not _more_ports(service) and 1 <= service.port <= 65535 and "tcp" in service.protocol.parts
-    return good and any(first <= port <= last for first, last in service.port_ranges)
-
-
-class _Fronts:
-    """Which ports of which address are a virtual service's already."""
-
-    def __init__(self) -> None:
-        self._taken: dict[tuple[str, str], list[ports.Range]] = {}
-
-    def taken(self, service: VirtualService) -> str:
-        """The first that is, in words; "" where none is. What is free is taken from now on."""
-        if _more_ports(service) or not 1 <= service.port <= 65535:
-            return ""
-        clash = ""
-        for protocol in service.protocol.parts:
-            known = self._taken.setdefault((service.address, protocol), [])
-            for first, last in service.port_ranges:
-                for one in known:
-                    if not clash and first <= one[1] and one[0] <= last:
-                        clash = f"port {max(first, one[0])} {protocol}"
-            known += service.port_ranges
-        return clash
 
 
 def _of_hashing(service: VirtualService, wanted: bool) -> str | None:
@@ -228,13 +195,11 @@ def _secret(check: HealthCheck) -> str | None:
     return expected_text(check.secret)
 
 
-def _real_servers(
-    outer: Place, service: VirtualService, first_id: Unseen, neighbours: _Neighbours
-) -> Iterator[Problem]:
+def _real_servers(outer: Place, service: VirtualService, first_id: Unseen, neighbours: Neighbours) -> Iterator[Problem]:
     first_place = Unseen()
     for server in service.real_servers:
         place = Place(
-            f"real server {_plain(server.address)}:{number(server.port)} of {outer.object}",
+            f"real server {plain(server.address)}:{number(server.port)} of {outer.object}",
             f"{outer.path}.real_servers[id={number(server.id)}]",
         )
         yield from each(
@@ -253,7 +218,7 @@ def _real_servers(
         yield from _fits(place, service, server, neighbours)
 
 
-def _fits(place: Place, service: VirtualService, server: RealServer, neighbours: _Neighbours) -> Iterator[Problem]:
+def _fits(place: Place, service: VirtualService, server: RealServer, neighbours: Neighbours) -> Iterator[Problem]:
     """Whether a machine can stand behind this service."""
     if service.enabled and not neighbours.one_source(service, server):
         yield place.problem(
@@ -270,7 +235,7 @@ def _fits(place: Place, service: VirtualService, server: RealServer, neighbours:
         yield from neighbours.real_server(place, service, server)
 
 
-def _fallback(outer: Place, service: VirtualService, neighbours: _Neighbours) -> Iterator[Problem]:
+def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours) -> Iterator[Problem]:
     fallback, place = service.fallback, outer.inner("fallback")
     yield from each(place, kind=_fallback_kind(service, neighbours))
     if fallback.kind is not FallbackKind.SERVER:
@@ -291,7 +256,7 @@ def _fallback(outer: Place, service: VirtualService, neighbours: _Neighbours) ->
     yield from _fits(place, service, server, neighbours)
 
 
-def _fallback_kind(service: VirtualService, neighbours: _Neighbours) -> str | None:
+def _fallback_kind(service: VirtualService, neighbours: Neighbours) -> str | None:
     kind = service.fallback.kind
     if kind is FallbackKind.NONE:
         return None
@@ -310,7 +275,7 @@ def _server_port(service: VirtualService, server: RealServer) -> str | None:
     if not service.by_mark:
         return in_range(server.port, 1, 65535)
     if server.port:
-        return "must be empty: a service of several ports or protocols leaves the port as it is"
+        return "must be empty: a service of several ports, protocols or addresses leaves the port as it is"
     return None
 
 
@@ -323,85 +288,3 @@ def _lower(server: RealServer) -> str | None:
     if server.lower > server.upper > 0:
         return f"must not be above the upper threshold, {server.upper}"
     return None
-
-
-def _plain(text: str) -> str:
-    return text if host_address(text) is None else quote(text)
-
-
-class _Neighbours:
-    """What a VIP or a real server has to get along with: the box's addresses, networks and VIPs."""
-
-    def __init__(self, snapshot: Snapshot, network: Network) -> None:
-        self._network = network
-        self._own = {
-            address.partition("/")[0]: interface.name
-            for interface in network.interfaces
-            for address in interface.addresses
-        }
-        self._vips = {service.address: service.name for service in snapshot.enabled_services}
-        self._at_sorry_port = {one.address: one.name for one in snapshot.enabled_services if _covers(one, SORRY_PORT)}
-        self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
-        self._homes = interfaces.homes(network, (vip for vip in self._vips if host_address(vip) is None))
-        self._sources: dict[tuple, Forwarding] = {}
-        by_dhcp = any(interface.dhcp for interface in network.interfaces)
-        self._by_dhcp = {4: by_dhcp, 6: False}
-        self._routed = {4: bool(network.gateway) or by_dhcp, 6: bool(network.gateway6)}
-
-    def at_sorry_port(self, vip: str) -> str:
-        """The name of the service that is there; "" where none is."""
-        return self._at_sorry_port.get(vip, "")
-
-    def one_source(self, service: VirtualService, server: RealServer) -> bool:
-        """The firewall tells by VIP and real server which packets get the box's address (render/nftables.py)."""
-        method = service.forwarding_of(server)
-        key = (service.address, service.protocol, server.address, server.port)
-        return method not in THROUGH_THE_BOX or self._sources.setdefault(key, method) is method
-
-    def service(self, place: Place, service: VirtualService) -> Iterator[Problem]:
-        vip = service.address
-        if host_address(vip) is not None:
-            return
-        if vip in self._own:
-            if _covers(service, MANAGEMENT_PORT):
-                yield place.problem(
-                    "port", f"{vip} port {MANAGEMENT_PORT} is the web UI of this box: take another address or port"
-                )
-            return
-        if vip in (self._network.gateway, self._network.gateway6):
-            yield place.problem("address", f"{vip} is the default gateway")
-        elif reason := self._not_a_host(vip):
-            yield place.problem("address", reason)
-        elif self._homes[vip] is None:
-            yield place.problem(
-                "address",
-                f"no interface can carry {vip}: none has a network that contains it, asks DHCP, or leads to a gateway",
-            )
-
-    def real_server(self, place: Place, service: VirtualService, server: RealServer) -> Iterator[Problem]:
-        rip = server.address
-        if host_address(rip) is not None:
-            return
-        if rip in self._own:
-            yield place.problem("address", f"{rip} is this box's own address on {self._own[rip]}")
-        elif rip in self._vips:
-            yield place.problem("address", f"{rip} is the address of virtual service {quote(self._vips[rip])}")
-        elif reason := self._not_a_host(rip):
-            yield place.problem("address", reason)
-        elif not self._beside(rip):
-            if not self._routed[version(rip)]:
-                yield place.problem(
-                    "address", f"{rip} cannot be reached: it is in no network of an interface, and there is no gateway"
-                )
-            elif service.forwarding_of(server) is Forwarding.DIRECT and not self._by_dhcp[version(rip)]:
-                yield place.problem(
-                    "address",
-                    f"{rip} is in no network of an interface: direct routing does not pass routers (a tunnel does)",
-                )
-
-    def _beside(self, address: str) -> bool:
-        return any(contains(net, address) for net in self._connected)
-
-    def _not_a_host(self, text: str) -> str | None:
-        address = ipaddress.ip_address(text)
-        return next((sentence for net in self._connected if (sentence := not_a_host(net, address))), None)

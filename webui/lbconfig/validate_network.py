@@ -8,9 +8,21 @@ from collections.abc import Iterator
 
 from lbconfig.addresses import Network as IPNetwork
 from lbconfig.addresses import contains, version
-from lbconfig.fields import allowed_network, host_address, interface_address, interface_name, is_dns_name, not_a_host
+from lbconfig.fields import (
+    allowed_network,
+    host_address,
+    interface_address,
+    interface_name,
+    is_dns_name,
+    not_a_host,
+    web_port,
+)
 from lbconfig.problem import Place, Problem, Unseen, each, quote
-from lbconfig.snapshot import Interface, Management, Network
+from lbconfig.snapshot import HTTPS_PORT, Interface, Network, Snapshot
+from lbconfig.validate_certificate import certificate_problems
+from lbconfig.validate_links import link_problems
+from lbconfig.validate_neighbours import covers, own_addresses
+from lbconfig.validate_routes import name_problems, route_problems
 
 
 def network_problems(network: Network) -> Iterator[Problem]:
@@ -21,8 +33,11 @@ def network_problems(network: Network) -> Iterator[Problem]:
             f"must be letters, digits, hyphens and dots, at most 64, as in RFC 1123, not {quote(network.hostname)}",
         )
     yield from each(place, gateway=_gateway(network, 4), gateway6=_gateway(network, 6))
-    if not any(interface.dhcp or interface.addresses for interface in network.interfaces):
+    if not any((interface.dhcp or interface.addresses) and interface.on for interface in network.interfaces):
         yield place.problem("interfaces", "at least one interface needs an address, or DHCP")
+    yield from link_problems(network)
+    yield from route_problems(usable(network))
+    yield from name_problems(network)
     first_name, first_address = Unseen(), Unseen()
     taken: list[tuple[str, IPNetwork]] = []
     for interface in network.interfaces:
@@ -43,6 +58,8 @@ def _addresses(
         sentence = interface_address(text)
         if sentence is not None:
             yield place.problem("addresses", sentence)
+            continue
+        if not interface.on:
             continue
         if len(taken) == MAX_ADDRESSES:
             yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
@@ -77,11 +94,12 @@ def _gateway(network: Network, kind: int) -> str | None:
 
 
 def usable(network: Network) -> Network:
-    """The part of a faulty network that the other rules can work with."""
+    """The part of a faulty network that the other rules can work with; what is switched off has no address."""
     usable = tuple(
         dataclasses.replace(
             interface,
-            addresses=tuple(text for text in interface.addresses if interface_address(text) is None),
+            dhcp=interface.dhcp and interface.on,
+            addresses=tuple(text for text in interface.addresses if interface.on and interface_address(text) is None),
         )
         for interface in network.interfaces
     )
@@ -92,8 +110,8 @@ def usable(network: Network) -> Network:
     return dataclasses.replace(network, interfaces=usable, **gateways)
 
 
-def management_problems(management: Management) -> Iterator[Problem]:
-    place = Place("management", "management")
+def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
+    place, management = Place("management", "management"), snapshot.management
     if not management.allow:
         yield place.problem("allow", "must name at least one network, or nobody could reach the web UI")
     first = Unseen()
@@ -102,3 +120,14 @@ def management_problems(management: Management) -> Iterator[Problem]:
         if sentence is None and not first(text):
             sentence = f"{text} is given twice"
         yield from each(place, allow=sentence)
+    yield from each(place, port=web_port(management.port) or _taken(snapshot))
+    yield from certificate_problems(management)
+
+
+def _taken(snapshot: Snapshot) -> str | None:
+    """Whose the port is already. The one that nobody chose gives way to nobody: there the service is told alone."""
+    port, own = snapshot.management.port, own_addresses(usable(snapshot.network))
+    for service in snapshot.enabled_services if port != HTTPS_PORT else ():
+        if covers(service, port) and (shared := [vip for vip in service.vips if vip in own]):
+            return f"{shared[0]} port {port} is virtual service {quote(service.name)}: take another port"
+    return None

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 
+from django.utils import timezone
+
 from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import Status
+from applier.shapes import ENDED, Status
 from changes import draft
-from lbconfig import diff
+from lbconfig import certificate, diff
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+
+ENDS_SOON = 30  # days
+TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.certificate has it; UTC
 
 
 @dataclass
@@ -41,16 +47,29 @@ class Frame:
             return 0
         return max(1, len(diff.summary(self.running, self.draft)))
 
+    @cached_property
+    def certificate_end(self) -> str:
+        """A sentence, if the certificate that the admin gave the web page ends soon; "": it does not."""
+        shown = certificate.first(self.running.management.certificate) if self.running else None
+        if shown is None:
+            return ""
+        soon = timezone.now() + timedelta(days=ENDS_SOON)
+        if f"{soon:{TIME}}" < shown.ends:
+            return ""
+        over = shown.ends < f"{timezone.now():{TIME}}"
+        said = f"ended on {shown.last_day}: browsers refuse it" if over else f"ends on {shown.last_day}"
+        return f"The certificate of this web page {said}. Give the box a new one."
+
     @property
     def applying(self) -> dict | None:
-        """The apply that is under way."""
+        """The apply that is under way; it may wait to be confirmed."""
         run = self.status and self.status["apply"]
-        return run if run and run["state"] == "running" else None
+        return run if run and run["state"] not in ENDED else None
 
 
-def look(request) -> Frame:
-    """The frame of this request; the applier is asked once."""
-    if not hasattr(request, "frame"):
+def look(request, anew: bool = False) -> Frame:
+    """The frame of this request; the applier is asked once, unless it has been told to do something since."""
+    if anew or not hasattr(request, "frame"):
         try:
             status = connect().status()
             request.frame = Frame(status=status, faults=status["faults"])

@@ -5,6 +5,7 @@ from django.shortcuts import render
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
 from lbconfig.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
+from monitoring import listing
 from monitoring.frame import Frame, look
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.
@@ -31,7 +32,7 @@ def live_overview(request):
 
 def _context(request) -> dict:
     frame = look(request)
-    return {"services": services(frame), "names": names}
+    return {"listing": listing.choose(services(frame), request.GET), "names": names}
 
 
 def services(frame: Frame) -> list[dict]:
@@ -61,6 +62,7 @@ def _service(service: VirtualService, running: dict | None, applied: VirtualServ
         "disabled": not service.enabled,
         "place": endpoint(service.address, service.port),
         "more_ports": service.more_ports.replace(",", ", "),
+        "more_addresses": ", ".join(service.more_addresses),
         "protocol": names.PROTOCOLS[service.protocol].long,
         "scheduler": names.SCHEDULERS[service.scheduler].long,
         "check": names.CHECKS[service.check.kind].long,

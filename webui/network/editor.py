@@ -7,60 +7,125 @@ from dataclasses import replace
 
 from changes import draft
 from changes.pages import Page, add, check, finish
-from lbconfig import validate
 from lbconfig.problem import Problem
-from lbconfig.snapshot import Snapshot
-from network.forms import AccessForm, InterfaceFormSet, NetworkForm, management_wish, network_wish
-from network.models import Interface, Management, Network
+from lbconfig.reach import access_problem
+from lbconfig.snapshot import Interface, Network, Snapshot
+from network.forms import (
+    MADE,
+    AccessForm,
+    InterfaceFormSet,
+    NetworkForm,
+    interface_wish,
+    management_wish,
+    values_of,
+)
+from network.models import Management
+from network.models import Network as NetworkRow
 
-INTERFACE = re.compile(r"network\.interfaces\[(?P<name>.+)\]\.(?P<field>[a-z]+)$")
+INTERFACE = re.compile(r"network\.interfaces\[(?P<name>.*)\]\.(?P<field>[a-z_.]+)$")
+# Fields of the model whose field on the page has another name.
+FIELDS = {
+    "vlan.parent": "parent",
+    "vlan.id": "tag",
+    "bond.members": "members",
+    "bond.primary": "primary",
+    "bond.miimon": "miimon",
+    "bridge.members": "members",
+    "on": "off",
+}
 
 
 def network_page(status: dict | None, data=None) -> Page:
-    row = Network.objects.filter(pk=draft.ONLY_ROW).first()
+    row = NetworkRow.objects.filter(pk=draft.ONLY_ROW).first()
     if data is not None:
         formset = InterfaceFormSet(data, prefix="interfaces")
-        return finish(Page(row, NetworkForm(data), formset.forms, formset), data)
-    stored = {entry.name: entry for entry in Interface.objects.all()}
-    found = [entry["name"] for entry in (status or {}).get("interfaces", []) if entry["name"] != "lo"]
-    initial = [
-        {
-            "name": name,
-            "dhcp": name in stored and stored[name].dhcp,
-            "addresses": stored[name].addresses if name in stored else [],
-        }
-        for name in [*stored, *(name for name in found if name not in stored)]
-    ]
-    formset = InterfaceFormSet(initial=initial, prefix="interfaces")
+        return _offered(finish(Page(row, NetworkForm(data), formset.forms, formset), data), status)
+    stored = {entry.name: entry for entry in draft.current().network.interfaces}
+    shown = [*stored.values(), *(Interface(name) for name in _cards(status) if name not in stored)]
+    formset = InterfaceFormSet(initial=[values_of(entry) for entry in shown], prefix="interfaces")
     form = NetworkForm(initial={name: getattr(row, name) for name in NetworkForm.base_fields} if row else None)
-    return finish(Page(row, form, formset.forms, formset))
+    return _offered(finish(Page(row, form, formset.forms, formset)), status)
 
 
-def access_page(data=None) -> Page:
-    row = Management.objects.filter(pk=draft.ONLY_ROW).first()
-    form = AccessForm(data) if data is not None else AccessForm(initial={"allow": row.allow if row else []})
-    return finish(Page(row, form), data)
+def _cards(status: dict | None) -> list[str]:
+    """What the box has; what it made itself is in the draft, or goes with the next apply."""
+    found = (status or {}).get("interfaces", [])
+    return [entry["name"] for entry in found if entry["name"] != "lo" and not entry.get("kind")]
+
+
+def _offered(page: Page, status: dict | None) -> Page:
+    names = dict.fromkeys([*(row["name"].value() or "" for row in page.rows), *_cards(status)])
+    for row in page.rows:
+        row.offer([name for name in names if name and name != row["name"].value()])
+    return page
+
+
+def with_another(page: Page, kind: str, status: dict | None) -> Page:
+    """The page as it was sent, with one more row; nothing is looked at yet."""
+    rows = [{name: row[name].value() for name in row.fields} for row in page.rows]
+    known = {row["name"] for row in rows}
+    blank = values_of(Interface("")) | {"kind": kind, "new": True, "name": _free(kind, known), "miimon": 100}
+    formset = InterfaceFormSet(initial=[*rows, blank], prefix="interfaces")
+    form = NetworkForm(initial={name: page.form[name].value() for name in page.form.fields})
+    more = Page(page.row, form, formset.forms, formset, page.base, page.version, page.notes)
+    return _offered(more, status)
+
+
+def _free(kind: str, known: set[str]) -> str:
+    """A name for a bond or bridge; a VLAN gets its name from its parent."""
+    if kind == "vlan":
+        return ""
+    start = {"bond": "bond", "bridge": "br"}[kind]
+    return next(name for number in range(len(known) + 1) if (name := f"{start}{number}") not in known)
+
+
+def offered(page: Page, status: dict | None) -> Page:
+    """With what may be chosen in each row; after pages.merged made the rows."""
+    return _offered(page, status)
 
 
 def check_network(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
     """The draft with this network; None when a field is wrong, with the reason beside it."""
     if not (page.form.is_valid() & page.formset.is_valid()):
         return None
-    known = {entry.name for entry in snapshot.network.interfaces}
-    candidate = replace(snapshot, network=network_wish(page.form, page.formset, known))
+    candidate = replace(snapshot, network=_wish(page, snapshot.network))
     return _reachable(page, check(page, snapshot, candidate, "network.", _beside_interface), client)
+
+
+def _wish(page: Page, before: Network) -> Network:
+    """A card without any setting is left out, unless the draft knows it."""
+    known = {entry.name for entry in before.interfaces}
+    interfaces = []
+    for row in page.rows:
+        data = row.cleaned_data
+        row.wished = data["name"] or _vlan_name(data)
+        interface = interface_wish(data, row.wished)
+        if not data["gone"] and (interface != Interface(row.wished) or row.wished in known):
+            interfaces.append(interface)
+    return replace(before, interfaces=tuple(interfaces), **page.form.cleaned_data)
+
+
+def _vlan_name(data: dict) -> str:
+    """As most people call it: eth0.20. A long one has to be named by the admin."""
+    return f"{data['parent']}.{data['tag']}" if data["kind"] in MADE and data["parent"] and data["tag"] else ""
+
+
+def access_page(data=None) -> Page:
+    row = Management.objects.filter(pk=draft.ONLY_ROW).first()
+    stored = {name: getattr(row, name) for name in AccessForm.base_fields} if row else None
+    return finish(Page(row, AccessForm(data) if data is not None else AccessForm(initial=stored)), data)
 
 
 def check_access(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    candidate = replace(snapshot, management=management_wish(page.form))
+    candidate = replace(snapshot, management=management_wish(page.form, snapshot.management))
     return _reachable(page, check(page, snapshot, candidate, "management."), client)
 
 
 def _reachable(page: Page, candidate: Snapshot | None, client: str) -> Snapshot | None:
-    """Nobody locks himself out."""
-    if candidate and client and (problem := validate.admin_problem(candidate, client)):
+    """Nobody shuts his own door. A way that is lost comes back by itself: see lbconfig.cutoff."""
+    if candidate and client and (problem := access_problem(candidate, client)):
         add(page, problem, _beside_interface)
     return candidate if page.good else None
 
@@ -68,7 +133,8 @@ def _reachable(page: Page, candidate: Snapshot | None, client: str) -> Snapshot 
 def _beside_interface(page: Page, problem: Problem, message: str) -> bool:
     match = INTERFACE.match(problem.path)
     for row in page.rows if match else ():
-        if row["name"].value() == match["name"]:
-            row.add_error(match["field"] if match["field"] in row.fields else None, message)
+        if getattr(row, "wished", row["name"].value()) == match["name"]:
+            field = FIELDS.get(match["field"], match["field"])
+            row.add_error(field if field in row.fields else None, message)
             return True
     return False

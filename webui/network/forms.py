@@ -1,8 +1,12 @@
-"""Host name, interfaces, gateway; and from where the web UI may be reached."""
+"""Host name, interfaces of every kind, gateway; and from where the web UI may be reached."""
+
+from dataclasses import replace
 
 from django import forms
 
-from lbconfig.snapshot import Interface, Management, Network
+from lbconfig import names
+from lbconfig.network_model import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
+from lbconfig.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
 
 FILL_IN = "Please fill this in."
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
@@ -50,8 +54,42 @@ class NetworkForm(forms.Form):
     )
 
 
+class Members(forms.MultipleChoiceField):
+    """Interfaces to tick; which of them fit is lbconfig's to say. Cleans to a tuple of names."""
+
+    widget = forms.CheckboxSelectMultiple
+
+    def prepare_value(self, value):
+        return value.split() if isinstance(value, str) else list(value or ())
+
+    def comparable(self, value) -> str:
+        return " ".join(self.prepare_value(value))
+
+    def valid_value(self, value) -> bool:
+        return len(value) <= 64
+
+    def clean(self, value) -> tuple[str, ...]:
+        return tuple(super().clean(value))
+
+
+def _words(table: dict, common: tuple = ()) -> list[tuple[str, str]]:
+    """Choices, the common ones first."""
+    return [(value, table[value].long) for value in (*common, *(one for one in table if one not in common))]
+
+
 class InterfaceForm(forms.Form):
-    name = forms.CharField(max_length=64, widget=forms.HiddenInput)
+    """Of any kind: `kind` says which of the fields count, and the page shows those."""
+
+    name = forms.CharField(label="Name", max_length=64, required=False, widget=forms.TextInput(attrs=PLAIN))
+    kind = forms.ChoiceField(
+        choices=[(one, one) for one in ("card", "vlan", "bond", "bridge")], widget=forms.HiddenInput, required=False
+    )
+    new = forms.BooleanField(required=False, widget=forms.HiddenInput)
+    gone = forms.BooleanField(label="Remove it", required=False)
+    parent = forms.CharField(label="On interface", max_length=64, required=False)
+    tag = forms.IntegerField(label="Number", required=False, help_text="1 to 4094")
+    members = Members(label="Members", required=False)
+    mode = forms.ChoiceField(label="How they work", choices=_words(names.BOND_MODES, names.COMMON_BOND_MODES))
     dhcp = forms.BooleanField(label="Get an address by DHCP", required=False)
     addresses = Lines(
         label="Fixed addresses",
@@ -59,6 +97,37 @@ class InterfaceForm(forms.Form):
         rows=2,
         help_text="One a line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
     )
+    off = forms.BooleanField(label="Switched off", required=False)
+    mtu = forms.IntegerField(label="MTU", required=False, help_text="In bytes. Empty: as it is.")
+    note = forms.CharField(label="Note", max_length=500, required=False)
+    primary = forms.CharField(label="Member that speaks if it can", max_length=64, required=False)
+    hash_policy = forms.ChoiceField(label="Shared by", choices=_words(names.HASH_POLICIES), required=False)
+    lacp_rate = forms.ChoiceField(label="LACP greets", choices=_words(names.LACP_RATES), required=False)
+    miimon = forms.IntegerField(label="Cables are looked at every (ms)", required=False)
+    stp = forms.BooleanField(label="Spanning tree (STP)", required=False)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["mode"].required = False
+        if not self["new"].value() or self["kind"].value() not in MADE:
+            self.fields["name"].widget = forms.HiddenInput()
+
+    def offer(self, others: list[str]) -> None:
+        """The interfaces that may be ticked or chosen."""
+        chosen = self.fields["members"].prepare_value(self["members"].value())
+        self.fields["members"].choices = [(name, name) for name in dict.fromkeys([*others, *chosen])]
+        for field, empty in (("parent", []), ("primary", [("", "any")])):
+            now = [self[field].value()] if self[field].value() else []
+            choices = [*empty, *((name, name) for name in dict.fromkeys([*others, *now]))]
+            self.fields[field].widget = forms.Select(choices=choices)
+
+    @property
+    def more_wrong(self) -> bool:
+        return any(name in self.errors for name in MORE)
+
+
+MADE = ("vlan", "bond", "bridge")  # kinds that the page can add
+MORE = ("name", "off", "mtu", "note", "primary", "hash_policy", "lacp_rate", "miimon", "stp", "gone")
 
 
 class _Interfaces(forms.BaseFormSet):
@@ -77,18 +146,65 @@ class AccessForm(forms.Form):
         help_text="One a line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
         error_messages={"required": "Name at least one network."},
     )
-
-
-def network_wish(form: NetworkForm, rows, known: set[str]) -> Network:
-    """Of the cleaned data. An interface without any setting is left out, unless the draft knows it."""
-    interfaces = tuple(
-        Interface(data["name"], data["dhcp"], data["addresses"])
-        for data in (row.cleaned_data for row in rows.forms)
-        if data["dhcp"] or data["addresses"] or data["name"] in known
+    port = forms.IntegerField(
+        label="Port of this web page",
+        required=False,
+        widget=forms.NumberInput(attrs={"min": 1, "max": 65535}),
+        help_text=f"Usually {HTTPS_PORT}. With another one, the address ends in it: https://192.0.2.7:8443.",
     )
-    data = form.cleaned_data
-    return Network(data["hostname"], data["gateway"], interfaces, data["gateway6"])
+
+    @property
+    def more_open(self) -> bool:
+        """Whether there is something to see under "more"."""
+        chosen = self["port"].value() not in (None, "", HTTPS_PORT, str(HTTPS_PORT))
+        return bool(chosen or self["port"].errors or getattr(self.fields["port"], "note", ""))
 
 
-def management_wish(form: AccessForm) -> Management:
-    return Management(form.cleaned_data["allow"])
+def values_of(interface: Interface) -> dict:
+    """What the form shows of it."""
+    bond, vlan = interface.bond or Bond(), interface.vlan
+    kind = "vlan" if vlan else "bond" if interface.bond else "bridge" if interface.bridge else "card"
+    return {
+        "name": interface.name,
+        "kind": kind,
+        "parent": vlan.parent if vlan else "",
+        "tag": vlan.id if vlan else None,
+        "members": list(interface.members),
+        "mode": bond.mode,
+        "dhcp": interface.dhcp,
+        "addresses": list(interface.addresses),
+        "off": not interface.on,
+        "mtu": interface.mtu or None,
+        "note": interface.note,
+        "primary": bond.primary,
+        "hash_policy": bond.hash_policy,
+        "lacp_rate": bond.lacp_rate,
+        "miimon": bond.miimon,
+        "stp": bool(interface.bridge and interface.bridge.stp),
+    }
+
+
+def interface_wish(data: dict, name: str) -> Interface:
+    """Of the cleaned data of a row."""
+    kind, members = data["kind"], data["members"]
+    plain = Interface(name, data["dhcp"], data["addresses"], not data["off"], data["mtu"] or 0, data["note"])
+    if kind == "vlan":
+        return replace(plain, vlan=Vlan(data["parent"], data["tag"] or 0))
+    if kind == "bond":
+        mode = BondMode(data["mode"] or BondMode.ACTIVE_BACKUP)
+        bond = Bond(members, mode, miimon=100 if data["miimon"] is None else data["miimon"])
+        return replace(
+            plain,
+            bond=replace(
+                bond,
+                lacp_rate=LacpRate(data["lacp_rate"] or bond.lacp_rate),
+                hash_policy=HashPolicy(data["hash_policy"] or bond.hash_policy),
+                primary=data["primary"] if mode in ONE_SPEAKS else "",
+            ),
+        )
+    return replace(plain, bridge=Bridge(members, data["stp"])) if kind == "bridge" else plain
+
+
+def management_wish(form: AccessForm, before: Management) -> Management:
+    port = form.cleaned_data["port"]
+    return replace(before, allow=form.cleaned_data["allow"], port=HTTPS_PORT if port is None else port)

@@ -1,12 +1,16 @@
-"""Network and access of the draft."""
+"""Interfaces, routes, names and access of the draft."""
 
 from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
 from changes import draft, pages
+from lbconfig import certificate
+from lbconfig.render import interfaces
+from lbconfig.snapshot import Snapshot
 from monitoring.frame import look
-from network import editor
+from network import editor, route_forms
+from network.forms import MADE
 
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 
@@ -14,52 +18,124 @@ SAVED = "Saved to the draft. The box uses it after you have reviewed and applied
 def edit_network(request):
     """The wished network beside what the box really has."""
     status = look(request).status
+    return _edit(
+        request,
+        lambda *data: editor.network_page(status, *data),
+        editor.check_network,
+        _write_network,
+        _network,
+        more=lambda page: (
+            editor.with_another(page, request.POST["add"], status) if request.POST.get("add") in MADE else None
+        ),
+        merged=lambda page: editor.offered(page, status),
+    )
+
+
+def _edit(request, make, check, write, show, more=lambda page: None, merged=lambda page: page):
+    """Show the form, or take what was sent: written to the draft, or shown with its errors and nothing is lost.
+
+    `more` gives the page with another row where that was asked for. `merged` sees the page into which somebody else's
+    change of the meantime was brought.
+    """
     if request.method != "POST":
-        return _network(request, editor.network_page(status))
+        return show(request, make())
     user = request.user.get_username()
     with transaction.atomic():
-        page = editor.network_page(status, request.POST)
+        page = make(request.POST)
+        if longer := more(page):
+            return show(request, longer)
         if page.stale:
-            return _network(request, pages.merged(page, editor.network_page(status), user), 409)
-        candidate = editor.check_network(page, draft.current(), request.META["REMOTE_ADDR"])
+            return show(request, merged(pages.merged(page, make(), user)), 409)
+        candidate = check(page, draft.current(), request.META["REMOTE_ADDR"])
         if candidate is None:
-            return _network(request, page, 422)
-        draft.write_network(candidate.network, user)
-    return _saved(request, page)
-
-
-def _network(request, page: pages.Page, status: int = 200):
-    found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
-    rows = [(row, found.get(row["name"].value())) for row in page.rows]
-    # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
-    used = {interface.name for interface in running.network.interfaces} if (running := look(request).running) else set()
-    context = {"page": page, "form": page.form, "rows": rows, "used": used}
-    return render(request, "network/network.html", context, status=status)
-
-
-def edit_access(request):
-    """From where the web UI may be opened."""
-    if request.method != "POST":
-        return _access(request, editor.access_page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = editor.access_page(request.POST)
-        if page.stale:
-            return _access(request, pages.merged(page, editor.access_page(), user), 409)
-        candidate = editor.check_access(page, draft.current(), request.META["REMOTE_ADDR"])
-        if candidate is None:
-            return _access(request, page, 422)
-        draft.write_management(candidate.management, user)
-    return _saved(request, page)
-
-
-def _access(request, page: pages.Page, status: int = 200):
-    context = {"page": page, "form": page.form, "own": request.META["REMOTE_ADDR"]}
-    return render(request, "network/access.html", context, status=status)
-
-
-def _saved(request, page: pages.Page):
+            return show(request, page, 422)
+        write(candidate, user)
     messages.success(request, SAVED)
     for sentence in page.consequences:
         messages.warning(request, f"Before you can apply: {sentence}")
     return redirect("overview")
+
+
+def _write_network(candidate: Snapshot, user: str) -> None:
+    draft.write_network(candidate.network, user)
+
+
+def _network(request, page: pages.Page, status: int = 200):
+    found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
+    members = {name for row in page.rows for name in row.fields["members"].prepare_value(row["members"].value())}
+    for row in page.rows:
+        row.folded = row["name"].value() in members and not row["addresses"].value() and not row.errors
+    rows = [(row, found.get(row["name"].value()), int(row["kind"].value() == "vlan")) for row in page.rows]
+    # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
+    used = {link.name for link in interfaces.wanted(running).links} if (running := look(request).running) else set()
+    context = {"page": page, "form": page.form, "rows": rows, "used": used}
+    return render(request, "network/network.html", context, status=status)
+
+
+def edit_routes(request):
+    """Static routes, and addresses with a way out of their own."""
+    return _edit(
+        request,
+        route_forms.routes_page,
+        route_forms.check_routes,
+        _write_network,
+        _routes,
+        more=lambda page: (
+            route_forms.with_another(page, request.POST["add"])
+            if request.POST.get("add") in ("route", "policy")
+            else None
+        ),
+    )
+
+
+def _routes(request, page: pages.Page, status: int = 200):
+    snapshot = draft.current()
+    own = [text.partition("/")[0] for one in snapshot.network.interfaces for text in one.addresses]
+    sources = [(vip, service.name) for service in snapshot.services for vip in service.vips]
+    context = {
+        "page": page,
+        "form": page.form,
+        "sources": dict([*((address, "this box") for address in own), *sources]).items(),
+        "interfaces": [one.name for one in snapshot.network.interfaces],
+    }
+    return render(request, "network/routes.html", context, status=status)
+
+
+def edit_names(request):
+    """Who is asked for addresses of names, and for the time."""
+    return _edit(
+        request,
+        route_forms.names_page,
+        route_forms.check_names,
+        _write_network,
+        _names,
+    )
+
+
+def _names(request, page: pages.Page, status: int = 200):
+    by_dhcp = any(one.dhcp and one.on for one in draft.current().network.interfaces)
+    context = {"page": page, "form": page.form, "by_dhcp": by_dhcp}
+    return render(request, "network/names.html", context, status=status)
+
+
+def edit_access(request):
+    """From where the web UI may be opened."""
+    return _edit(
+        request,
+        editor.access_page,
+        editor.check_access,
+        lambda candidate, user: draft.write_management(candidate.management, user),
+        _access,
+    )
+
+
+def _access(request, page: pages.Page, status: int = 200):
+    management = (look(request).running or draft.current()).management
+    context = {
+        "page": page,
+        "form": page.form,
+        "own": request.META["REMOTE_ADDR"],
+        "given": bool(management.pair),
+        "certificate": certificate.first(management.certificate),
+    }
+    return render(request, "network/access.html", context, status=status)

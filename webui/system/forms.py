@@ -3,6 +3,10 @@
 from django import forms
 from django.core.validators import RegexValidator
 
+from accounts.forms import FILL_IN, CodeForm
+
+__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm"]
+
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
 
 
@@ -12,16 +16,47 @@ class SourceForm(forms.Form):
     source = forms.CharField(max_length=60, validators=[RegexValidator(SOURCE)])
 
 
-class TokenForm(forms.Form):
-    name = forms.CharField(
-        label="What is it for?",
-        help_text="A name by which you know it again, for instance the program that uses it.",
-        max_length=60,
-        error_messages={"required": "Please fill this in."},
+MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters
+
+
+def _passphrase(label: str, help_text: str = "", shortest: int = 1) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        help_text=help_text,
+        strip=False,
+        min_length=shortest,
+        max_length=MAX_PASSPHRASE,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        error_messages=FILL_IN,
     )
 
-    def clean_name(self) -> str:
-        name = self.cleaned_data["name"]
-        if not name.isprintable():
-            raise forms.ValidationError("Only characters that can be printed.")
-        return name
+
+class PassphraseForm(forms.Form):
+    """Of a new backup file."""
+
+    passphrase = _passphrase(
+        "Passphrase",
+        f"At least {MIN_PASSPHRASE} characters. Without it nobody can open the file, not even you.",
+        MIN_PASSPHRASE,
+    )
+    again = _passphrase("Passphrase again")
+
+    def clean(self):
+        data = super().clean()
+        if data.get("passphrase") and data.get("again") and data["passphrase"] != data["again"]:
+            self.add_error("again", "The two passphrases are not the same.")
+        return data
+
+
+class RestoreForm(forms.Form):
+    file = forms.FileField(label="Backup file", max_length=255, allow_empty_file=True, error_messages=FILL_IN)
+    passphrase = _passphrase("Passphrase", "The one that was chosen when the file was made.")
+
+
+class ResetForm(forms.Form):
+    hostname = forms.CharField(
+        label="Host name of this box",
+        max_length=253,
+        error_messages=FILL_IN,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )

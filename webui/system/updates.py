@@ -9,11 +9,9 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
-from accounts import tokens
-from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
 from monitoring.frame import look
-from system.forms import SourceForm, TokenForm
+from system.forms import SourceForm
 from system.uploads import UploadRefused, receive
 
 log = logging.getLogger(__name__)
@@ -22,7 +20,7 @@ SLOTS = ("A", "B")
 
 
 def overview(request):
-    return render(request, "system/updates.html", _page(request))
+    return render(request, "system/updates.html", _state(request))
 
 
 def live(request):
@@ -121,32 +119,6 @@ def seen(request):
     except (ApplierDown, ApplierRefused) as error:
         messages.error(request, str(error))
     return redirect("updates")
-
-
-@require_POST
-def make_token(request):
-    """Shown on this one page, and never again."""
-    form = TokenForm(request.POST)
-    shown = None
-    if form.is_valid():
-        try:
-            shown = tokens.make(request.user, form.cleaned_data["name"])
-            form = TokenForm()
-        except tokens.TooMany:
-            form.add_error("name", f"There are {tokens.MOST} tokens already; revoke one that nobody uses.")
-    return render(request, "system/updates.html", _page(request) | {"token_form": form, "new_token": shown})
-
-
-@require_POST
-def revoke_token(request, pk: int):
-    name = tokens.revoke(pk, request.user.get_username())
-    if name is not None:
-        messages.success(request, f"The token “{name}” opens nothing any more.")
-    return redirect("updates")
-
-
-def _page(request) -> dict:
-    return _state(request) | {"token_form": TokenForm(), "tokens": ApiToken.objects.select_related("user")}
 
 
 def _state(request) -> dict:

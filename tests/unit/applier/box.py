@@ -1,27 +1,32 @@
 """A whole applier over a model host: what the tests of steps, start and power cuts begin with."""
 
 import dataclasses
-import threading
+import time
 from pathlib import Path
 
 from model_host import ModelHost
 
 from applier.daemon import Applier
 from applier.paths import Paths
-from applier.shapes import RunStatus
+from applier.shapes import ENDED, RunStatus
 from lbconfig.snapshot import (
+    Bond,
+    Bridge,
     CheckKind,
     HealthCheck,
     Interface,
     Management,
     Network,
     Policy,
+    PolicyRoute,
     Protocol,
     RealServer,
     Scheduler,
     Snapshot,
     SorryPage,
+    StaticRoute,
     VirtualService,
+    Vlan,
 )
 from lbconfig.validate import validate
 
@@ -47,7 +52,7 @@ ONE = Snapshot(
     ),
     management=Management(allow=("192.168.0.0/16",)),
 )
-# It changes something in every step: rules, settings, addresses both ways, DHCP, IPv6, sorry page, table, checks.
+# It changes something in every step: rules, the page's port, links, settings, addresses both ways, DHCP, IPv6, …
 TWO = Snapshot(
     services=(
         dataclasses.replace(WEB, scheduler=Scheduler.RR, real_servers=WEB.real_servers[:1]),
@@ -60,13 +65,34 @@ TWO = Snapshot(
             Interface("eth0", dhcp=True, addresses=("192.168.10.3/24",)),
             Interface("eth1", addresses=("10.2.0.1/24",)),
             Interface("eth2", addresses=("172.20.0.1/24",)),
+            Interface("v20", vlan=Vlan("eth2", 20)),
         ),
+        dns=("192.168.10.9",),
+        search=("example.org",),
+        ntp=("time.example.org",),
     ),
-    management=Management(allow=("192.168.0.0/16", "10.0.0.0/8")),
+    management=Management(allow=("192.168.0.0/16", "10.0.0.0/8"), port=8443),
     sorry=SorryPage("Back tomorrow"),
     policy=Policy(udp_timeout=60, adopt=True),
 )
-assert not validate(ONE) and not validate(TWO), (validate(ONE), validate(TWO))
+# The same services over a bond, a bridge and a VLAN, with routes of every kind; the addresses move there.
+KINDS = dataclasses.replace(
+    ONE,
+    network=Network(
+        hostname="one",
+        gateway="192.168.10.1",
+        interfaces=(
+            Interface("bond0", addresses=("192.168.10.2/24", "2001:db8:1::2/64"), bond=Bond(("eth0",), primary="eth0")),
+            Interface("br0", mtu=1400, addresses=("10.2.0.1/24", "2001:db8:2::1/64"), bridge=Bridge(("eth1", "eth2"))),
+            Interface("office", addresses=("172.20.0.1/24",), vlan=Vlan("bond0", 20)),
+        ),
+        gateway6="2001:db8:1::1",
+        routes=(StaticRoute("172.30.0.0/16", "172.20.0.254"),),
+        policies=(PolicyRoute("192.168.10.80", "172.20.0.253"),),
+    ),
+)
+for one in (ONE, TWO, KINDS):
+    assert not validate(one), validate(one)
 
 
 class Box:
@@ -74,14 +100,19 @@ class Box:
         run = folder / "run"
         self.paths = Paths(folder / "state", None, run, folder / "service", Path("/usr/share/dhcp"))
         self.host = ModelHost(self.paths)
-        self.applier = Applier(self.paths, self.host)
+        self.boottime = 5000.0  # what the timer of a confirmation counts on
+        self.secret = ""  # that the last apply gave out
+        self.applier = self._daemon()
+
+    def _daemon(self) -> Applier:
+        return Applier(self.paths, self.host, lambda: self.boottime)
 
     def start(self) -> "Box":
         self.applier.start()
         return self
 
     def restart_daemon(self) -> "Box":
-        self.applier = Applier(self.paths, self.host)
+        self.applier = self._daemon()
         return self.start()
 
     def power_cut(self) -> "Box":
@@ -94,14 +125,25 @@ class Box:
         review = self.applier.check(data)
         assert not review["problems"], review["problems"]
         wanted = {"digest": review["digest"], "base": review["base"], "user": "ann", "comment": "", "client": ""}
-        return self.applier.apply(data, **(wanted | fields))["apply"]
+        wanted["confirm_within"] = None
+        answer = self.applier.applies.apply(data, **(wanted | fields))
+        self.secret = answer["secret"]
+        return answer["apply"]
 
     def apply(self, snapshot: Snapshot, **fields) -> RunStatus:
-        name = self.begin(snapshot, **fields)
-        for thread in threading.enumerate():
-            if thread.name == name:
-                thread.join(20)
-        return self.applier.status()["apply"]
+        """To its end; where it asks for a confirmation, that is given."""
+        self.begin(snapshot, **fields)
+        if self.until("waiting", *ENDED)["state"] == "waiting":
+            self.applier.applies.confirm("", self.secret, "")
+        return self.until(*ENDED)
+
+    def until(self, *states: str) -> RunStatus:
+        """The run, once it is in one of these states."""
+        end = time.monotonic() + 20
+        while (run := self.applier.applies.record.to_data())["state"] not in states:
+            assert time.monotonic() < end, run
+            time.sleep(0.001)
+        return run
 
     def states(self) -> dict[str, str]:
         return {step["name"]: step["state"] for step in self.applier.status()["apply"]["steps"]}

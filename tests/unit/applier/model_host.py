@@ -7,45 +7,40 @@ import itertools
 import json
 import re
 import socket
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import netlink_bytes as nl
+from kernel_model import KernelModel
 
 from applier.host import COMMAND_TIMEOUT, HostError, Output, Process
 from applier.paths import Paths
+from lbconfig.certificate import first
 from lbconfig.render import sysctl
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp"}
 NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
 
 
-@dataclass
-class Link:
-    mac: str
-    up: bool = False
-    addresses: list[str] = field(default_factory=list)
-
-
 class ModelHost:
+    bad_web = ""  # a text: nginx cannot work with what has it
+
     def __init__(self, paths: Paths, links=("eth0", "eth1", "eth2")) -> None:
         self.paths = paths
         self.clock = 1000.0
         self.rules: str | None = None
         self.settings = {"kernel/hostname": "(none)", "net/ipv4/conf/all/promote_secondaries": "0"}
         self.settings |= {setting.key: "0" for setting in sysctl.settings()}
-        self.links = {name: Link(f"52:54:00:00:00:{i:02x}") for i, name in enumerate(links)}
-        for name in links:
-            self.settings[f"net/ipv4/conf/{name}/send_redirects"] = "1"
+        self.kernel = KernelModel(links)
+        self.links = self.kernel.links
+        self.sent: list[tuple[str, bytes]] = []  # interface and frame
         for name in ("all", "default", *links):
-            for key in ("accept_ra", "autoconf", "accept_redirects"):
-                self.settings[f"net/ipv6/conf/{name}/{key}"] = "1"
-            for key in ("disable_ipv6", "forwarding"):
-                self.settings[f"net/ipv6/conf/{name}/{key}"] = "0"
-        self.routes: list[tuple[str, int]] = []  # gateway, metric
+            self._settings_of(name)
         self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
         self.files: dict[Path, str] = {}
+        self.modes: dict[Path, int] = {}  # of all that was ever put
+        self.web: str | None = None  # what nginx runs with; None: it waits for its file
+        self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
         self.director_pid: int | None = None
         self.director_since = 0.0
         self.dead: set[tuple[str, int]] = set()
@@ -82,32 +77,31 @@ class ModelHost:
         return {
             "rules": self.rules,
             "settings": {key: value for key, value in self.settings.items() if "promote" not in key},
-            "links": {name: (link.up, sorted(link.addresses)) for name, link in self.links.items()},
-            "routes": sorted(self.routes),
+            "network": self.kernel.state(),
             "timeouts": self.timeouts,
             "table": {key: (scheduler, dict(places)) for key, (scheduler, places) in self.table.items()},
             "files": {str(path): text for path, text in self.files.items() if self.paths.candidate not in path.parents},
             "director": self.director_pid is not None,
+            "web": self.web,
         }
 
     # --- the door --------------------------------------------------------------------------------
 
     def command(self, argv, stdin="", timeout=COMMAND_TIMEOUT):
         match list(argv):
-            case ["ip", "-json", "address", "show"]:
-                return Output(0, json.dumps([self._lo(), *(self._link(*item) for item in self.links.items())]), "")
-            case ["ip", "-json", *option, "route", "show", "default"]:
-                routes = [
-                    {"dst": "default", "gateway": gateway, "metric": metric}
-                    for gateway, metric in self.routes
-                    if (":" in gateway) == (option == ["-6"])
-                ]
-                return Output(0, json.dumps(routes), "")
-            case ["ip", "-batch", "-"]:
-                lines = stdin.splitlines()
-                return self.change(f"ip {lines}", lambda: self._ip(lines), lambda: self._ip(lines[: len(lines) // 2]))
+            case ["ip", "-json", "-details", "-batch", "-"]:
+                return Output(0, self.kernel.several(stdin), "")
+            case ["ip", "-json", *words]:
+                return Output(0, json.dumps(self.kernel.json(words)), "")
+            case ["ip", *options, "-batch", "-"]:
+                lines, forced = stdin.splitlines(), "-force" in options
+                half = lines[: len(lines) // 2]
+                return self.change(f"ip {lines}", lambda: self._ip(lines, forced), lambda: self._ip(half, forced))
             case ["nft", "list", "tables"]:
                 return Output(0, "table inet fairlead\n" if self.rules else "", "")
+            case ["nft", "-j", "list", "ruleset", "inet"]:
+                ours = {"family": "inet", "table": "fairlead", "handle": self.changes, "expr": self.rules}
+                return Output(0, json.dumps({"nftables": [{"rule": ours}] if self.rules else []}), "")
             case ["nft", "-c", "-f", path]:
                 return self.change("nft -c", lambda: self._nft(path, check=True))
             case ["nft", "-f", path]:
@@ -123,6 +117,14 @@ class ModelHost:
                 return self.change(f"ipvsadm --set {seconds}", lambda: self._set_timeouts(seconds))
             case ["sv", *_, verb, folder] if Path(folder).name == "ldirectord":
                 return self._sv(verb, folder)
+            case ["sv", "status", folder] if Path(folder).name == "nginx":
+                return Output(0, f"run: {folder}: (pid 77) 5s\n", "")
+            case ["sv", "hup", folder] if Path(folder).name == "nginx":
+                return self.change("sv hup nginx", self._reload_web)
+            case [program, "-t", "-q"] if program == f"{self.paths.services}/nginx/run":
+                return self.change("nginx -t", self._test_web)
+            case ["sv", "-w", "5", "restart" | "down", folder] if Path(folder).name == "time":
+                return self.change(f"sv {Path(folder).name}", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "down", folder]:
                 return self.change(f"sv down {folder}", lambda: Output(0, "", ""))
         raise AssertionError(f"the model does not know {argv}")
@@ -156,28 +158,30 @@ class ModelHost:
         self.change(f"set {key}={value}", lambda: self._set(key, value))
 
     def _set(self, key, value):
-        """Without IPv6 an interface has no address of that kind; conf/all speaks for every interface."""
         self.settings[key] = value
-        place, _, name = key.removeprefix("net/ipv6/conf/").partition("/")
-        if name != "disable_ipv6":
-            return
-        for link in self.links if place == "all" else [place] if place in self.links else []:
-            self.settings[f"net/ipv6/conf/{link}/disable_ipv6"] = value
-            if value == "1":
-                self.links[link].addresses = [one for one in self.links[link].addresses if ":" not in one]
-        if value == "1" and place == "all":
-            self.routes = [(gateway, metric) for gateway, metric in self.routes if ":" not in gateway]
+
+    def _settings_of(self, name):
+        """What the kernel gives each interface of its own."""
+        self.settings[f"net/ipv4/conf/{name}/send_redirects"] = "1"
+        self.settings[f"net/ipv4/conf/{name}/rp_filter"] = "0"
+        for key, value in (("accept_ra", 1), ("autoconf", 1), ("accept_redirects", 1), ("disable_ipv6", 0)):
+            self.settings[f"net/ipv6/conf/{name}/{key}"] = str(value)
+        self.settings[f"net/ipv6/conf/{name}/forwarding"] = "0"
 
     def _set_timeouts(self, seconds):
         self.timeouts = tuple(map(int, seconds))
         return Output(0, "", "")
 
-    def put(self, path, text):
+    def put(self, path, text, mode=0o644):
         def write():
+            self.modes[path] = mode
             if text is None:
                 self.files.pop(path, None)
             else:
                 self.files[path] = text
+                # It starts as soon as there is something that it can work with.
+                if path == self.paths.web and self.web is None and self._test_web().exit == 0:
+                    self.web = text
 
         self.change(f"put {path.name}", write)
 
@@ -186,6 +190,34 @@ class ModelHost:
 
     def remove_service(self, folder):
         self.change(f"remove {folder.name}", lambda: self.files.pop(folder / "run", None))
+
+    def connect(self, address, port, timeout):
+        return "open" if address == "127.0.0.1" and f"listen {port} " in (self.web or "") else "refused"
+
+    def certificate(self, address, port, timeout):
+        assert self.connect(address, port, timeout) == "open"
+        named = re.search(r"ssl_certificate (.*);", self.web)
+        return first(self._named(named[1])).fingerprint if named else "of the box itself"
+
+    def _named(self, place):
+        """What nginx reads there: the renderer knows where a real box has it."""
+        return self.files.get(self.paths.certificates / Path(place).name, "")
+
+    def _reload_web(self):
+        text = self.files[self.paths.web]
+        if not (self.deaf_web and self.deaf_web in text):
+            self.web = text
+        return Output(0, "", "")
+
+    def _test_web(self):
+        text = self.files[self.paths.web]
+        absent = any(not self._named(place) for place in re.findall(r"ssl_certificate (.*);", text))
+        bad = absent or (self.bad_web and self.bad_web in text)
+        return Output(1, "nginx: [emerg] unexpected end of file", "") if bad else Output(0, "", "")
+
+    def send(self, interface, frame):
+        assert self.links[interface].up, f"{interface} cannot send"
+        self.sent.append((interface, frame))
 
     def processes(self):
         if self.director_pid is None:
@@ -258,31 +290,35 @@ class ModelHost:
             return Output(1, "", "Error: No such file or directory; did you mean a kernel with nft_limit?")
         if not check:
             self.rules = text
+            self._check_rules()
         return Output(0, "", "")
 
-    def _ip(self, lines):
+    def _check_rules(self):
+        """What IPVS has, the rules of the firewall let pass; those of a box that is closed do not."""
+        if self.rules is None or "set replies" not in self.rules:
+            return
+        for (protocol, address, port), (_, places) in self.table.items():
+            wanted = [f"{address} . {protocol} . {port}", *(f"{one} . {protocol} . {at}" for one, at in places)]
+            gone = [element for element in wanted if element not in self.rules]
+            self.violations += [f"the firewall stops {element}, which IPVS still has" for element in gone]
+
+    def _ip(self, lines, force=False):
         if self.rules is None and any("address add" in line for line in lines):
             self.violations.append("an address without a firewall")
-        for number, line in enumerate(lines, 1):
-            match line.split():
-                case ["link", "set", "dev", name, state] if name in self.links:
-                    self.links[name].up = state == "up"
-                case ["address", "add", address, "dev", name, *kind] if name in self.links:
-                    assert kind == (["nodad", "preferred_lft", "0"] if address.endswith("/128") else [])
-                    assert address not in self.links[name].addresses
-                    assert ":" not in address or self.settings[f"net/ipv6/conf/{name}/disable_ipv6"] == "0"
-                    self.links[name].addresses.append(address)
-                case ["address", "del", address, "dev", name] if address in self.links[name].addresses:
-                    self.links[name].addresses.remove(address)
-                case ["route", "replace", "default", "via", gateway]:
-                    six = ":" in gateway
-                    others = [(other, metric) for other, metric in self.routes if metric or (":" in other) != six]
-                    self.routes = [(gateway, 0), *others]
-                case ["route", "del", "default", "via", gateway] if gateway in [g for g, _ in self.routes]:
-                    self.routes = [route for route in self.routes if route[0] != gateway]
-                case _:
-                    return Output(1, "", f"RTNETLINK answers: {line}\nCommand failed -:{number}")
-        return Output(0, "", "")
+        before = {*self.links}
+        code, said = self.kernel.batch(lines, force)
+        for name in {*self.links} - before:
+            self._settings_of(name)
+            self._inherit(name)
+        for key in [
+            key for key in self.settings if len(key.split("/")) == 5 and key.split("/")[3] in before - {*self.links}
+        ]:
+            del self.settings[key]
+        return Output(code, "", said)
+
+    def _inherit(self, name):
+        for key in [key for key in self.settings if f"/conf/{name}/" in key]:
+            self.settings[key] = self.settings[key.replace(f"/conf/{name}/", "/conf/default/")]
 
     def _ipvsadm(self, lines):
         if self.director_pid is not None:
@@ -298,6 +334,7 @@ class ModelHost:
                 self._ipvsadm_line(words[0], key, options)
             except (KeyError, AssertionError):
                 status = 1  # ipvsadm goes on, and reports the last line only
+        self._check_rules()
         return Output(status, "", "Memory allocation problem" if status else "")
 
     def _ipvsadm_line(self, verb, key, options):
@@ -317,21 +354,6 @@ class ModelHost:
             else:
                 assert (place in places) == (verb == "-e")
                 places[place] = int(options["-w"])
-
-    @staticmethod
-    def _lo():
-        info = [{"family": "inet", "local": "127.0.0.1", "prefixlen": 8}]
-        return {"ifname": "lo", "flags": ["LOOPBACK", "UP"], "address": "00:00:00:00:00:00", "addr_info": info}
-
-    @staticmethod
-    def _link(name, link):
-        info = [
-            {"family": "inet", "local": address.split("/")[0], "prefixlen": int(address.split("/")[1])}
-            for address in link.addresses
-        ]
-        flags = ["BROADCAST", *(["UP", "LOWER_UP"] if link.up else [])]
-        state = "UP" if link.up else "DOWN"
-        return {"ifname": name, "flags": flags, "operstate": state, "address": link.mac, "addr_info": info}
 
 
 def _blocks(text):

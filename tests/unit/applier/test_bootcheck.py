@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from box import running_one
+from box import ONE, running_one
 from update_box import UpdateBox
 
 from applier import bootcheck, bootstate, update_record
@@ -38,7 +38,8 @@ class Looked:
         host.read = lambda path: self.disk.host.read(path) if "look" in path.parts else read(path)
         return bootcheck.Box(self.disk.paths, host, self.inner.applier.status, self.show)
 
-    def show(self):
+    def show(self, port):
+        self.asked = port
         if isinstance(self.page, Exception):
             raise self.page
         return self.page
@@ -76,6 +77,11 @@ def test_a_good_one_is_marked_good(looked):
     assert looked.state().slot("B").good and not looked.restarted
     assert looked.record.state == "good"
     assert looked.record.sentence == "Version 0.2.0 came up, was looked at, and runs."
+
+
+def test_the_page_is_looked_for_at_its_port(looked):
+    looked.inner.apply(dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=8443)))
+    assert looked.judge() == "good" and looked.asked == 8443
 
 
 def test_a_good_one_without_an_update(looked):
@@ -116,7 +122,7 @@ def test_a_slot_with_nothing_to_go_back_to_never_restarts_the_box(looked):
 def test_one_that_takes_its_time_is_waited_for(looked):
     looked.trying()
     pages = iter([OSError(111, "Connection refused"), (502, ""), PAGE])
-    looked.show = lambda: one if not isinstance(one := next(pages), Exception) else (500, "")
+    looked.show = lambda port: one if not isinstance(one := next(pages), Exception) else (500, "")
     assert looked.judge() == "good"
 
 
@@ -152,7 +158,7 @@ def test_forwarding_that_is_off(looked):
 
 
 def test_another_generation_than_the_confirmed_one(looked):
-    looked.inner.applier._confirmed = 7
+    looked.inner.applier.confirmed = 7
     assert "generation 1 and not 7" in look(looked.box())
 
 

@@ -7,7 +7,6 @@ import pytest
 from applier import director, firewall, ipvs_netlink, network, table
 from applier.host import HostError, Replay, run
 from applier.paths import Paths
-from lbconfig.render.interfaces import NetworkState
 from lbconfig.render.ipvs import Server, Service
 from lbconfig.snapshot import FACTORY
 
@@ -29,17 +28,6 @@ def test_links_and_addresses(host):
     assert eth0.addresses == ("10.1.0.2/24", "10.1.0.80/32")
     assert eth0.on and not eth0.up  # switched on, no cable
     assert not eth1.on and len(eth1.mac) == 17
-
-
-def test_the_preferred_default_route_comes_first(host):
-    assert network.gateways(host) == ["10.1.0.1"]
-    assert network.gateways(host) == ["10.1.0.1", "10.1.0.3"]
-
-
-def test_what_is_missing_is_named(host):
-    network.links(host)
-    state = NetworkState("x", ("eth0",), (("eth0", "10.1.0.2/24"), ("eth1", "10.2.0.1/24")), (), "10.1.0.9")
-    assert network.missing(host, state) == ["10.2.0.1/24 on eth1", "the gateway 10.1.0.9"]
 
 
 @pytest.mark.parametrize(

@@ -65,3 +65,31 @@ def test_the_setup_code_comes_from_the_file(capsys, monkeypatch, tmp_path):
     Paths.from_environment().setup_code.write_text("ABCD-EFGH-JKMN\n")
     assert cli.main(["setup-code"]) == 0
     assert capsys.readouterr().out == "ABCD-EFGH-JKMN\n"
+
+
+@pytest.fixture
+def moved(tmp_path):
+    """A change that asks to be confirmed, in a file."""
+    sample = fake.sample_snapshot()
+    path = tmp_path / "snapshot.json"
+    network = dataclasses.replace(sample.network, gateway="192.168.10.254")
+    path.write_text(to_json(dataclasses.replace(sample, network=network)))
+    return str(path)
+
+
+def test_who_applies_at_the_box_confirms_by_itself(box, capsys, moved):
+    assert cli.main(["apply", moved]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "done"
+    assert cli.main(["pending"]) == 2 and capsys.readouterr().out == ""
+    assert cli.main(["confirm"]) == 1
+    assert "not-waiting" in capsys.readouterr().err
+
+
+def test_what_waits_is_shown_confirmed_and_taken_back(box, capsys, moved):
+    for verb, state in (("roll-back", "not confirmed"), ("confirm", "done")):
+        assert cli.main(["apply", moved, "--wait", "--confirm-within", "600", "--timeout", "0"]) == 4
+        capsys.readouterr()
+        assert cli.main(["pending"]) == 0
+        assert "The changes of console wait to be confirmed: 600 seconds left." in capsys.readouterr().out
+        assert cli.main([verb, "--user", "bob"]) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == state

@@ -4,7 +4,7 @@ import os
 
 import pytest
 from disk_box import MIB, TABLE, DiskBox, system
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from applier import disks
@@ -149,6 +149,7 @@ def test_a_virtual_disk_has_a_number_for_a_vendor(box):
     assert seen(box, "vdb").model == "virtual disk"
 
 
+@settings(deadline=None)
 @given(st.text(), st.integers(10, 60))
 def test_nothing_but_plain_characters_reaches_the_terminal(text, length):
     found = printable(text, length)

@@ -61,7 +61,7 @@ def test_an_apply_at_once(box):
 def test_an_apply_that_takes_its_time(monkeypatch):
     fake.reset()
     now = [0.0]
-    monkeypatch.setattr(fake.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(fake.fake_run.time, "monotonic", lambda: now[0])
     apply()
     with pytest.raises(ApplierRefused, match="The changes of ann") as caught:
         apply("third")
@@ -73,6 +73,54 @@ def test_an_apply_that_takes_its_time(monkeypatch):
         now[0] += 0.25
     assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(TITLES)
     assert run["state"] == "done"
+
+
+def moved():
+    """A change that may cut the admin off."""
+    snapshot = fake.sample_snapshot()
+    return dataclasses.replace(snapshot, network=dataclasses.replace(snapshot.network, gateway="192.168.10.254"))
+
+
+def begin(**fields):
+    applier = fake.Fake()
+    review = applier.check(moved())
+    assert review["reach"]["reasons"] == ["The default gateway changes."]
+    return applier.apply(moved(), review["digest"], review["base"], "ann", **fields)
+
+
+def test_a_change_that_waits_and_is_confirmed(box):
+    answer = begin()
+    status = fake.Fake().status()
+    assert status["apply"]["state"] == "waiting" and 80 < status["apply"]["confirm"]["left"] <= 90
+    assert (status["generation"], status["confirmed"]) == (4, 3)
+    with pytest.raises(ApplierRefused, match="wait to be confirmed"):
+        apply()
+    with pytest.raises(ApplierRefused) as caught:
+        fake.Fake().confirm(secret="wrong")
+    assert caught.value.code == "wrong-secret"
+    assert fake.Fake().confirm(secret=answer["secret"])["state"] == "done"
+    assert fake.Fake().status()["confirmed"] == 4
+    with pytest.raises(ApplierRefused) as caught:
+        fake.Fake().confirm(secret=answer["secret"])
+    assert caught.value.code == "not-waiting"
+
+
+def test_a_change_that_nobody_confirms_or_that_somebody_takes_back(box):
+    begin(confirm_within=30)
+    box.expire()
+    run = fake.Fake().status()["apply"]
+    assert run["state"] == "not confirmed" and "within 30 seconds" in run["message"]
+    assert fake.Fake().status()["generation"] == 3 and box.snapshot == fake.sample_snapshot()
+    name = begin()["apply"]
+    assert fake.Fake().roll_back(apply=name, user="bob")["message"].startswith("bob took the changes back")
+    assert [one["outcome"] for one in fake.Fake().generations()[:2]] == ["not confirmed"] * 2
+
+
+def test_the_impact_is_counted_from_its_table(box):
+    snapshot = dataclasses.replace(fake.sample_snapshot(), services=fake.sample_snapshot().services[1:])
+    impact = fake.Fake().check(snapshot)["impact"]
+    assert (impact["closed"], impact["services"][0]["kept"]) == (25, 0)
+    assert {one["name"]: one["kept"] for one in impact["services"]} == {"shop": 0, "mail": 33, "names": 76}
 
 
 def test_a_failing_step_is_put_back(box):

@@ -1,15 +1,18 @@
 """The real door, as far as a developer's machine lets it be tried."""
 
 import os
-import shutil
+import socket
+import ssl
 import subprocess
-import sys
+import threading
 import time
 from pathlib import Path
 
+import lbconfig_certificates as pems
 import pytest
 
 from applier.host import HostError, Live, Output, Recorder, Replay, run, unmount, wait_until
+from lbconfig.certificate import first
 
 WEBUI = Path(__file__).parents[3] / "webui"
 
@@ -133,47 +136,35 @@ def test_a_recording_is_played_again(tmp_path):
     assert replay.command(["ls", "/nowhere"]).exit == 2
 
 
-NETWORK = """
-import subprocess, sys
-from applier import network
-from applier.host import Live
-from applier.paths import Paths
-from lbconfig.render.interfaces import NetworkState as State
-
-host, paths = Live(), Paths()
-for name in ("eth0", "eth1"):
-    if subprocess.run(["ip", "tuntap", "add", "dev", name, "mode", "tap"], capture_output=True).returncode:
-        sys.exit(77)
-
-def trouble(error):
-    raise error
-
-old = State("alpha", ("eth0",), (("eth0", "10.1.0.2/24"), ("eth0", "10.1.0.80/32")), (), "10.1.0.1")
-new = State("beta", ("eth0", "eth1"), (("eth0", "10.1.0.3/24"), ("eth1", "10.2.0.1/24")), (), "10.1.0.254")
-network.add(host, paths, old, trouble)
-assert not network.missing(host, old), network.missing(host, old)
-network.add(host, paths, new, trouble)
-network.remove(host, paths, old, new)
-assert not network.missing(host, new), network.missing(host, new)
-assert network.addresses(host) == set(new.addresses), network.addresses(host)
-assert network.gateways(host) == ["10.1.0.254"]
-assert host.setting("kernel/hostname") == "beta"
-"""
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_file_is_for_whom_it_is_meant_before_it_has_a_word(tmp_path, monkeypatch, mode):
+    path, seen = tmp_path / "folder" / "file", []
+    plain = os.fchmod
+    monkeypatch.setattr(os, "fchmod", lambda *words: (plain(*words), seen.append(os.stat(words[0])))[0])
+    old = os.umask(0)
+    try:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / ".file.new").write_text("left by a power cut, for everybody")
+        Live().put(path, "secret", mode)
+    finally:
+        os.umask(old)
+    assert [(stat.st_mode & 0o777, stat.st_size) for stat in seen] == [(mode, 0)]
+    assert path.read_text() == "secret" and path.stat().st_mode & 0o777 == mode
 
 
-def test_addresses_of_one_network_change_on_a_real_kernel():
-    """The first address of a network goes while the second stays: the kernel would take both."""
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-Uurn", "true"], check=False).returncode:
-        pytest.skip("no user namespaces here")
-    code = [sys.executable, "-c", NETWORK]
-    done = subprocess.run(
-        ["unshare", "-Uurn", *code],
-        env=os.environ | {"PYTHONPATH": str(WEBUI)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    if done.returncode == 77:
-        pytest.skip("no tap devices here")
-    assert done.returncode == 0, done.stderr
+def test_the_certificate_that_a_server_shows(tmp_path):
+    (tmp_path / "pair.pem").write_text(pems.LB + pems.LB_KEY)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "pair.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            with server.accept()[0] as plain, context.wrap_socket(plain, server_side=True) as secure:
+                secure.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        assert Live().certificate("127.0.0.1", port, 5.0) == first(pems.LB).fingerprint
+        thread.join()
+    assert Live().certificate("127.0.0.1", port, 1.0) == "connection refused"

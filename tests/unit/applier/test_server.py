@@ -10,6 +10,7 @@ import pytest
 from box import ONE, TWO, running_one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lab.wait import until
 
 from applier import protocol, server
 from applier.client import ApplierDown, ApplierRefused, Client
@@ -47,7 +48,15 @@ def request(verb, **fields) -> bytes:
     return json.dumps({"verb": verb, **fields}).encode() + b"\n"
 
 
-APPLY = {"snapshot": {}, "digest": "0" * 64, "base": 1, "user": "ann", "comment": "", "client": ""}
+APPLY = {
+    "snapshot": {},
+    "digest": "0" * 64,
+    "base": 1,
+    "user": "ann",
+    "comment": "",
+    "client": "",
+    "confirm_within": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +159,8 @@ def test_slow_clients_block_nobody_and_too_many_are_turned_away(box):
     assert b"overloaded" in extra[-1].recv(4096)
     for connection in slow + extra:
         connection.close()
-    deadline = time.monotonic() + 5
-    while "result" not in (answer := talk(box, request("status"))):
-        assert time.monotonic() < deadline, answer
+    gone = (BrokenPipeError, ConnectionResetError)  # turned away before it had asked
+    until("an answer", lambda: "result" in talk(box, request("status")), 5, expected=gone)
 
 
 def test_many_at_once(box):
@@ -211,11 +219,15 @@ def test_the_client_goes_all_the_way(box):
     review = client.check(TWO)
     assert review["base"] == 1 and set(review["diff"]) <= set(review["files"])
     assert any(change["kind"] == "added" for change in review["changes"])
-    name = client.apply(TWO, review["digest"], review["base"], "ann", "why", "192.168.1.1")["apply"]
+    assert review["reach"]["reasons"] and review["impact"]["services"]
+    answer = client.apply(TWO, review["digest"], review["base"], "ann", "why", "192.168.1.1")
+    name = answer["apply"]
     deadline = time.monotonic() + 10
     while (run := client.status()["apply"])["state"] == "running":
         assert time.monotonic() < deadline, run
         time.sleep(0.02)
+    assert run["state"] == "waiting" and answer["confirm_within"] == run["confirm"]["within"] == 90
+    run = client.confirm(secret=answer["secret"])
     assert run["id"] == name and run["state"] == "done", run
     assert [entry["number"] for entry in client.generations()] == [2, 1]
     second = client.generation(2)

@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from update_box import bundle_bytes, manifest
 
@@ -116,18 +116,21 @@ def test_signed_bundles_that_are_not_for_this_box(changes, code, words):
     assert caught.value.code == code and words in caught.value.message
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.from_regex(r"[A-Z_]{1,20}", fullmatch=True), st.text(), max_size=8))
 def test_the_shell_format_is_read_as_a_shell_reads_it(fields):
     text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in fields.items())
     assert parse(text) == fields
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_description_brings_anything_else_than_a_refusal(text):
     with pytest.raises(ApplierRefused):
         from_manifest(parse(text))
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_refusal_is_one_printable_line(said):
     assert refusal(said).message.isprintable()
@@ -142,6 +145,7 @@ def test_versions_have_an_order(older, newer):
     assert not order(newer) < order(older)
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_any_two_versions_can_be_compared(one, other):
     assert (order(one) < order(other)) + (order(other) < order(one)) <= 1

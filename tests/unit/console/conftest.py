@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).parents[3]
-MODULES = ("actions", "dialogue", "disk_box", "installation", "loop", "screen", "state", "updates")
+MODULES = (
+    "actions", "addresses", "changing", "dialogue", "disk_box", "factory", "going_back", "installation", "loop",
+    "passwords", "programs", "screen", "state", "updates",
+)  # fmt: skip
 
 
 class Person:
@@ -74,6 +77,17 @@ def people(load):
 @pytest.fixture
 def person(people):
     return people(1)[0]
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """The pretended appliance, of which every apply ends at once."""
+    from applier import fake
+
+    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
+    fake.reset(instant=True)
+    yield fake
+    fake.reset()
 
 
 @pytest.fixture

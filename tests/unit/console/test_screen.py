@@ -39,6 +39,15 @@ def test_the_web_page_is_told_where_it_answers(console):
     assert state.addresses(STATUS) == ("10.1.0.2", "2001:db8:1::2")  # no virtual service's, no interface's that is down
 
 
+@pytest.mark.parametrize(("port", "end"), [(443, ""), (8443, ":8443")])
+def test_the_port_is_told_where_it_is_not_the_usual_one(console, port, end):
+    state, screen = console
+    found = STATUS | {"snapshot": STATUS["snapshot"] | {"management": {"port": port}}}
+    shown = screen.screen(state.State(addresses=state.addresses(found), port=state.port(found)), [])
+    assert f"https://10.1.0.2{end}\n" in shown and f"https://[2001:db8:1::2]{end}\n" in shown
+    assert state.port(STATUS) == 443  # of a version that knew no other
+
+
 def test_what_runs_in_a_few_words(console):
     state, _ = console
     assert state.configuration(STATUS) == "generation 7, 1 virtual service"

@@ -6,16 +6,6 @@ from applier.errors import ApplierRefused
 from applier.fake_updates import stick_bundle
 
 
-@pytest.fixture
-def fake(monkeypatch):
-    from applier import fake
-
-    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
-    fake.reset(instant=True)
-    yield fake
-    fake.reset()
-
-
 def test_an_update_from_a_stick(load, person, fake):
     fake.box.update.sticks = [
         stick_bundle("9.9.9", "The signature is of somebody else.\033[2J", 1),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
+import lbconfig_certificates as pems
 from lbconfig_hostile import ADDRESSES, HOSTILE, NUMBERS
 
 Data = dict | list
@@ -130,6 +131,14 @@ def _all(name: str, **fields) -> Callable:
     return lambda data, service, server: data[name].update(fields)
 
 
+def _rules(*rules: dict) -> Callable:
+    return _all("firewall", rules=list(rules))
+
+
+def _second_family(data: dict, service: dict, server: dict) -> None:
+    service["more_addresses"] = ["10.0.2.77" if ":" in service["address"] else "2001:db8:1::77"]
+
+
 def _own_port(data: dict, service: dict, server: dict) -> None:
     service["more_ports"] = f"{service['port']}-65535"
 
@@ -141,6 +150,11 @@ def _other_family(data: dict, service: dict, server: dict) -> None:
 def _direct_to_another_port(data: dict, service: dict, server: dict) -> None:
     service |= {"protocol": "tcp", "more_ports": ""}
     server |= {"forwarding": "direct", "port": service["port"] % 65535 + 1}
+
+
+def _at_the_web_page(data: dict, service: dict, server: dict) -> None:
+    data["management"]["port"] = 8443
+    service |= {"address": "10.0.2.15", "port": 8443, "protocol": "tcp", "more_ports": "", "enabled": True}
 
 
 def _behind_itself(data: dict, service: dict, server: dict) -> None:
@@ -174,7 +188,12 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     ),
     "a mark of more than 31 bits": ("services.id", _set(more_ports="1-2", port=3, id=2**31)),
     "its own port once more": ("services.more_ports", _own_port),
-    "the port of the web page": ("services.port", _set(address="10.0.2.15", port=443, protocol="tcp", more_ports="")),
+    "the port of the web page": ("services.port", _at_the_web_page),
+    "the port of a service": ("management.port", _at_the_web_page),
+    "no port of a web page": ("management.port", _all("management", port=0)),
+    "a certificate that is none": ("management.certificate", _all("management", certificate="x", key=pems.LB_KEY)),
+    "a certificate without its key": ("management.key", _all("management", certificate=pems.LB, key="")),
+    "a port that no browser opens": ("management.port", _all("management", port=6000)),
     "a connection to UDP servers": ("services.check.kind", _set(protocol="udp", check__kind="connect")),
     "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),
     "RADIUS without a secret": ("services.check.secret", _set(check__kind="radius", check__secret="")),
@@ -195,6 +214,42 @@ BREACHES: dict[str, tuple[str, Callable]] = {
         "services.fallback.address",
         _set(fallback__kind="none", fallback__address="10.2.0.99"),
     ),
+    "an address of the other family beside it": ("services.more_addresses", _second_family),
+    "its own address once more": (
+        "services.more_addresses",
+        lambda data, service, server: service.update(more_addresses=[service["address"]]),
+    ),
+    "a firewall rule twice": ("firewall.rules.id", _rules({"id": 1, "name": "a"}, {"id": 1, "name": "b"})),
+    "two firewall rules of one name": ("firewall.rules.name", _rules({"id": 1, "name": "a"}, {"id": 2, "name": "A"})),
+    "a firewall rule for an interface that is not there": (
+        "firewall.rules.interface",
+        _rules({"id": 1, "name": "a", "interface": "eth0;"}),
+    ),
+    "ports of pings": ("firewall.rules.ports", _rules({"id": 1, "name": "a", "protocol": "ping", "ports": "80"})),
+    "pings of services": (
+        "firewall.rules.protocol",
+        _rules({"id": 1, "name": "a", "protocol": "ping", "where": "services"}),
+    ),
+    "the way to the sorry page": (
+        "firewall.rules.ports",
+        _rules({"id": 1, "name": "a", "protocol": "tcp", "ports": "64503"}),
+    ),
+    "a rule between families": (
+        "firewall.rules.destinations",
+        _rules({"id": 1, "name": "a", "sources": ["10.0.0.0/8"], "destinations": ["::/0"]}),
+    ),
+    "source NAT of what is denied": (
+        "firewall.rules.masquerade",
+        _rules({"id": 1, "name": "a", "action": "deny", "where": "through", "masquerade": True}),
+    ),
+    "a limit of what is denied": (
+        "firewall.rules.limit.rate",
+        _rules({"id": 1, "name": "a", "action": "deny", "limit": {"rate": 1}}),
+    ),
+    "a limit of nothing": (
+        "firewall.rules.limit.rate",
+        _rules({"id": 1, "name": "a", "limit": {"rate": 0, "burst": 7}}),
+    ),
     "nobody may manage": ("management.allow", _all("management", allow=[])),
     "one network twice": ("management.allow", _all("management", allow=["::/0", "::/0"])),
     "no address at all": ("network.interfaces", _all("network", interfaces=[])),
@@ -204,6 +259,47 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     ),
     "a gateway that is this box": ("network.gateway", _all("network", gateway="10.0.2.15")),
     "a gateway of the other family": ("network.gateway6", _all("network", gateway6="10.0.2.2")),
+    "a VLAN twice": (
+        "network.interfaces.vlan.id",
+        _all(
+            "network",
+            interfaces=[
+                {"name": "a", "addresses": ["10.0.2.15/24"]},
+                {"name": "b", "vlan": {"parent": "a", "id": 7}},
+                {"name": "c", "vlan": {"parent": "a", "id": 7}},
+            ],
+        ),
+    ),
+    "a member of two bonds": (
+        "network.interfaces.bond.members",
+        _all("network", interfaces=[{"name": name, "bond": {"members": ["x"]}} for name in "ab"]),
+    ),
+    "a member with an address": (
+        "network.interfaces.addresses",
+        _all(
+            "network",
+            interfaces=[{"name": "a", "bridge": {"members": ["b"]}}, {"name": "b", "addresses": ["10.0.2.15/24"]}],
+        ),
+    ),
+    "a loop": (
+        "network.interfaces.vlan",
+        _all(
+            "network",
+            interfaces=[
+                {"name": "a", "vlan": {"parent": "b", "id": 7}},
+                {"name": "b", "bridge": {"members": ["a"]}},
+            ],
+        ),
+    ),
+    "a router that nobody can reach": (
+        "network.routes.via",
+        _all("network", routes=[{"destination": "10.99.0.0/16", "via": "192.0.2.1"}]),
+    ),
+    "a way out of an address by the other family": (
+        "network.policies.via",
+        _all("network", policies=[{"source": "10.0.2.100", "via": "2001:db8:1::9"}]),
+    ),
+    "four name servers": ("network.dns", _all("network", dns=["10.0.2.3", "10.0.2.4", "10.0.2.5", "10.0.2.6"])),
     "a field that is missing": ("services.address", _missing),
     "a field that nobody knows": ("services.execute", _set(execute="/bin/sh")),
     "a field without a name": ("services.?", _set(**{"": 1})),

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 
+from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.snapshot import (
     CheckKind,
     Forwarding,
@@ -66,6 +67,29 @@ EVERY_NAT = Snapshot(
     ),
     NETWORK,
 )
+
+ROUTED = (Action.ALLOW, Where.THROUGH)
+# One rule for each place where it can stand, with everything that stands beside the rules there.
+EVERY_RULE = dataclasses.replace(
+    EVERY_NAT,
+    firewall=Firewall(
+        tuple(
+            Rule(number, f"r{number}", action, where, limit=limit, masquerade=(action, where) == ROUTED)
+            for number, (where, (action, limit)) in enumerate(
+                itertools.product(
+                    Where, [(Action.REJECT, RateLimit()), (Action.ALLOW, RateLimit(5, each_source=True))]
+                ),
+                start=1,
+            )
+        )
+    ),
+)
+
+
+def with_rule(**fields) -> Snapshot:
+    """Of one rule, number 5, "ssh"."""
+    rule = dataclasses.replace(Rule(5, "ssh", protocol=RuleProtocol.TCP, ports="22"), **fields)
+    return dataclasses.replace(SAMPLE, firewall=Firewall((rule,)))
 
 
 def with_service(**fields) -> Snapshot:

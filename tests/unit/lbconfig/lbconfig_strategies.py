@@ -4,16 +4,22 @@ import dataclasses
 import os
 import string
 
+import lbconfig_certificates as pems
 from hypothesis import HealthCheck as Slow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from lbconfig_firewall import firewalls
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
 from lbconfig.fields import MAX_MARK
+from lbconfig.firewall import Firewall
 from lbconfig.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
+    Bond,
+    BondMode,
+    Bridge,
     CheckKind,
     Fallback,
     FallbackKind,
@@ -23,13 +29,16 @@ from lbconfig.snapshot import (
     Management,
     Network,
     Policy,
+    PolicyRoute,
     Protocol,
     RealServer,
     Scheduler,
     ServerState,
     Snapshot,
     SorryPage,
+    StaticRoute,
     VirtualService,
+    Vlan,
 )
 from lbconfig.validate import validate
 
@@ -101,6 +110,7 @@ def possible(service: VirtualService) -> VirtualService:
         call_id=call_id,
         persistence_prefix=min(service.persistence_prefix, bits(service.address)),
         more_ports="" if own else service.more_ports,
+        more_addresses=tuple(vip for vip in service.more_addresses if vip != service.address),
     )
     if service.by_mark:
         service = dataclasses.replace(service, id=service.id % MAX_MARK + 1)
@@ -181,6 +191,7 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         one_packet=rarely,
         call_id=rarely,
         more_ports=st.sampled_from(["", "", "", "443", "5000-5100,6000", "1-1023", "65535"]),
+        more_addresses=st.just(()) | st.lists(vips[version], max_size=2, unique=True).map(tuple),
     ).map(possible)
 
 
@@ -202,20 +213,64 @@ networks = st.builds(
     st.sampled_from(["", "10.0.2.2"]),
     st.sampled_from(["", "2001:db8:1::1"]),
 )
+
+
+def made(network: Network, number: int) -> tuple[Interface, ...]:
+    """Interfaces over cards that nobody else has; the names are as nasty as those of cards."""
+    bond = Interface(f"b{number}._-", bond=Bond(("x1", "x2"), list(BondMode)[number % len(BondMode)]))
+    bridge = Interface("br", addresses=("172.20.0.1/24", "2001:db8:20::1/64"), mtu=1400, bridge=Bridge(("x3",), True))
+    vlan = Interface("v-1", number == 2, vlan=Vlan(network.interfaces[0].name, number + 1), note="\u4f60\"';#")
+    return tuple(one for one in (bond, bridge, vlan) if one.name not in {card.name for card in network.interfaces})
+
+
+def of_every_kind(network: Network, number: int, more: bool) -> Network:
+    """Every other one with VLANs, bonds, bridges, routes, names and time."""
+    if not more:
+        return network
+    return dataclasses.replace(
+        network,
+        interfaces=(*network.interfaces, *made(network, number)),
+        routes=(
+            StaticRoute("203.0.113.0/24", "10.2.0.9"),
+            StaticRoute("2001:db8:9::/48", "2001:db8:2::9", metric=number),
+        ),
+        policies=(PolicyRoute("10.0.2.100", "10.2.0.9"), PolicyRoute("2001:db8:1::100", "2001:db8:2::9")),
+        dns=("10.0.2.3", "2001:db8:1::3"),
+        search=("example.org",),
+        ntp=("ntp.example.org", "10.0.2.4"),
+    )
+
+
+networks = st.builds(of_every_kind, networks, st.integers(0, 6), st.booleans())
 allows = st.lists(
     st.sampled_from(["0.0.0.0/0", "10.0.0.0/8", "10.0.2.0/24", "10.128.0.0/9", "192.0.2.1/32", "192.0.2.0/31"])
     | st.sampled_from(["::/0", "2001:db8::/32", "2001:db8:1::/48", "fd00::1/128"]),
     min_size=1,
     unique=True,
-).map(lambda networks: Management(tuple(networks)))
+).map(tuple)
+pairs = st.sampled_from(
+    [("", "")] * 3 + [(pems.LB, pems.LB_KEY), (pems.LB + pems.ROOT, pems.LB_KEY_OF_EC), (pems.RSA, pems.RSA_KEY)]
+)
+accesses = st.builds(
+    lambda allow, port, pair: Management(allow, port, *pair),
+    allows,
+    st.sampled_from([443, 443, 81, 8443, 32767, 65535]),
+    pairs,
+)
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
 policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)
 
 
-def beside_each_other(services: list[VirtualService], *others) -> Snapshot:
+def by_its_interfaces(firewall: Firewall, network: Network) -> Firewall:
+    """The rules are drawn for up0 and down0."""
+    names = {"": "", "up0": network.interfaces[0].name, "down0": network.interfaces[1].name}
+    return Firewall(tuple(dataclasses.replace(rule, interface=names[rule.interface]) for rule in firewall.rules))
+
+
+def beside_each_other(services: list[VirtualService], network: Network, *others, firewall: Firewall) -> Snapshot:
     """All of them but those that clash with one before: an id, a name, a place."""
-    snapshot = Snapshot((), *others)
+    snapshot = Snapshot((), network, *others, by_its_interfaces(firewall, network))
     assert not validate(snapshot)
     for service in services:
         more = dataclasses.replace(snapshot, services=(*snapshot.services, service))
@@ -223,7 +278,20 @@ def beside_each_other(services: list[VirtualService], *others) -> Snapshot:
     return snapshot
 
 
-snapshots = st.builds(beside_each_other, services, networks, allows, sorry_pages, policies)
+def answering(snapshot: Snapshot) -> Snapshot:
+    """Ways out of their own need it."""
+    again = snapshot.policy.route_answers or bool(snapshot.network.policies)
+    return dataclasses.replace(snapshot, policy=dataclasses.replace(snapshot.policy, route_answers=again))
+
+
+def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapshot:
+    bare = answering(Snapshot((), *others))
+    return beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
+
+
+snapshots = st.builds(
+    whole, services, networks, accesses, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4)
+)
 
 
 def examples(usual: int) -> int:

@@ -8,21 +8,28 @@ from hypothesis import given, settings
 from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_service
 from lbconfig_strategies import snapshots
 
-from lbconfig import diff, names
+from lbconfig import diff, diff_network, names
 from lbconfig.diff import Change, summary, unified
 from lbconfig.render import render
 from lbconfig.snapshot import (
+    Bond,
+    BondMode,
     CheckKind,
     Fallback,
     FallbackKind,
     Forwarding,
     HealthCheck,
     Interface,
+    Network,
+    PolicyRoute,
     Protocol,
     RealServer,
     Scheduler,
     ServerState,
+    Snapshot,
     SorryPage,
+    StaticRoute,
+    Vlan,
 )
 
 
@@ -117,20 +124,23 @@ def test_network_and_management():
         "network": (
             "changed",
             ("Host name changes from 'lb1' to 'lb2'.", "Default gateway changes from 10.0.2.2 to none."),
-            diff.NETWORK,
+            diff_network.NETWORK,
         ),
         "interface 'eth0'": (
             "changed",
             ("DHCP is switched on.", "Address 10.0.2.16/24 is added.", "Address 10.0.2.15/24 is removed."),
-            diff.NETWORK,
+            diff_network.NETWORK,
         ),
         "interface 'eth2'": ("added", ("It has no address.",), None),
-        "interface 'eth1'": ("removed", ("It has no address any more.",), diff.NETWORK),
+        "interface 'eth1'": ("removed", ("It has no address any more.",), diff_network.NETWORK),
     }
     allow = only(with_allow("192.0.2.0/24"))
     assert allow.sentences == ("Access from 192.0.2.0/24 is added.", "Access from 10.0.2.0/24 is removed.")
     assert allow.impact == "The web UI can no longer be reached from there."
     assert only(with_allow("10.0.2.0/24", "192.0.2.0/24")).impact is None
+    moved = only(dataclasses.replace(SAMPLE, management=dataclasses.replace(SAMPLE.management, port=8443)))
+    assert moved.sentences == ("The web page moves from port 443 to port 8443.",)
+    assert moved.impact == "The web UI can no longer be reached by port 443."
 
 
 def test_unified_names_each_file_that_differs():
@@ -229,3 +239,61 @@ def test_a_service_is_disabled_and_enabled():
     gone = dataclasses.replace(SAMPLE, services=(DNS,))
     assert only(gone, off).impact is None
     assert "It is disabled: the box does not serve it." in only(off, gone).sentences
+
+
+# --- the network ---------------------------------------------------------------------------------
+
+
+def network_summary(old: tuple, new: tuple, **fields) -> list:
+    home = Interface("eth0", addresses=("10.0.2.15/24",))
+    before = Snapshot(network=Network(interfaces=(home, *old)))
+    after = Snapshot(network=Network(interfaces=(home, *new), **fields))
+    return [(change.kind, change.object, change.sentences, change.impact) for change in summary(before, after)]
+
+
+BOND = Interface("bond0", addresses=("10.1.0.1/24",), bond=Bond(("eth1", "eth2"), primary="eth1"))
+
+
+def test_a_new_bond_is_described_with_its_members():
+    ((kind, name, sentences, impact),) = network_summary((), (BOND,))
+    assert (kind, name) == ("added", "interface 'bond0'")
+    assert sentences[0] == "It is a bond of eth1 and eth2; one speaks, the others stand by (active-backup)."
+    assert "eth1 speaks whenever it can." in sentences
+    assert "stops for a moment while it becomes a member" in impact
+
+
+def test_what_is_taken_apart_is_said():
+    other = dataclasses.replace(BOND, bond=Bond(("eth1", "eth2"), BondMode.LACP))
+    (change,) = network_summary((BOND,), (other,))
+    assert "taken apart and put together again" in change[3]
+    more = dataclasses.replace(BOND, bond=dataclasses.replace(BOND.bond, miimon=50))
+    (change,) = network_summary((BOND,), (more,))
+    assert change[2:] == (("It looks at its cables every 50 ms.",), None)
+
+
+def test_a_vlan_moves_and_a_note_goes():
+    old = Interface("office", note="second floor", vlan=Vlan("eth0", 20))
+    (change,) = network_summary((old,), (Interface("office", mtu=1400, vlan=Vlan("eth0", 30)),))
+    assert change[2] == (
+        "It becomes VLAN 30 on eth0; it was VLAN 20 on eth0.",
+        "Its MTU is 1400.",
+        "The note is removed.",
+    )
+    assert "taken apart" in change[3]
+
+
+def test_routes_ways_out_names_and_time_are_told():
+    found = network_summary(
+        (),
+        (),
+        routes=(StaticRoute("10.9.0.0/16", "10.0.2.9", metric=5),),
+        policies=(PolicyRoute("10.0.2.100", "10.0.2.8", "eth0"),),
+        dns=("10.0.2.3",),
+        ntp=("pool.ntp.org",),
+    )
+    assert [one[:3] for one in found] == [
+        ("changed", "network", ("Name server 10.0.2.3 is added.", "Time server pool.ntp.org is added.")),
+        ("added", "route to 10.9.0.0/16", ("It goes by 10.0.2.9 (metric 5).",)),
+        ("added", "way out of 10.0.2.100", ("What is sent from this address leaves by 10.0.2.8 on eth0.",)),
+    ]
+    assert all("another way" in one[3] for one in found[1:])

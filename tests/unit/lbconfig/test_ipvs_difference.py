@@ -175,6 +175,16 @@ def test_the_wish_in_full():
     ]
 
 
+def test_sip_calls_are_balanced_packet_by_packet():
+    """All calls of a telephone system come from one port: as one connection they would share a server."""
+    dns = SAMPLE.services[1]
+    sip = dataclasses.replace(dns, persistence=300, call_id=True)
+    [service] = ipvs.wanted(dataclasses.replace(SAMPLE, services=(sip,))).services
+    assert (service.engine, service.flags, service.persistence) == ("sip", ("ops",), 300)
+    [service] = ipvs.wanted(dataclasses.replace(SAMPLE, services=(dns,))).services
+    assert (service.engine, service.flags) == ("", ())
+
+
 def test_a_disabled_server_is_not_in_the_table():
     [*_, dns] = ipvs.wanted(SAMPLE).services.values()
     assert list(dns) == [("10.2.0.11", 53)]

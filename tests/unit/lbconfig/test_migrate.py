@@ -38,6 +38,12 @@ def test_what_is_no_snapshot_is_refused(text):
         read(text)
 
 
+def test_a_snapshot_from_before_the_port_of_the_web_page_could_be_chosen():
+    old = to_data(SAMPLE)
+    del old["management"]["port"], old["management"]["certificate"], old["management"]["key"]
+    assert read(json.dumps(old)) == SAMPLE
+
+
 def test_schema_1_knew_enabled_and_disabled_servers():
     old = to_data(SAMPLE)
     old["schema"] = 1

@@ -6,11 +6,11 @@ import re
 import pytest
 from hypothesis import HealthCheck as Slow
 from hypothesis import example, given, settings
-from lbconfig_samples import DNS, EVERY_NAT, SAMPLE, WEB, with_check, with_network, with_service
+from lbconfig_samples import DNS, EVERY_NAT, EVERY_RULE, SAMPLE, WEB, with_check, with_network, with_service
 from lbconfig_strategies import examples, snapshots
 
 from lbconfig.checks import KINDS
-from lbconfig.render import RENDERERS, files_digest, interfaces, ldirectord, nftables, render, sysctl
+from lbconfig.render import RENDERERS, files_digest, interfaces, ldirectord, nftables, render, sysctl, web
 from lbconfig.snapshot import (
     FACTORY,
     CheckKind,
@@ -109,16 +109,44 @@ NFT_ELEMENT = re.compile(
     rf'\t\t\t(?:{ADDRESS}(?:/\d+)?|{RANGE}|{RANGE} comment "{NAME}" : \d+|(?:{PLACE}|{MASQUERADED}) comment "{NAME}"),'
 )
 NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
+NFT_WEB = re.compile(
+    r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ accept|\t\ttcp dport \{ \d+, \d+ \} return"
+)
+
+NET = rf"{ADDRESS}/\d+"
+OWN_NAME = r"rule_\d+_(?:from|to|rate)6?"
+OWN_MATCH = (
+    r'(?:iifname "[A-Za-z0-9._-]+" )?'
+    rf"(?:ip6? saddr (?:{NET}|@{OWN_NAME}) )?(?:ip6? daddr (?:{NET}|@{OWN_NAME}) )?"
+    r"(?:(?:icmp|icmpv6) type echo-request |meta l4proto (?:\w+|\{ [a-z0-9-]+, [a-z0-9-]+ \}) )?"
+    r"(?:th dport \{ \d+(?:-\d+)?(?:, \d+(?:-\d+)?)* \} )?"
+)
+OWN_LIMIT = r"limit rate over \d+/(?:second|minute) burst \d+ packets"
+# What the admin's own rules may look like, whole lines.
+NFT_OWN = re.compile(
+    "|".join(
+        (
+            rf"\t(?:set {OWN_NAME}|chain rule_\d+) \{{",
+            r"\t\ttimeout \d+s",
+            rf'\t\tcomment "{NAME}: (?:from|to|who came lately)"',
+            rf"\t\t{OWN_MATCH}counter (?:meta mark set 0x80000000 )?(?:accept|drop|goto (?:refuse|rule_\d+)) "
+            r'comment "rule \d+"',
+            rf'\t\t{OWN_MATCH}limit rate 5/second burst 20 packets log prefix "fairlead rule \d+ [a-z]+: "',
+            rf"\t\t(?:{OWN_LIMIT}|update @{OWN_NAME} \{{ ip6? saddr (?:& [0-9a-f:]+ )?{OWN_LIMIT} \}}) "
+            r'counter drop comment "rule \d+ over"',
+        )
+    )
+)
 
 
 @many
 @given(snapshots)
 def test_nftables_takes_values_only_as_elements(snapshot):
-    fixed = set((nftables.render(SAMPLE) + nftables.render(EVERY_NAT)).splitlines())
+    fixed = set((nftables.render(SAMPLE) + nftables.render(EVERY_NAT) + nftables.render(EVERY_RULE)).splitlines())
     for line in nftables.render(snapshot).splitlines():
         if line in fixed or line.startswith("\t\ticmp type {"):
             continue
-        assert NFT_ELEMENT.fullmatch(line) or NFT_DHCP.fullmatch(line), line
+        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_DHCP, NFT_WEB, NFT_OWN)), line
         for comment in re.findall(r'comment "(.*)"', line):
             assert len(comment) <= 127
 
@@ -127,9 +155,15 @@ LINES = {
     "ipvs.rules": r"--set \d+ \d+ \d+|"
     rf"-A {IPVS_SERVICE} -s [a-z]+(?: -p \d+ -M (?:{IPV4}|\d+)(?: --pe sip)?)?(?: -o)?(?: -b flag-[12](?:,flag-2)?)?|"
     rf"-a {IPVS_SERVICE} -r {ENDPOINT} (?:-[mgi]|-i {TUNNEL}) -w \d+(?: -x \d+ -y \d+)?",
-    "interfaces": r"hostname [A-Za-z0-9.-]+|link [\w.-]+ up|dhcp [\w.-]+|"
-    rf"address {ADDRESS}/\d+ on [\w.-]+|gateway {ADDRESS}",
-    "sysctl.conf": r"# [ -~]+|net/ipv[46]/[a-z0-9_/]+ = \d+|net/ipv[46]/conf/[A-Za-z0-9._-]+/[a-z_]+ = 0",
+    "interfaces": r"hostname [A-Za-z0-9.-]+|dhcp [\w.-]+|"
+    r"link [\w.-]+(?: vlan \d+ of [\w.-]+|"
+    r" bond mode [a-z0-9.-]+ miimon \d+(?: (?:lacp_rate|xmit_hash_policy|primary) \S+)*"
+    r"| bridge stp_state [01])?(?: member of [\w.-]+)?(?: mtu \d+)? (?:up|down)|"
+    rf"address {ADDRESS}/\d+ on [\w.-]+|gateway {ADDRESS}|"
+    rf"route {ADDRESS}/\d+(?: via {ADDRESS})? on [\w.-]+(?: metric \d+)?|from {ADDRESS} via {ADDRESS} on [\w.-]+",
+    "resolv.conf": rf"nameserver {ADDRESS}|search [a-z0-9. -]+",
+    "chrony.conf": r"server [a-z0-9.:-]+ iburst|[a-z]+ [ -~]+|rtcsync",
+    "sysctl.conf": r"# [ -~]+|net/ipv[46]/[a-z0-9_/]+ = \d+|net/ipv[46]/conf/[A-Za-z0-9._-]+/[a-z_]+ = [012]",
 }
 
 
@@ -159,7 +193,23 @@ def test_nft_itself_accepts_the_file(nft_check, snapshot):
 
 def test_names_of_the_files():
     names = {"ipvs.rules", "nftables.conf", "ldirectord.cf", "interfaces", "sysctl.conf", "sorry.html"}
+    names |= {"resolv.conf", "chrony.conf", "web.conf"}
     assert set(render(SAMPLE)) == names
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(snapshots)
+def test_the_web_page_listens_at_its_port_alone(snapshot):
+    port = snapshot.management.port
+    lines = [f"listen {place} ssl default_server;" for place in (port, f"[::]:{port}")]
+    found = web.render(snapshot).splitlines()
+    assert found[:2] == lines
+    # The box's own certificate stands in nginx.conf itself.
+    named = [
+        re.fullmatch(r"ssl_certificate(?:_key)? (/run/fairlead/certificates/[0-9a-f]{32}\.pem);", one)
+        for one in found[2:]
+    ]
+    assert all(named) and len({one[1] for one in named}) == (1 if snapshot.management.certificate else 0)
 
 
 def test_the_digest_knows_names_from_texts():
@@ -218,7 +268,7 @@ def test_where_vips_live():
         network = with_network(interfaces=two, gateway="").network
         state = interfaces.wanted(Snapshot((dataclasses.replace(WEB, address=vip),), network, SAMPLE.management))
         assert (name, f"{vip}/32") in state.addresses
-        assert state.dhcp == ("wan",) and state.links == ("lan", "wan")
+        assert state.dhcp == ("wan",) and [link.name for link in state.links] == ["lan", "wan"]
     away = interfaces.wanted(with_service(address="198.51.100.7"))  # else on the way to the gateway
     assert ("eth0", "198.51.100.7/32") in away.addresses
 

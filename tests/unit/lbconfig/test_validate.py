@@ -18,6 +18,7 @@ from lbconfig_samples import (
 
 from lbconfig.snapshot import (
     FACTORY,
+    SORRY_PORT,
     CheckKind,
     Fallback,
     FallbackKind,
@@ -130,7 +131,11 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
         assert len(problem.message) < 400
 
 
-BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify")
+BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify", "on")
+
+
+LISTS = ("routes", "policies", "dns", "search", "ntp")
+KINDS = ("vlan", "bond", "bridge")
 
 
 @pytest.mark.parametrize("make", [with_service, with_check, with_server, with_network, with_interface])
@@ -139,15 +144,17 @@ def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
     for field in dataclasses.fields(TYPES[make]):
         if field.name in BOOLEANS and wrong is True:
             continue
-        if wrong in ([], ()) and field.name in ("real_servers", "addresses", "interfaces"):
+        if wrong in ([], ()) and field.name in ("real_servers", "addresses", "interfaces", "more_addresses", *LISTS):
             continue
-        if wrong == ("a",) and field.name == "addresses":
+        if wrong == ("a",) and field.name in ("addresses", "more_addresses", "dns", "search", "ntp"):
+            continue
+        if wrong is None and field.name in KINDS:
             continue
         if wrong is None and (make, field.name) == (with_server, "forwarding"):  # that of the service
             continue
         found = validate(make(**{field.name: wrong}))
         assert [problem.object for problem in found] == ["snapshot"]
-        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback"))
+        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback", *KINDS))
 
 
 TYPES = {
@@ -464,6 +471,42 @@ def test_a_vip_may_be_the_boxs_address_but_not_its_web_ui():
     assert validate(with_service(address="10.0.2.15", port=443, protocol=Protocol.UDP, check=DNS.check)) == []
     [problem] = validate(with_service(address="10.0.2.15", port=443))
     assert problem.path == "services[id=3].port"
+
+
+@pytest.mark.parametrize("port", [81, 443, 1024, 8443, 32767, 61000, 65535])
+def test_the_web_page_may_be_at_another_port(port):
+    assert validate(at_port(port)) == []
+
+
+@pytest.mark.parametrize(
+    ("port", "words"),
+    [
+        *((port, "must be 1 to 65535") for port in (-1, 0, 65536, 2**64)),
+        (80, "browsers speak HTTP"),
+        (SORRY_PORT, "sorry page"),
+        *((port, "for connections of its own") for port in (32768, 44443, 60999)),
+        *((port, "browsers open no page") for port in (1, 22, 5060, 6000, 6667, 10080)),
+    ],
+)
+def test_a_port_where_nobody_would_find_the_web_page_is_refused(port, words):
+    [problem] = validate(at_port(port))
+    assert (problem.path, problem.field) == ("management.port", "port") and words in problem.message
+
+
+def test_a_service_where_the_web_page_is_told_at_both():
+    shared = with_service(address="10.0.2.15", port=8443).services
+    found = {one.path: one.message for one in validate(at_port(8443, shared))}
+    assert found == {
+        "services[id=3].port": "10.0.2.15 port 8443 is the web UI of this box: take another address or port",
+        "management.port": "10.0.2.15 port 8443 is virtual service 'web': take another port",
+    }
+    assert validate(at_port(9443, shared)) == []
+    assert validate(at_port(8443, (dataclasses.replace(shared[0], enabled=False),))) == []
+    assert validate(at_port(8443, with_service(address="10.0.2.15", port=443).services)) == []
+
+
+def at_port(port: int, services=SAMPLE.services) -> Snapshot:
+    return dataclasses.replace(SAMPLE, services=services, management=dataclasses.replace(SAMPLE.management, port=port))
 
 
 def test_a_vip_needs_a_place():

@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from lbconfig.render import interfaces, ipvs, ldirectord, nftables, sorry, sysctl
+from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, web
 from lbconfig.snapshot import Snapshot
 
 RENDERERS: dict[str, Callable[[Snapshot], str]] = {
+    "chrony.conf": resolver.render_time,
     "interfaces": interfaces.render,
     "ipvs.rules": ipvs.render,
     "ldirectord.cf": ldirectord.render,
     "nftables.conf": nftables.render,
+    "resolv.conf": resolver.render_names,
     "sorry.html": sorry.render,
     "sysctl.conf": sysctl.render,
+    "web.conf": web.render,
 }
 
 

@@ -169,8 +169,34 @@ def render(snapshot: Snapshot) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the way from a running table to the wanted one; `old`, `new`: None where there is none."""
+
+    service: Service  # as it is wanted; one that goes as it runs
+    place: ServerKey | None  # None: it is about the service itself
+    old: Service | Server | None
+    new: Service | Server | None
+
+    @property
+    def line(self) -> str:
+        """For `ipvsadm -R`."""
+        if self.place is None:
+            if self.new is None:
+                return f"-D {_service_name(self.service)}"
+            return _service_line("-A" if self.old is None else "-E", self.service)
+        if self.new is None:
+            return f"-d {_service_name(self.service)} -r {endpoint(*self.place)}"
+        return _server_line("-a" if self.old is None else "-e", self.service, self.place, self.new)
+
+
 def difference(running: Table, wanted: Table, checked: Checked) -> list[str]:
-    """The `ipvsadm -R` lines that turn `running` into `wanted`, nothing else touched.
+    """The `ipvsadm -R` lines that turn `running` into `wanted`, nothing else touched."""
+    return [change.line for change in changes(running, wanted, checked)]
+
+
+def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
+    """What turns `running` into `wanted`, in the order of doing.
 
     Additions come first and deletions last, so that at no moment a service has fewer servers than
     before and after. A new server of a checked service enters with weight 0, and one that stands at
@@ -183,31 +209,24 @@ def difference(running: Table, wanted: Table, checked: Checked) -> list[str]:
     for service, servers in wanted.services.items():
         old = before.get(service.key)
         if old != service:
-            services.append(_service_line("-A" if old is None else "-E", service))
+            services.append(Change(service, None, old, service))
         present = {} if old is None else running.services[old]
         wait = service.key in checked
         watched = checked.get(service.key, _NOT_WATCHED)
         for place, server in servers.items():
             if watched.leaves and place not in present:
                 continue
-            line = _server_change(service, place, present.get(place), server, wait)
-            if line is not None:
-                (edits if place in present else additions).append(line)
+            was = present.get(place)
+            wish = replace(server, weight=0) if wait and (was is None or was.weight == 0) else server
+            if was != wish:
+                (edits if place in present else additions).append(Change(service, place, was, wish))
         kept_places = {*servers, watched.fallback}
         deletions += [
-            f"-d {_service_name(service)} -r {endpoint(*place)}" for place in present if place not in kept_places
+            Change(service, place, server, None) for place, server in present.items() if place not in kept_places
         ]
     kept = wanted.by_key()
-    gone = [f"-D {_service_name(service)}" for service in running.services if service.key not in kept]
+    gone = [Change(service, None, service, None) for service in running.services if service.key not in kept]
     return [*services, *additions, *edits, *deletions, *gone]
-
-
-def _server_change(service: Service, place: ServerKey, old: Server | None, new: Server, wait: bool) -> str | None:
-    if wait and (old is None or old.weight == 0):
-        new = replace(new, weight=0)
-    if old == new:
-        return None
-    return _server_line("-a" if old is None else "-e", service, place, new)
 
 
 def _service_line(verb: str, service: Service) -> str:

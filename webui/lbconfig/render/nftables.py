@@ -24,35 +24,43 @@ from collections.abc import Callable, Iterable
 
 from lbconfig import addresses
 from lbconfig.addresses import order
-from lbconfig.names import MANAGEMENT_PORT
+from lbconfig.firewall import Where
 from lbconfig.ports import parse
+from lbconfig.render import own_rules
 from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
 _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
 _FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
+_All = tuple[Snapshot, ...]  # the wished one, and what leaves
 _ND = "nd-neighbor-solicit, nd-neighbor-advert"
 _ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wire; not worth a line in the log
 _ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
 
 
-def render(snapshot: Snapshot) -> str:
-    """A file for `nft -f`: it replaces the table at once or, on an error, changes nothing."""
+def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
+    """A file for `nft -f`: it replaces the table at once or, on an error, changes nothing.
+
+    With `leaving`, the rules for as long as IPVS still has services and real servers of these configurations: theirs
+    pass, too. Such an element opens nothing by itself: what IPVS does not know is dropped behind it.
+    """
+    all_of = (snapshot, *leaving)
     parts = [
         "table inet fairlead {}",
         "delete table inet fairlead",
         "",
-        *_translation(snapshot),
+        *_translation(all_of),
         "table inet fairlead {",
-        *_sets(snapshot),
-        *_marking(snapshot),
-        *_input(snapshot),
+        *_sets(all_of),
+        *_marking(all_of),
+        *own_rules.chains(snapshot.firewall, snapshot.own_ports),
+        *_input(all_of),
         "",
-        *_forward(snapshot),
+        *_forward(all_of),
         "",
-        *_after_ipvs(snapshot),
+        *_after_ipvs(all_of),
         "",
-        *_source_nat(snapshot),
+        *_source_nat(all_of),
         "\tchain output {",
         "\t\ttype filter hook output priority filter; policy accept;",
         "\t}",
@@ -61,9 +69,9 @@ def render(snapshot: Snapshot) -> str:
     return "".join(f"{line}\n" for line in parts)
 
 
-def _sets(snapshot: Snapshot) -> list[str]:
+def _sets(all_of: _All) -> list[str]:
     """Each set twice, for IPv4 and IPv6."""
-    lines = []
+    snapshot, lines = all_of[0], []
     for version, suffix, kind in _FAMILIES:
         lines += _set(
             f"management_v{version}",
@@ -73,29 +81,36 @@ def _sets(snapshot: Snapshot) -> list[str]:
             "interval",
         )
         lines += _set(
-            f"vips{suffix}", kind, _foreign_vips(snapshot, version), "addresses on which the web UI does not answer"
+            f"vips{suffix}", kind, _foreign_vips(all_of, version), "addresses on which the web UI does not answer"
         )
         place = f"{kind} . inet_proto . inet_service"
-        lines += _set(f"services{suffix}", place, _services(snapshot, version), "what clients may reach")
-        lines += _set(f"replies{suffix}", place, _replies(snapshot, version), "sources of NAT replies")
-        if _by_mark(snapshot, version):
-            lines += _ranges(snapshot, version, suffix, place)
+        lines += _set(f"services{suffix}", place, _services(all_of, version), "what clients may reach")
+        lines += _set(f"replies{suffix}", place, _replies(all_of, version), "sources of NAT replies")
+        if _by_mark(all_of, version):
+            lines += _ranges(all_of, version, suffix, place)
+    for name, kind, elements, comment, flags in own_rules.sets(snapshot.firewall):
+        lines += _set(name, kind, elements, comment, flags)
     return lines
 
 
-def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[str]:
+def _ranges(all_of: _All, version: int, suffix: str, place: str) -> list[str]:
     """The same for services of several ports or protocols, and the mark by which IPVS knows them."""
-    marked = _by_mark(snapshot, version)
-    fronts = [
-        (f"{one.address} . {protocol} . {_range(ports)}", one)
-        for one in marked
-        for protocol in one.protocol.parts
-        for ports in one.port_ranges
+    fronts: dict[tuple[str, str], list[tuple[tuple[int, int], VirtualService]]] = {}
+    for one in _by_mark(all_of, version):
+        for vip in one.vips:
+            for protocol in one.protocol.parts:
+                taken = fronts.setdefault((vip, protocol), [])
+                # An interval may be in a map once; that of the wished configuration comes first.
+                taken += [(ports, one) for ports in one.port_ranges if not _overlaps(ports, taken)]
+    elements = [
+        (f"{vip} . {protocol} . {_range(ports)}", one)
+        for (vip, protocol), taken in fronts.items()
+        for ports, one in taken
     ]
     backs = sorted(
         {
             (order(server.address), protocol, ports, server.address)
-            for one in marked
+            for one in _by_mark(all_of, version)
             for server in one.machines
             for protocol in one.protocol.parts
             for ports in ([(server.port, server.port)] if server.port else one.port_ranges)
@@ -105,12 +120,14 @@ def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[s
         *_set(
             f"marks{suffix}",
             f"{place} : mark",
-            (f'{front} comment "{one.name}" : {one.mark}' for front, one in fronts),
+            (f'{element} comment "{one.name}" : {one.mark}' for element, one in elements),
             "services of several ports, and their marks",
             "interval",
             "map",
         ),
-        *_set(f"service_ranges{suffix}", place, (front for front, _ in fronts), "what clients may reach", "interval"),
+        *_set(
+            f"service_ranges{suffix}", place, (element for element, _ in elements), "what clients may reach", "interval"
+        ),
         *_set(
             f"reply_ranges{suffix}",
             place,
@@ -119,6 +136,10 @@ def _ranges(snapshot: Snapshot, version: int, suffix: str, place: str) -> list[s
             "interval",
         ),
     ]
+
+
+def _overlaps(ports: tuple[int, int], taken: list[tuple[tuple[int, int], VirtualService]]) -> bool:
+    return any(first <= ports[1] and ports[0] <= last for (first, last), _ in taken)
 
 
 def _apart(backs: list[tuple]) -> list[str]:
@@ -137,9 +158,13 @@ def _range(ports: tuple[int, int]) -> str:
     return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
 
 
-def _by_mark(snapshot: Snapshot, version: int) -> list[VirtualService]:
-    found = [one for one in snapshot.enabled_services if one.by_mark and addresses.version(one.address) == version]
-    return sorted(found, key=lambda one: (order(one.address), one.id))
+def _by_mark(all_of: _All, version: int) -> list[VirtualService]:
+    return [
+        one
+        for snapshot in all_of
+        for one in sorted(snapshot.enabled_services, key=lambda one: (order(one.address), one.id))
+        if one.by_mark and addresses.version(one.address) == version
+    ]
 
 
 def _set(
@@ -161,24 +186,28 @@ def _management(snapshot: Snapshot, version: int) -> list[str]:
     return [str(network) for network in ipaddress.collapse_addresses(networks)]
 
 
-def _foreign_vips(snapshot: Snapshot, version: int) -> list[str]:
+def _foreign_vips(all_of: _All, version: int) -> list[str]:
     """VIPs that are not an interface's own address: a shared address must keep its web UI."""
-    own = {address.partition("/")[0] for interface in snapshot.network.interfaces for address in interface.addresses}
-    vips = {service.address for service in snapshot.enabled_services} - own
+    used = [interface for interface in all_of[0].network.interfaces if interface.on]
+    own = {address.partition("/")[0] for interface in used for address in interface.addresses}
+    vips = {vip for snapshot in all_of for service in snapshot.enabled_services for vip in service.vips} - own
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
-def _services(snapshot: Snapshot, version: int) -> list[str]:
-    services = [
-        one for one in snapshot.enabled_services if not one.by_mark and addresses.version(one.address) == version
-    ]
+def _services(all_of: _All, version: int) -> list[str]:
+    services = {
+        (order(one.address), one.protocol, one.port): one
+        for snapshot in reversed(all_of)
+        for one in snapshot.enabled_services
+        if not one.by_mark and addresses.version(one.address) == version
+    }
     return [
         f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
-        for service in sorted(services, key=lambda one: (order(one.address), one.protocol, one.port))
+        for _, service in sorted(services.items(), key=lambda found: found[0])
     ]
 
 
-def _replies(snapshot: Snapshot, version: int) -> list[str]:
+def _replies(all_of: _All, version: int) -> list[str]:
     """Also of disabled servers and of those that have another method now: what began by NAT ends in peace.
 
     It opens nothing: what IPVS does not know as an answer is dropped behind it.
@@ -187,40 +216,40 @@ def _replies(snapshot: Snapshot, version: int) -> list[str]:
     def place(service: VirtualService, server: RealServer):
         return ipaddress.ip_address(server.address), str(service.protocol), server.port
 
-    return _by_place(snapshot, version, place)
+    return _by_place(all_of, version, place)
 
 
-def _masqueraded(snapshot: Snapshot, version: int) -> list[str]:
+def _masqueraded(all_of: _All, version: int) -> list[str]:
     def place(service: VirtualService, server: RealServer):
         if service.forwarding_of(server) is not Forwarding.SNAT:
             return None
         vip, address = ipaddress.ip_address(service.address), ipaddress.ip_address(server.address)
         return vip, str(service.protocol), address, server.port
 
-    return _by_place(snapshot, version, place)
+    return _by_place(all_of, version, place)
 
 
-def _masqueraded_marks(snapshot: Snapshot, version: int) -> list[str]:
-    return [
-        f'{one.mark} . {address} comment "{one.name}"'
-        for one in _by_mark(snapshot, version)
-        for address in dict.fromkeys(
-            server.address for server in one.machines if one.forwarding_of(server) is Forwarding.SNAT
-        )
-    ]
+def _masqueraded_marks(all_of: _All, version: int) -> list[str]:
+    found: dict[tuple[int, str], str] = {}
+    for one in _by_mark(all_of, version):
+        for server in one.machines:
+            if one.forwarding_of(server) is Forwarding.SNAT:
+                found.setdefault((one.mark, server.address), one.name)
+    return [f'{mark} . {address} comment "{name}"' for (mark, address), name in found.items()]
 
 
-def _by_place(
-    snapshot: Snapshot, version: int, place: Callable[[VirtualService, RealServer], tuple | None]
-) -> list[str]:
+def _by_place(all_of: _All, version: int, place: Callable[[VirtualService, RealServer], tuple | None]) -> list[str]:
     """Elements of a set, in order: what `place` says of each server, with the names of the services it is said for."""
     found: dict[tuple, list[str]] = {}
-    for service in snapshot.enabled_services:
-        if service.by_mark or addresses.version(service.address) != version:
-            continue
-        for server in service.machines:
-            if (element := place(service, server)) is not None:
-                found.setdefault(element, []).append(service.name)
+    for snapshot in all_of:
+        here: dict[tuple, list[str]] = {}
+        for service in snapshot.enabled_services:
+            if service.by_mark or addresses.version(service.address) != version:
+                continue
+            for server in service.machines:
+                if (element := place(service, server)) is not None:
+                    here.setdefault(element, []).append(service.name)
+        found = here | found  # named as in the wished configuration, so that nothing differs where nothing leaves
     return [f'{" . ".join(map(str, element))} comment "{_comment(names)}"' for element, names in sorted(found.items())]
 
 
@@ -229,73 +258,76 @@ def _comment(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _marking(snapshot: Snapshot) -> list[str]:
+def _marking(all_of: _All) -> list[str]:
     """Before anything else looks at a packet; IPVS finds its service by the mark."""
     rules = [
         f"\t\tmeta mark set ip{suffix} daddr . meta l4proto . th dport map @marks{suffix}"
         for version, suffix, _ in _FAMILIES
-        if _by_mark(snapshot, version)
+        if _by_mark(all_of, version)
     ]
     if not rules:
         return []
     return ["\tchain marking {", "\t\ttype filter hook prerouting priority mangle; policy accept;", *rules, "\t}", ""]
 
 
-def _ranged(snapshot: Snapshot, rule: str) -> list[str]:
+def _ranged(all_of: _All, rule: str) -> list[str]:
     """A rule about services of several ports; {ip} and {six} differ between IPv4 and IPv6."""
-    return [
-        rule.format(ip=f"ip{suffix}", six=suffix) for version, suffix, _ in _FAMILIES if _by_mark(snapshot, version)
-    ]
+    return [rule.format(ip=f"ip{suffix}", six=suffix) for version, suffix, _ in _FAMILIES if _by_mark(all_of, version)]
 
 
-def _input(snapshot: Snapshot) -> list[str]:
-    dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.dhcp]
+def _input(all_of: _All) -> list[str]:
+    """The admin's own rules stand behind all that the box needs to live and to be managed."""
+    snapshot = all_of[0]
+    firewall, web = snapshot.firewall, snapshot.management.port
+    dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.on and interface.dhcp]
+    take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
     rules = [
         "type filter hook input priority filter; policy drop;",
         "iif lo accept",
-        "ip daddr . meta l4proto . th dport @services accept",
-        "ip6 daddr . meta l4proto . th dport @services6 accept",
-        *_ranged(snapshot, "{ip} daddr . meta l4proto . th dport @service_ranges{six} accept"),
+        f"ip daddr . meta l4proto . th dport @services {take}",
+        f"ip6 daddr . meta l4proto . th dport @services6 {take}",
+        *_ranged(all_of, f"{{ip}} daddr . meta l4proto . th dport @service_ranges{{six}} {take}"),
         "ct state established,related accept",
         f"icmp type {{ {_ICMP_ERRORS} }} accept",
         f"icmpv6 type {{ {_ICMP6_ERRORS}, {_ND} }} accept",
-        "icmp type echo-request limit rate 50/second burst 100 packets accept",
-        "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
         f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         "ct state invalid counter drop",
-        f"ip saddr @management_v4 ip daddr != @vips tcp dport {MANAGEMENT_PORT} accept",
-        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {MANAGEMENT_PORT} accept",
+        f"ip saddr @management_v4 ip daddr != @vips tcp dport {web} accept",
+        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {web} accept",
+        *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
+        "icmp type echo-request limit rate 50/second burst 100 packets accept",
+        "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
         'limit rate 5/second burst 20 packets log prefix "fairlead input drop: "',
         "counter drop",
     ]
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
 
 
-def _after_ipvs(snapshot: Snapshot) -> list[str]:
+def _after_ipvs(all_of: _All) -> list[str]:
     return [
         "\tchain input_after_ipvs {",
         f"\t\ttype filter hook input priority {_AFTER_IPVS}; policy accept;",
         "\t\tip daddr . meta l4proto . th dport @services counter drop",
         "\t\tip6 daddr . meta l4proto . th dport @services6 counter drop",
-        *_ranged(snapshot, "\t\t{ip} daddr . meta l4proto . th dport @service_ranges{six} counter drop"),
+        *_ranged(all_of, "\t\t{ip} daddr . meta l4proto . th dport @service_ranges{six} counter drop"),
         "\t}",
         "",
         "\tchain forward_after_ipvs {",
         f"\t\ttype filter hook forward priority {_AFTER_IPVS}; policy accept;",
         "\t\tip saddr . meta l4proto . th sport @replies counter drop",
         "\t\tip6 saddr . meta l4proto . th sport @replies6 counter drop",
-        *_ranged(snapshot, "\t\t{ip} saddr . meta l4proto . th sport @reply_ranges{six} counter drop"),
+        *_ranged(all_of, "\t\t{ip} saddr . meta l4proto . th sport @reply_ranges{six} counter drop"),
         "\t}",
     ]
 
 
-def _translation(snapshot: Snapshot) -> list[str]:
+def _translation(all_of: _All) -> list[str]:
     """A table that is added and not replaced: it stays until the box restarts.
 
     The kernel translates the addresses of open connections while any chain of this kind is there, and no longer.
     """
-    if not _source_nat(snapshot):
+    if not _source_nat(all_of):
         return []
     return [
         "table inet fairlead_translation {",
@@ -307,20 +339,21 @@ def _translation(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _source_nat(snapshot: Snapshot) -> list[str]:
+def _source_nat(all_of: _All) -> list[str]:
     """Only where it is wanted: a chain of this kind makes the kernel look at every packet once more."""
     sets, rules = [], []
     for version, suffix, kind in _FAMILIES:
-        if masqueraded := _masqueraded(snapshot, version):
+        if masqueraded := _masqueraded(all_of, version):
             name, place = f"masqueraded{suffix}", f"{kind} . inet_proto . {kind} . inet_service"
             sets += _set(name, place, masqueraded, "VIPs and real servers with source NAT")
             rules.append(
                 f"\t\tct original ip{suffix} daddr . meta l4proto . ip{suffix} daddr . th dport @{name} masquerade"
             )
-        if marked := _masqueraded_marks(snapshot, version):
+        if marked := _masqueraded_marks(all_of, version):
             name = f"masqueraded_marks{suffix}"
             sets += _set(name, f"mark . {kind}", marked, "the same for services of several ports")
             rules.append(f"\t\tmeta mark . ip{suffix} daddr @{name} masquerade")
+    rules += own_rules.masquerades(all_of[0].firewall)
     if not rules:
         return []
     return [
@@ -333,14 +366,18 @@ def _source_nat(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _forward(snapshot: Snapshot) -> list[str]:
+def _forward(all_of: _All) -> list[str]:
+    own = f"jump {own_rules.CHAINS[Where.THROUGH]}"
+    used = own_rules.used(all_of[0].firewall, Where.THROUGH)
+    routed = ["ct state established,related accept", "ct state invalid counter drop", own] if used else []
     errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
     rules = [
         "type filter hook forward priority filter; policy drop;",
         "ip saddr . meta l4proto . th sport @replies accept",
         "ip6 saddr . meta l4proto . th sport @replies6 accept",
-        *_ranged(snapshot, "{ip} saddr . meta l4proto . th sport @reply_ranges{six} accept"),
-        *(errors if snapshot.enabled_services else []),
+        *_ranged(all_of, "{ip} saddr . meta l4proto . th sport @reply_ranges{six} accept"),
+        *(errors if routed or any(snapshot.enabled_services for snapshot in all_of) else []),
+        *routed,
         'limit rate 5/second burst 20 packets log prefix "fairlead forward drop: "',
         "counter drop",
     ]

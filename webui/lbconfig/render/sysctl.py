@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lbconfig.render.interfaces import homes, policy_route
 from lbconfig.snapshot import Forwarding, Policy, Snapshot
 
 
@@ -52,7 +53,33 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
         )
         for interface in snapshot.network.interfaces
     )
-    return (*_TABLE, *_policy(snapshot.policy), *_announcements(snapshot), _conntrack(snapshot), *redirects)
+    return (
+        *_TABLE,
+        *_policy(snapshot.policy),
+        *_announcements(snapshot),
+        _conntrack(snapshot),
+        *redirects,
+        *_forged(snapshot),
+    )
+
+
+def loose(snapshot: Snapshot) -> set[str | None]:
+    """Interfaces by which requests come in whose answers leave by another one: senders are checked loosely there."""
+    network = snapshot.network
+    policies = {policy.source: policy_route(network, policy).device for policy in network.policies}
+    arrivals = homes(network, policies)
+    return {arrivals[source] for source, device in policies.items() if arrivals[source] != device}
+
+
+def _forged(snapshot: Snapshot) -> Iterator[Setting]:
+    found = loose(snapshot)
+    for interface in snapshot.network.interfaces:
+        if interface.name in found:
+            yield Setting(
+                f"net/ipv4/conf/{interface.name}/rp_filter", "2", "answers to its packets leave by another interface"
+            )
+        else:
+            yield Setting(f"net/ipv4/conf/{interface.name}/rp_filter", "1", "as for all interfaces")
 
 
 def _policy(policy: Policy) -> Iterator[Setting]:

@@ -21,12 +21,19 @@ function localTimes(root) {
   }
 }
 
-const form = document.getElementById("service");
-if (form) {
+for (const form of document.querySelectorAll("form:has([data-when])")) {
   form.addEventListener("change", () => showFields(form));
   showFields(form);
 }
 localTimes(document);
+
+// Seconds that are left: counted down here between two answers of the box.
+setInterval(() => {
+  for (const place of document.querySelectorAll("[data-left]")) {
+    place.dataset.left = Math.max(0, Number(place.dataset.left) - 1);
+    place.textContent = Math.round(place.dataset.left);
+  }
+}, 1000);
 
 // The first wrong field is where the admin goes on.
 const wrong = document.querySelector(".wrong input, .wrong textarea");

@@ -10,6 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import ENDED
 from changes import actions, draft
 from lbconfig.snapshot import SnapshotError, from_json
 
@@ -60,15 +61,17 @@ class Command(BaseCommand):
         if not found["changes"] and not found["diff"]:
             self.stdout.write("The box runs this snapshot already.")
             return
-        number = actions.apply(snapshot, found["digest"], found["base"], user, "demonstration", "")
-        self.wait(number)
+        answer = actions.apply(snapshot, found["digest"], found["base"], user, "demonstration", "")
+        self.wait(answer["apply"])
         actions.keep_history()
 
     def wait(self, number: str) -> None:
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
             run = connect().status()["apply"]
-            if run and run["id"] == number and run["state"] != "running":
+            if run and run["id"] == number and run["state"] == "waiting":
+                connect().confirm(apply=number, user=run["user"])
+            elif run and run["id"] == number and run["state"] in ENDED:
                 self.stdout.write(run["message"])
                 if run["state"] != "done":
                     raise CommandError(f"the snapshot does not run: {run['message']}")

@@ -1,14 +1,16 @@
 """Before the web server starts: folders, secret key, database; or the fault that every page then shows."""
 
 import os
+import secrets
 import sqlite3
+from pathlib import Path
 
 from django.conf import settings
 from django.core.management import BaseCommand, call_command
 from django.db import DatabaseError, connection
 
 from fairlead.faults import DAMAGED, fault_of
-from system import backups
+from system import backups, restoring
 
 
 class Command(BaseCommand):
@@ -19,6 +21,7 @@ class Command(BaseCommand):
         os.umask(0o077)
         settings.FAULT_FILE.parent.mkdir(parents=True, exist_ok=True)
         settings.FAULT_FILE.unlink(missing_ok=True)
+        self.write_secret(settings.CONSOLE_TOKEN_FILE, secrets.token_urlsafe(32))
         try:
             settings.DATA.mkdir(parents=True, exist_ok=True)
             self.make_secret_key()
@@ -34,6 +37,7 @@ class Command(BaseCommand):
             return
         finally:
             connection.close()
+        restoring.clear("*")
         backups.make_if_due()
 
     def make_secret_key(self) -> None:
@@ -41,13 +45,16 @@ class Command(BaseCommand):
         if path.exists() and path.stat().st_size:
             return
         part = path.with_name(f".{path.name}.part")
-        part.unlink(missing_ok=True)
-        handle = os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(settings.SECRET_KEY)
+        self.write_secret(part, settings.SECRET_KEY)
         backups.sync(part)
         part.rename(path)
         backups.sync(settings.DATA)
+
+    def write_secret(self, path: Path, text: str) -> None:
+        path.unlink(missing_ok=True)
+        handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
 
     def fault(self, sentence: str) -> None:
         settings.FAULT_FILE.write_text(sentence + "\n")

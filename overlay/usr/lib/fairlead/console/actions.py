@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dialogue import Ask, Cancelled, Dialogue
+from passwords import reset_password
 from screen import details
 from state import gather
 from updates import go_back, install_from_stick
@@ -53,6 +54,19 @@ def new_setup_code() -> Dialogue:
     yield f"The new set-up code is {code}. The web page asks for it and for a new password.\n"
 
 
+def take_back() -> Dialogue:
+    try:
+        run = connect().status()["apply"]
+        if not run or run["state"] != "waiting":
+            yield "No changes wait to be confirmed.\n"
+            return
+        connect().roll_back(apply=run["id"], user="console")
+    except (ApplierDown, ApplierRefused) as error:
+        yield f"{error}\n"
+        return
+    yield "The box goes back to what it ran before.\n"
+
+
 def make_room() -> Dialogue:
     try:
         room = connect().make_room()
@@ -62,11 +76,29 @@ def make_room() -> Dialogue:
     yield f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
 
 
+def set_address() -> Dialogue:
+    import addresses  # as below
+
+    yield from addresses.set_address()
+
+
+def go_back_to_a_configuration() -> Dialogue:
+    import going_back  # as below
+
+    yield from going_back.go_back_to_a_configuration()
+
+
 def install_on_a_disk() -> Dialogue:
     # Wanted once in the life of a box: until then it takes no memory, and no time at the start.
     import installation
 
     yield from installation.install_on_a_disk()
+
+
+def factory_reset() -> Dialogue:
+    import factory  # as above
+
+    yield from factory.factory_reset()
 
 
 def reboot() -> Dialogue:
@@ -79,6 +111,10 @@ def power_off() -> Dialogue:
 
 ACTIONS = [
     Action("Show the state", show_state, menu_after=False),
+    # These three ask by themselves.
+    Action("Set an address", set_address),
+    Action("Go back to an earlier configuration", go_back_to_a_configuration),
+    Action("Reset an administrator's password", reset_password),
     Action(
         "Restore the web page's database from its last backup",
         restore_database,
@@ -94,10 +130,12 @@ ACTIONS = [
         make_room,
         "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
     ),
-    # These three ask by themselves.
+    # These ask by themselves, too.
+    Action("Take back changes that wait to be confirmed", take_back),
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),
+    Action("Factory reset", factory_reset),
     Action("Reboot", reboot, "Connections through the box break until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from state import State
 
-from lbconfig.addresses import in_url
+from lbconfig.addresses import web_page
 
 RED = "\033[1;31m"
 NORMAL = "\033[0m"
@@ -14,11 +14,12 @@ STICK = "  This box runs from a USB stick; 'Install on a disk' puts it on the in
 
 def screen(state: State, menu: list[str]) -> str:
     lines = ["", RULE, f"Fairlead {state.version}", ""]
-    pages = [f"https://{in_url(address)}" for address in state.addresses] or ["no address yet"]
+    pages = [web_page(address, state.port) for address in state.addresses] or ["no address yet"]
     lines += labelled("Web page", pages)
     if state.setup_code:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
     lines += labelled("Configuration", [state.configuration])
+    lines += labelled("New changes", [state.pending]) if state.pending else []
     lines += labelled("Runs from", [state.place]) if state.place else []
     lines += labelled("Last update", [state.update]) if state.update else []
     lines += [f"{RED}  FAULT  {fault}{NORMAL}" for fault in state.faults]

@@ -9,6 +9,7 @@ from pathlib import Path
 from applier import disks
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.host import Live
+from lbconfig.snapshot import HTTPS_PORT
 
 TIMEOUT = 5  # seconds for an answer of the applier
 STARTING = 60.0  # seconds after power-on in which an applier that does not answer yet is no fault
@@ -20,10 +21,12 @@ class State:
     place: str = ""  # the slot and disk that the box runs from; empty where it has none
     on_a_stick: bool = False
     addresses: tuple[str, ...] = ()  # where the web page may be reached
+    port: int = HTTPS_PORT  # and by which port there
     setup_code: str = ""  # empty: none is active
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
     update: str = ""  # what became of the last update, where that is no fault
+    pending: str = ""  # whose changes wait to be confirmed
     services: tuple[str, ...] = field(default=(), compare=False)  # a line each; changes all the time
 
 
@@ -39,12 +42,12 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         # What the init scripts found; a running applier tells it better.
         faults += [text(path) for path in sorted((run / "faults").glob("*"))]
         if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
-            return State(version, place, on_a_stick, (), code, "starting", distinct(faults))
-        return State(version, place, on_a_stick, (), code, "unknown", distinct([str(error), *faults]))
+            return State(version, place, on_a_stick, (), HTTPS_PORT, code, "starting", distinct(faults))
+        return State(version, place, on_a_stick, (), HTTPS_PORT, code, "unknown", distinct([str(error), *faults]))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
-        status["version"], place, on_a_stick, addresses(status), code, configuration(status), distinct(faults),
-        update(status), services(status),
+        status["version"], place, on_a_stick, addresses(status), port(status), code, configuration(status),
+        distinct(faults), update(status), pending(status), services(status),
     )  # fmt: skip
 
 
@@ -63,6 +66,10 @@ def addresses(status: dict) -> tuple[str, ...]:
     return tuple(address for address in found if address not in virtual | {"127.0.0.1", "::1"})
 
 
+def port(status: dict) -> int:
+    return status["snapshot"].get("management", {}).get("port", HTTPS_PORT)
+
+
 def configuration(status: dict) -> str:
     count = len(status["snapshot"].get("services", ()))
     if status["generation"] is None:
@@ -73,6 +80,13 @@ def configuration(status: dict) -> str:
 def update(status: dict) -> str:
     outcome = status.get("update")
     return outcome["sentence"] if outcome and outcome["state"] != "failed" else ""
+
+
+def pending(status: dict) -> str:
+    run = status.get("apply")
+    if not run or run["state"] != "waiting":
+        return ""
+    return f"those of {run['user']} go back by themselves unless they are confirmed"
 
 
 def services(status: dict) -> tuple[str, ...]:

@@ -1,0 +1,55 @@
+"""What becomes of a DHCP server's answer: the script of the image, in namespaces of its own."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[3] / "overlay/usr/share/fairlead/dhcp-event"
+ANSWER = "interface=c0 ip=10.9.0.7 mask=24 dns='10.9.0.2 10.9.0.3' ntpsrv=10.9.0.4"
+
+
+def after(*lines: str) -> str:
+    """What the lines print, in a /run and a network of their own."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-Urmn", "true"], check=False).returncode:
+        pytest.skip("no namespaces here")
+    before = ["set -e", "mount -t tmpfs tmpfs /run", "mkdir -p /run/fairlead", "ip link add c0 type veth peer name far"]
+    done = subprocess.run(
+        ["unshare", "-Urmn", "sh", "-c", "\n".join([*before, *lines])], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bound(answer: str = ANSWER) -> str:
+    return f"env {answer} sh {SCRIPT} bound"
+
+
+def test_an_answer_brings_an_address_names_and_time():
+    said = after(bound(), "ip -brief -4 address show c0", "cat /run/fairlead/resolv.conf /run/fairlead/dhcp/c0.sources")
+    assert "10.9.0.7/24" in said
+    assert said.splitlines()[1:] == ["nameserver 10.9.0.2", "nameserver 10.9.0.3", "server 10.9.0.4 iburst"]
+
+
+def test_name_servers_that_an_admin_named_count_alone():
+    said = after("echo nameserver 192.0.2.53 >/run/fairlead/names.conf", bound(), "cat /run/fairlead/resolv.conf")
+    assert said == "nameserver 192.0.2.53\n"
+
+
+def test_search_domains_of_an_admin_stand_beside_name_servers_of_dhcp():
+    said = after("echo search example.org >/run/fairlead/names.conf", bound(), "cat /run/fairlead/resolv.conf")
+    assert said == "nameserver 10.9.0.2\nnameserver 10.9.0.3\nsearch example.org\n"
+
+
+def test_two_interfaces_bring_both_theirs():
+    other = "interface=far ip=10.8.0.7 mask=24 dns=10.8.0.2"
+    said = after(bound(), bound(other), "cat /run/fairlead/resolv.conf")
+    assert sorted(said.split()[1::2]) == ["10.8.0.2", "10.9.0.2", "10.9.0.3"]
+
+
+def test_a_renewal_that_says_the_same_leaves_the_clock_alone():
+    tell = "mkdir /run/bin; printf '#!/bin/sh\\necho sv $* >>/run/told\\n' >/run/bin/sv; chmod +x /run/bin/sv"
+    path = "export PATH=/run/bin:$PATH"
+    said = after(tell, path, bound(), f"env {ANSWER} sh {SCRIPT} renew", "cat /run/told")
+    assert said == "sv term /run/service/time\n"

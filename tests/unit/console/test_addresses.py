@@ -1,0 +1,169 @@
+"""What a person goes through who gives the box an address at its console, because the network is gone."""
+
+import copy
+import dataclasses
+
+import pytest
+
+from command.api import Unreachable
+from lbconfig.snapshot import FACTORY, to_data
+
+LAST = "Type yes to apply it; an empty line ends this: "
+
+
+class Web:
+    """The API of the web process, with a draft that somebody is at work on."""
+
+    def __init__(self, snapshot) -> None:
+        self.draft = to_data(snapshot) | {"services": []}  # somebody removes all of them
+        self.down = False
+
+    def get(self, path):
+        if self.down:
+            raise Unreachable("The web process does not answer.")
+        return copy.deepcopy(self.draft[path])
+
+    def ask(self, method, path, data):
+        self.draft[path] = data if method == "PUT" else self.draft[path] | data
+
+
+@pytest.fixture
+def web(load, fake, monkeypatch):
+    web = Web(fake.box.snapshot)
+    monkeypatch.setattr(load("addresses"), "Api", lambda: web)
+    return web
+
+
+def begin(load, person):
+    person.terminal.begin(load("addresses").set_address(), True)
+    person.work()
+    return person.look()
+
+
+def answer(person, *lines: str) -> str:
+    for line in lines:
+        person.type(line)
+    return person.look()
+
+
+def test_a_new_address_runs_and_the_draft_learns_of_it(load, person, fake, web):
+    shown = begin(load, person)
+    assert "  1  eth0  is up  192.168.10.2/24, 192.168.10.25/32" in shown
+    assert shown.endswith("Number of the interface; an empty line ends this: ")
+    assert answer(person, "1", "192.168.10.7/24") == (
+        "Address with its length, such as 192.0.2.10/24, or dhcp; an empty line ends this: "
+        "Default gateway, or none: [192.168.10.1] "
+    )
+    shown = answer(person, "192.168.10.254")
+    assert "192.168.10.7/24" in shown and shown.endswith(LAST)
+    assert fake.box.snapshot.network.gateway == "192.168.10.1"
+    shown = answer(person, "yes")
+    assert "Generation 4 runs and is confirmed." in shown
+    assert "The draft on the web page has it, too; what else waits there still waits." in shown
+    network = fake.box.snapshot.network
+    assert network.interfaces[0].addresses == ("192.168.10.7/24",) and network.gateway == "192.168.10.254"
+    assert network.interfaces[1] == fake.sample_snapshot().network.interfaces[1]
+    assert fake.box.snapshot.services == fake.sample_snapshot().services
+    assert fake.box.generations[0]["comment"] == "eth0: 192.168.10.7/24, set at the console"
+    assert web.draft["services"] == [] and web.draft["network"] == to_data(fake.box.snapshot)["network"] | {
+        "interfaces": web.draft["network"]["interfaces"]
+    }
+    assert {one["name"]: one["addresses"] for one in web.draft["network"]["interfaces"]} == {
+        "eth0": ["192.168.10.7/24"],
+        "eth1": ["10.2.0.1/24"],
+    }
+
+
+def test_the_way_to_the_web_page_is_opened(load, person, fake, web):
+    fake.box.snapshot = dataclasses.replace(fake.sample_snapshot(), services=())
+    begin(load, person)
+    shown = answer(person, "1", "203.0.113.7/24", "none")
+    assert "The web page may be opened from 127.0.0.0/8, 10.0.0.0/8" in shown
+    assert shown.endswith("From 203.0.113.0/24, too, yes or no? [yes] ")
+    assert "is confirmed" in answer(person, "perhaps", "", "yes")
+    assert fake.box.snapshot.management.allow[-1] == "203.0.113.0/24"
+    assert web.draft["management"]["allow"][-1] == "203.0.113.0/24"
+
+
+def test_dhcp_and_ipv6_beside_each_other(load, person, fake, web):
+    fake.box.snapshot = FACTORY
+    begin(load, person)
+    assert "is confirmed" in answer(person, "1", "2001:db8:1::7/64", "2001:db8:1::1", "yes", "yes")
+    only = fake.box.snapshot.network.interfaces[0]
+    assert (only.dhcp, only.addresses, fake.box.snapshot.network.gateway6) == (
+        True, ("2001:db8:1::7/64",), "2001:db8:1::1",
+    )  # fmt: skip
+    begin(load, person)
+    assert "is confirmed" in answer(person, "1", "10.0.0.7/24", "", "yes")
+    only = fake.box.snapshot.network.interfaces[0]
+    assert (only.dhcp, set(only.addresses)) == (False, {"10.0.0.7/24", "2001:db8:1::7/64"})
+    begin(load, person)
+    assert "is confirmed" in answer(person, "1", "dhcp", "yes")
+    only = fake.box.snapshot.network.interfaces[0]
+    assert (only.dhcp, only.addresses) == (True, ("2001:db8:1::7/64",))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["192.168.10.7", "192.168.10.0/24", "127.0.0.1/8", "x", "$(reboot)", "1.2.3.4/99", "\N{SNOWMAN}", "9" * 500],
+)
+def test_what_is_no_address_is_asked_again(load, person, fake, web, typed):
+    begin(load, person)
+    shown = answer(person, "1", typed)
+    assert "It must" in shown and shown.endswith("or dhcp; an empty line ends this: ")
+    assert "It must" in answer(person, "192.168.10.7/24", "192.168.10.256")
+    assert answer(person, "").endswith(LAST)  # the gateway that there is
+
+
+@pytest.mark.parametrize("last", ["", "no", "y"])
+def test_nothing_changes_before_a_yes(load, person, fake, web, last):
+    before, draft = fake.box.snapshot, copy.deepcopy(web.draft)
+    begin(load, person)
+    assert answer(person, "1", "192.168.10.7/24", "", last).endswith("Nothing was done.\n")
+    assert fake.box.snapshot == before and web.draft == draft
+
+
+def test_what_does_not_fit_the_rest_is_told_by_object_and_field(load, person, fake, web):
+    before = fake.box.snapshot
+    begin(load, person)
+    shown = answer(person, "2", "10.2.0.11/24", "")
+    assert "That cannot be" in shown and "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
+    assert person.terminal.dialogue is None and fake.box.snapshot == before
+
+
+def test_without_the_web_process_it_is_told_what_is_left_to_do(load, person, fake, web):
+    web.down = True
+    begin(load, person)
+    shown = answer(person, "1", "192.168.10.7/24", "", "yes")
+    assert "does not know this address yet" in shown and "before you apply the draft" in shown
+    assert fake.box.snapshot.network.interfaces[0].addresses == ("192.168.10.7/24",)
+
+
+def test_an_apply_that_fails_is_put_back_and_the_draft_is_not_told(load, person, fake, web):
+    draft = copy.deepcopy(web.draft)
+    steps = [step["name"] for step in fake.box.generations[0]["steps"]]
+    fake.box.failing_step = steps[2]
+    begin(load, person)
+    assert "put back" in answer(person, "1", "192.168.10.7/24", "", "yes")
+    assert web.draft == draft
+
+
+def test_without_an_applier(load, person, fake, web):
+    fake.box.reachable = False
+    assert "cannot be reached" in begin(load, person)
+    assert person.terminal.dialogue is None
+
+
+def test_an_apply_is_counted_while_the_other_terminal_goes_on(load, people, fake, web, monkeypatch):
+    monkeypatch.setattr("applier.fake_run.STEP_SECONDS", 0.05)
+    monkeypatch.setattr(load("changing"), "POLL", 0.01)
+    fake.box.instant = False
+    one, other = people(2)
+    begin(load, one)
+    for line in ("1", "192.168.10.7/24", ""):
+        one.type(line)
+    one.terminal.answer("yes")
+    assert one.terminal.working  # between two looks at the apply the loop serves the others
+    assert "is up" in begin(load, other)
+    one.work()
+    assert "Applying … " in one.look()

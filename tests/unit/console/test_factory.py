@@ -1,0 +1,31 @@
+"""What a person goes through at the console who makes the box a new one."""
+
+import pytest
+
+
+def begin(load, person):
+    person.terminal.begin(load("factory").factory_reset(), True)
+    person.work()
+    return person.look()
+
+
+def test_the_name_of_the_box_makes_it_a_new_one(load, person, fake):
+    shown = begin(load, person)
+    assert "configuration, users, tokens, certificates and history" in shown
+    assert shown.endswith("Type sample to begin; an empty line ends this: ")
+    person.type("sample")
+    assert person.look() == "The box restarts.\n"
+    assert fake.box.recovery.resets == ["console"]
+
+
+@pytest.mark.parametrize("typed", ["", "yes", "fairlead"])
+def test_nothing_else_does(load, person, fake, typed):
+    begin(load, person)
+    person.type(typed)
+    assert person.look().endswith("Nothing was done.\n")
+    assert fake.box.recovery.resets == []
+
+
+def test_without_an_applier(load, person, fake):
+    fake.box.reachable = False
+    assert "cannot be reached" in begin(load, person)

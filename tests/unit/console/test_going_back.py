@@ -1,0 +1,66 @@
+"""What a person goes through at the console who wants an earlier configuration back."""
+
+import dataclasses
+
+import pytest
+
+from applier.errors import ApplierRefused
+from lbconfig.snapshot import to_data
+
+
+def begin(load, person):
+    person.terminal.begin(load("going_back").go_back_to_a_configuration(), True)
+    person.work()
+    return person.look()
+
+
+@pytest.fixture
+def changed(fake):
+    """The box runs generation 3; 2 was another one, 1 was put back, and somebody's comment is hostile."""
+    box = fake.box
+    other = dataclasses.replace(box.snapshot, services=box.snapshot.services[:1])
+    box.generations[1] |= {"snapshot": to_data(other), "comment": "before\033[2J the mail"}
+    box.generations[2]["outcome"] = "rolled back"
+    return other
+
+
+def test_back_to_one_that_was_good(load, person, fake, changed):
+    shown = begin(load, person)
+    assert "  1  generation 2  2026-01-03T09:30:00Z  admin  before?[2J the mail\n" in shown
+    assert "generation 3" not in shown and "generation 1" not in shown
+    person.type("1")
+    shown = person.look()
+    assert "The draft on the web page is kept as it is." in shown and "virtual service 'mail'" in shown
+    person.type("yes")
+    assert "Generation 4 runs and is confirmed." in person.look()
+    assert fake.box.snapshot == changed
+    assert fake.box.generations[0]["comment"] == "back to generation 2, at the console"
+    assert fake.box.generations[0]["user"] == "console"
+
+
+@pytest.mark.parametrize("last", ["", "no"])
+def test_nothing_changes_before_a_yes(load, person, fake, changed, last):
+    before = fake.box.snapshot
+    begin(load, person)
+    person.type("1")
+    person.type(last)
+    assert person.look().endswith("Nothing was done.\n") and fake.box.snapshot == before
+
+
+def test_where_there_is_none(load, person, fake):
+    fake.reset(instant=True, confirmed=1)
+    assert begin(load, person) == "There is no earlier configuration that was confirmed.\n"
+
+
+def test_what_the_applier_refuses(load, person, fake, changed):
+    begin(load, person)
+    fake.box.refuse = ApplierRefused("busy", "At this moment the changes of kim are being applied.")
+    person.type("1")
+    assert "the changes of kim are being applied" in person.look()
+    assert person.terminal.dialogue is None
+
+
+def test_the_same_configuration_again(load, person, fake):
+    begin(load, person)
+    person.type("1")
+    assert person.look().endswith("The box runs this already.\n")

@@ -1,0 +1,155 @@
+"""Which changes ask to be confirmed, and where the browser finds the box after them."""
+
+import dataclasses
+
+import pytest
+
+from lbconfig import cutoff as module
+from lbconfig.cutoff import cutoff, follow
+from lbconfig.firewall import Action, Firewall, Rule
+from lbconfig.snapshot import FACTORY, Interface, Management, Network, Policy, Snapshot, SorryPage, VirtualService
+
+NETWORK = Network(
+    hostname="one",
+    gateway="192.168.10.1",
+    interfaces=(
+        Interface("eth0", addresses=("192.168.10.2/24", "2001:db8:1::2/64")),
+        Interface("eth1", addresses=("10.2.0.1/24",)),
+    ),
+    gateway6="2001:db8:1::1",
+)
+ONE = Snapshot(network=NETWORK, management=Management(("192.168.0.0/16", "10.0.0.0/8")))
+
+
+def network(**fields) -> Snapshot:
+    return dataclasses.replace(ONE, network=dataclasses.replace(NETWORK, **fields))
+
+
+def interfaces(*changed: Interface) -> Snapshot:
+    named = {one.name: one for one in NETWORK.interfaces} | {one.name: one for one in changed}
+    return network(interfaces=tuple(named.values()))
+
+
+def allow(*networks: str) -> Snapshot:
+    return dataclasses.replace(ONE, management=Management(networks))
+
+
+def at_port(port: int) -> Snapshot:
+    return dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=port))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        ONE,
+        network(hostname="other"),
+        dataclasses.replace(ONE, services=(VirtualService(1, "web", "192.168.10.80", 80),)),
+        dataclasses.replace(ONE, policy=Policy(udp_timeout=9), sorry=SorryPage("Later")),
+        allow("10.0.0.0/8", "192.168.0.0/16"),
+        allow("192.168.0.0/16", "10.0.0.0/8", "172.16.0.0/12"),
+        allow("0.0.0.0/0"),
+    ],
+)
+def test_what_cuts_nobody_off(new):
+    assert not cutoff(ONE, new).asks
+
+
+@pytest.mark.parametrize(
+    ("new", "reason"),
+    [
+        (network(gateway="192.168.10.9"), "The default gateway changes."),
+        (network(gateway6=""), "The default gateway of IPv6 changes."),
+        (interfaces(Interface("eth0", addresses=("192.168.10.3/24",))), "The addresses of eth0 change."),
+        (
+            interfaces(Interface("eth1", dhcp=True, addresses=("10.2.0.1/24",))),
+            "DHCP on eth1 is switched on.",
+        ),
+        (interfaces(Interface("eth2")), "Interface eth2 is added."),
+        (network(interfaces=NETWORK.interfaces[:1]), "Interface eth1 is removed."),
+        (network(interfaces=NETWORK.interfaces[::-1]), "The order of the interfaces changes"),
+        (allow("192.168.0.0/16"), "The web page can no longer be reached from 10.0.0.0/8."),
+        (allow("192.168.0.0/17", "10.0.0.0/8"), "no longer be reached from 192.168.0.0/16."),
+        (at_port(8443), "The web page moves to port 8443."),
+        (allow("::/0", "10.0.0.0/8"), "no longer be reached from 192.168.0.0/16."),
+    ],
+)
+def test_what_may_cut_the_admin_off(new, reason):
+    found = cutoff(ONE, new)
+    assert found.asks
+    assert len(found.reasons) == 1 and reason in found.reasons[0]
+
+
+def test_a_new_field_of_the_network_asks_by_itself(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Wider(Network):
+        static_routes: tuple[str, ...] = ()
+
+    monkeypatch.setattr(module, "Network", Wider)
+    fields = {field.name: getattr(NETWORK, field.name) for field in dataclasses.fields(NETWORK)}
+    old = dataclasses.replace(ONE, network=Wider(**fields))
+    new = dataclasses.replace(old, network=dataclasses.replace(old.network, static_routes=("10.9.0.0/16",)))
+    assert cutoff(old, new).reasons == ("The network changes: static routes.",)
+
+
+def test_rules_of_the_admins_own_names_and_notes_cut_nobody_off():
+    noted = tuple(dataclasses.replace(one, note="by the window") for one in NETWORK.interfaces)
+    network = dataclasses.replace(NETWORK, interfaces=noted, dns=("192.0.2.53",), search=("example.org",), ntp=("a.b",))
+    new = dataclasses.replace(ONE, network=network, firewall=Firewall((Rule(1, "none", Action.DENY),)))
+    assert not cutoff(ONE, new).asks
+
+
+def test_an_interface_that_is_made_in_another_way_or_switched_off_asks():
+    first, *others = NETWORK.interfaces
+    for changed in (dataclasses.replace(first, mtu=1400), dataclasses.replace(first, on=False)):
+        new = dataclasses.replace(ONE, network=dataclasses.replace(NETWORK, interfaces=(changed, *others)))
+        assert cutoff(ONE, new).reasons == (f"Interface {first.name} is set up in another way.",)
+    gone = {text.partition("/")[0] for text in first.addresses}
+    assert not gone & set(cutoff(ONE, new).addresses)
+
+
+def test_where_the_box_is_reached_afterwards():
+    found = cutoff(FACTORY, ONE)
+    assert found.addresses == ("192.168.10.2", "2001:db8:1::2", "10.2.0.1") and found.dhcp == ()
+    assert cutoff(ONE, FACTORY).addresses == () and cutoff(ONE, FACTORY).dhcp == ("eth0",)
+
+
+ASKS = interfaces(Interface("eth0", dhcp=True))
+MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/24", "2001:db8:1::7/64")))
+
+
+@pytest.mark.parametrize(
+    ("new", "used", "client", "expected"),
+    [
+        (ONE, "192.168.10.2", "192.168.10.50", "192.168.10.2"),
+        (MOVED, "10.2.0.1", "10.2.0.9", "10.2.0.1"),
+        (MOVED, "192.168.10.2", "192.168.10.50", "192.168.10.7"),  # the client's own network
+        (MOVED, "192.168.10.2", "172.20.0.50", "172.20.0.2"),
+        (MOVED, "192.168.10.2", "198.51.100.9", "172.20.0.2"),  # the same interface, the first new one
+        (MOVED, "2001:db8:1::2", "2001:db8:1::50", "2001:db8:1::7"),  # the same kind of address
+        (MOVED, "2001:db8:1::2", "", "2001:db8:1::7"),
+        (MOVED, "192.168.10.2", "no address", "172.20.0.2"),
+        (MOVED, "box.example", "192.168.10.50", "box.example"),  # a name: nobody can say
+        (MOVED, "127.0.0.1", "127.0.0.1", "127.0.0.1"),
+        (ASKS, "192.168.10.2", "192.168.10.50", ""),  # not by the other interface
+        (ASKS, "192.168.10.2", "10.2.0.50", "10.2.0.1"),
+        (FACTORY, "192.168.10.2", "192.168.10.50", ""),  # by DHCP alone: not known
+    ],
+)
+def test_where_the_browser_goes_on(new, used, client, expected):
+    assert follow(ONE, new, used, client, {}) == expected
+
+
+LEASE = {"10.0.2.15": "eth0", "192.168.10.100": "eth0", "10.2.0.1": "eth1"}
+
+
+@pytest.mark.parametrize(
+    ("new", "used", "expected"),
+    [
+        (ONE, "10.0.2.15", "192.168.10.2"),  # from DHCP to an address of its own
+        (MOVED, "10.0.2.15", "172.20.0.2"),
+        (FACTORY, "10.0.2.15", "10.0.2.15"),  # DHCP is asked as before
+        (ONE, "10.0.2.99", "10.0.2.99"),  # not the box's
+    ],
+)
+def test_where_the_browser_goes_on_from_an_address_of_dhcp(new, used, expected):
+    assert follow(FACTORY, new, used, "10.0.2.2", LEASE) == expected

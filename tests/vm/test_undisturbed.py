@@ -1,0 +1,90 @@
+"""Many changes in a row, whose traffic is looked at from the client: what was open, what is new, datagrams.
+
+FAIRLEAD_CHANGES=100 (make undisturbed COUNT=100) for more than the few of every day.
+"""
+
+import dataclasses
+import os
+import random
+
+import pytest
+from tests.lab.director import VIP, service, wish
+from tests.lab.fixtures import TIMEOUT
+from tests.lab.world import SERVERS
+
+from lbconfig.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
+
+CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "4"))
+RETURNS = max(2, CHANGES // 5)  # of changes that nobody confirms
+CONNECTIONS = 20
+HURRIED = 10  # seconds within which nobody confirms
+
+pytestmark = [pytest.mark.timeout(300 + 60 * CHANGES), pytest.mark.usefixtures("balanced")]
+
+CONNECT = HealthCheck(CheckKind.CONNECT, interval=2, timeout=TIMEOUT)
+LINES = service(2, "lines", 7000, check=CONNECT)
+SITE = service(
+    1, "site", 80, check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=TIMEOUT)
+)
+DATAGRAMS = service(3, "datagrams", 7000, protocol=Protocol.UDP, check=HealthCheck(CheckKind.OFF))
+
+
+def changed(chance: random.Random) -> Snapshot:
+    """SITE, LINES and DATAGRAMS stay what they are to their clients; the rest is anything."""
+    touched = []
+    for one in (SITE, LINES, DATAGRAMS):
+        servers = list(one.real_servers)
+        place = chance.randrange(1, len(servers))  # rs1 stays: new ones get clients only after their first check
+        if one is not LINES and chance.random() < 0.5:  # a server of theirs comes and goes
+            servers.pop(place)
+        elif chance.random() < 0.5:
+            servers[place] = dataclasses.replace(
+                servers[place],
+                weight=chance.randint(1, 9),
+                state=chance.choice([ServerState.ENABLED, ServerState.QUIESCED]),
+            )
+        check = one.check if one is DATAGRAMS else dataclasses.replace(one.check, interval=chance.randint(1, 4))
+        touched.append(dataclasses.replace(one, real_servers=tuple(servers), check=check, note=f"{chance.random()}"))
+    others = [
+        service(
+            10 + number,
+            f"other {number}",
+            8000 + number,
+            servers=tuple(chance.sample(sorted(SERVERS), chance.randint(1, 3))),
+            scheduler=chance.choice(list(Scheduler)),
+            check=chance.choice([CONNECT, HealthCheck(CheckKind.PING), HealthCheck(CheckKind.OFF)]),
+            address=f"10.1.0.{chance.randint(101, 120)}",
+            server_port=80,
+        )
+        for number in range(chance.randint(0, 6))
+    ]
+    chance.shuffle(others)
+    policy = Policy(udp_timeout=chance.choice([60, 300]), fin_timeout=chance.choice([30, 120]))
+    return dataclasses.replace(wish(*touched, *others), policy=policy)
+
+
+def test_traffic_through_many_changes_and_returns(director, world, capsys):
+    chance = random.Random(CHANGES)
+    director.apply(wish(SITE, LINES, DATAGRAMS))
+    director.wait_until_healthy(*SERVERS)
+    held = world.hold(f"{VIP}:7000", CONNECTIONS)
+    assert held.next_round()["open"] == CONNECTIONS
+    short, datagrams = world.repeat("get", f"{VIP}:80/"), world.repeat("ask", f"{VIP}:7000")
+    ways = ["apply"] * CHANGES + ["return"] * RETURNS
+    chance.shuffle(ways)
+    for way in ways:
+        if way == "apply":
+            director.apply(changed(chance))
+        else:
+            before = director.status()["generation"]
+            assert director.apply_unconfirmed(changed(chance), HURRIED)["state"] == "not confirmed"
+            assert director.status()["generation"] == before
+    connections, requests, packets = held.end(), short.end(), datagrams.end()
+    with capsys.disabled():
+        print(
+            f"\n{CHANGES} changes, {RETURNS} returns: {CONNECTIONS} connections, {len(connections['broken'])} broken; "
+            f"{requests['count']} requests, {len(requests['failed'])} failed, slowest {requests['slowest']:.1f} s; "
+            f"{packets['count']} datagrams, {len(packets['failed'])} without an answer"
+        )
+    assert connections["broken"] == []
+    assert (requests["failed"], packets["failed"]) == ([], [])

@@ -1,0 +1,74 @@
+"""The firewall's pages in a browser: pictures, and the order of rules by keyboard alone."""
+
+import dataclasses
+
+import pytest
+from tests.web.test_screenshots import LOOKS
+
+from applier import fake
+from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+
+RULES = (
+    Rule(1, "monitoring", sources=("192.168.10.0/24", "2001:db8::/32"), protocol=RuleProtocol.UDP, ports="161"),
+    Rule(2, "no pings from outside", Action.DENY, protocol=RuleProtocol.PING, interface="eth0", log=True),
+    Rule(3, "attackers", Action.REJECT, Where.SERVICES, sources=tuple(f"198.51.{n}.0/24" for n in range(40))),
+    Rule(
+        4,
+        "not too many at once",
+        where=Where.SERVICES,
+        protocol=RuleProtocol.TCP,
+        ports="80",
+        limit=RateLimit(20, burst=50, each_source=True),
+        note="Since the attack in May.",
+    ),
+    Rule(5, "updates of the servers", where=Where.THROUGH, sources=("10.2.0.0/24",), masquerade=True),
+    Rule(6, "kept for later", where=Where.THROUGH, enabled=False, sources=("10.2.0.0/25",)),
+)
+
+
+@pytest.fixture
+def ruled(admin):
+    fake.reset(instant=True, setup_done=True)
+    fake.box.snapshot = dataclasses.replace(fake.box.snapshot, firewall=Firewall(RULES))
+    return admin
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_pictures(open_page, ruled, look, shoot):
+    page = open_page(ruled, **LOOKS[look])
+    page.goto("/firewall/")
+    shoot(page, "firewall", look)
+    page.goto("/firewall/4/")
+    shoot(page, "firewall-rule", look)
+    page.fill("[name=ports]", "80,70000")
+    page.fill("[name=sources]", "everybody")
+    page.click("button:text('Save to the draft')")
+    shoot(page, "firewall-rule-wrong", look)
+    page.goto("/firewall/add/?where=through")
+    shoot(page, "firewall-add", look)
+    page.goto("/firewall/test/?source=198.51.3.9&interface=eth0&destination=192.168.10.80&protocol=tcp&port=80")
+    shoot(page, "firewall-test", look)
+
+
+def test_the_order_is_changed_by_keyboard(open_page, ruled):
+    page = open_page(ruled, **LOOKS["wide"])
+    page.goto("/firewall/")
+    page.get_by_role("button", name="Move no pings from outside up").focus()
+    page.keyboard.press("Enter")
+    page.get_by_text("change is not applied").wait_for()
+    assert page.locator(".own strong").all_inner_texts()[:2] == ["no pings from outside", "monitoring"]
+    page.get_by_role("button", name="Switch monitoring off").focus()
+    page.keyboard.press("Space")
+    page.get_by_text("switched off").first.wait_for()
+    assert page.get_by_role("button", name="Switch monitoring on").is_visible()
+
+
+def test_fields_that_a_rule_cannot_have_are_not_shown(open_page, ruled):
+    page = open_page(ruled, **LOOKS["wide"])
+    page.goto("/firewall/add/")
+    page.get_by_text("More: destination").click()
+    assert page.locator("[name=rate]").is_visible() and not page.locator("[name=masquerade]").is_visible()
+    page.check("[name=where][value=through]")
+    assert page.locator("[name=masquerade]").is_visible()
+    page.check("[name=action][value=deny]")
+    assert not page.locator("[name=rate]").is_visible() and not page.locator("[name=masquerade]").is_visible()

@@ -1,0 +1,146 @@
+"""The history, import and export, backup files and the factory reset in a real browser: journeys and pictures."""
+
+import dataclasses
+
+import pytest
+from django.db.utils import ConnectionHandler
+from playwright.sync_api import expect
+from tests.web.test_screenshots import LOOKS
+
+from applier import fake
+from changes import actions, draft
+from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_data, to_json
+from system import restoring, sealed
+
+PASSPHRASE = "rope and tide and moon"
+
+
+@pytest.fixture(params=LOOKS)
+def look(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def any_database(transactional_db, monkeypatch):
+    """Django's tests admit no databases that are listed and not theirs; that of a backup file is such a one."""
+    listed = ConnectionHandler.__iter__
+    hidden = lambda handler: (alias for alias in listed(handler) if alias != restoring.ALIAS)  # noqa: E731
+    monkeypatch.setattr(ConnectionHandler, "__iter__", hidden)
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch):
+    """A test need not cost a guesser anything."""
+    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
+
+
+@pytest.fixture
+def past(admin, box):
+    """Revisions that differ, one that failed, and a draft that does not run."""
+    actions.fill_if_empty()
+    first, second, third = box.snapshot.services
+    old = dataclasses.replace(box.snapshot, services=(dataclasses.replace(first, scheduler=Scheduler.LC), second))
+    for entry in box.generations:
+        if entry["number"] < 3:
+            entry["snapshot"] = to_data(old)
+    box.generations.insert(0, box.generations[0] | {"number": 4, "outcome": "rolled back", "comment": "too early"})
+    check = HealthCheck(CheckKind.IMAP, login="kim", password="rope and tide")
+    waits = dataclasses.replace(box.snapshot, services=(first, dataclasses.replace(second, check=check), third))
+    draft.replace(waits, "alice")
+    return old
+
+
+def test_pages_of_the_history(open_page, admin, past, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/history/")
+    page.get_by_label("from revision 2").check()
+    page.locator("summary", has_text="of at most").click()
+    shoot(page, "history-compare", look)
+    page.get_by_role("button", name="Compare the two").click()
+    page.locator(".files details").first.evaluate("one => one.open = true")
+    shoot(page, "compare", look)
+    for name, url in (
+        ("revision-compared", "/history/2/"),
+        ("restore", "/history/2/restore/"),
+        ("transfer", "/configuration/"),
+        ("backup", "/system/backup/"),
+        ("factory-reset", "/system/reset/"),
+        ("system", "/system/"),
+    ):
+        page.goto(url)
+        shoot(page, name, look)
+
+
+def test_an_import_that_is_wrong_and_one_that_is_not(open_page, admin, past, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/configuration/")
+    data = to_json(past).replace('"port": 80', '"port": 80000')
+    page.set_input_files("[name=file]", {"name": "night.json", "mimeType": "", "buffer": data.encode()})
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_text("Nothing was imported").wait_for()
+    shoot(page, "import-wrong", look)
+    page.set_input_files("[name=file]", {"name": "night.json", "mimeType": "", "buffer": to_json(past).encode()})
+    page.get_by_role("button", name="Look at it").click()
+    page.get_by_role("heading", name="What is lost").wait_for()
+    shoot(page, "import", look)
+    page.get_by_role("button", name="Replace the draft").click()
+    expect(page.get_by_text("The draft is the configuration of night.json now")).to_be_visible()
+    assert draft.same(draft.current(), past)
+
+
+def test_a_backup_file_from_download_to_log_in(open_page, admin, past, look, shoot, tmp_path):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/backup/")
+    for name in ("passphrase", "again"):
+        page.fill(f"[name={name}]", PASSPHRASE)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download the backup file").click()
+    download.value.save_as(tmp_path / "box.fairlead-backup")
+    draft.replace(dataclasses.replace(draft.current(), services=()), "alice")
+    fake.box.snapshot = dataclasses.replace(
+        fake.box.snapshot, network=dataclasses.replace(fake.box.snapshot.network, interfaces=(Interface("eth0"),))
+    )
+    page.goto("/system/backup/restore/")
+    page.set_input_files("[name=file]", tmp_path / "box.fairlead-backup")
+    page.fill("[name=passphrase]", "not this one at all")
+    page.get_by_role("button", name="Open the file").click()
+    page.get_by_text("The passphrase is wrong").wait_for()
+    shoot(page, "restore-wrong", look)
+    page.set_input_files("[name=file]", tmp_path / "box.fairlead-backup")
+    page.fill("[name=passphrase]", PASSPHRASE)
+    page.get_by_role("button", name="Open the file").click()
+    page.get_by_role("heading", name="What is in it").wait_for()
+    shoot(page, "restore-review", look)
+    page.get_by_role("button", name="Restore", exact=True).click()
+    page.fill("[name=username]", "admin")
+    page.fill("[name=password]", "a good password")
+    page.click("text=Log in >> nth=-1")
+    page.get_by_role("heading", name="The backup file is restored").wait_for()
+    shoot(page, "restored", look)
+    page.get_by_role("link", name="Review changes").last.click()
+    expect(page.get_by_role("heading", name="Review changes")).to_be_visible()
+
+
+def test_a_new_box_offers_it(open_page, transactional_db, look, shoot):
+    box = fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    page = open_page(**LOOKS[look])
+    page.goto("/")
+    page.get_by_role("link", name="restore a backup file").click()
+    shoot(page, "set-up-restore-code", look)
+    page.fill("[name=code]", box.setup_code)
+    page.get_by_role("button", name="Go on").click()
+    page.locator("[name=file]").wait_for()
+    shoot(page, "set-up-restore", look)
+
+
+def test_the_reset_in_a_browser(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/reset/")
+    page.fill("[name=hostname]", "simple")
+    page.get_by_role("button", name="Forget everything and restart").click()
+    page.get_by_text("This is not the host name").wait_for()
+    shoot(page, "factory-reset-wrong", look)
+    page.fill("[name=hostname]", "sample")
+    page.get_by_role("button", name="Forget everything and restart").click()
+    page.get_by_role("heading", name="The box forgets everything").wait_for()
+    shoot(page, "resetting", look)

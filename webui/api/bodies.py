@@ -1,0 +1,139 @@
+"""What requests carry: JSON in the body, and the few small shapes that are no part of a snapshot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import NoReturn
+
+from django.http import HttpRequest
+
+from api.errors import ApiError, of_shape
+from lbconfig.firewall import RuleProtocol
+from lbconfig.snapshot import SnapshotError, part
+
+SMALL = 256 * 1024  # bytes
+LARGE = 8 * 1000 * 1000  # bytes; a whole snapshot, as much as the applier takes with what is around it
+BLOCK = 65536
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """What was reviewed; `digest` and `base` as the review gave them.
+
+    `confirm_within`: seconds within which it has to be confirmed, or everything is undone; null: as the change asks.
+    """
+
+    digest: str
+    base: int | None = None
+    comment: str = ""
+    confirm_within: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRequest:
+    """A real server by its address, in all services that run or in one of them."""
+
+    operation: str  # of operations.VERBS
+    address: str
+    service: int = 0  # 0: all
+    server: int = 0  # its id, where one service has the address twice
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRequest:
+    """What the copy has of its own; the rest is that of the service it is made from."""
+
+    name: str
+    address: str = ""  # empty: that of the other service
+    port: int = 0  # 0: the same
+
+
+@dataclass(frozen=True, slots=True)
+class CommentRequest:
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketRequest:
+    """The first packet of a connection. `port` and `source_port`: 0 where the protocol has none."""
+
+    source: str
+    destination: str
+    interface: str  # by which it comes in
+    protocol: RuleProtocol = RuleProtocol.TCP  # not any, tcp+udp or icmp
+    port: int = 0
+    source_port: int = 40000
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRequest:
+    passphrase: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """`hostname`: that of the box, as a proof of intent."""
+
+    hostname: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """A token for a program. `days`: until it ends, 0: never. `user`: for the console, which is no user."""
+
+    name: str
+    scopes: tuple[str, ...]
+    days: int = 0
+    networks: tuple[str, ...] = ()
+    user: str = ""
+
+
+def read(request: HttpRequest, limit: int, kinds: tuple[str, ...]) -> object:
+    """The JSON of the body. Raises ApiError."""
+    if request.content_type not in kinds:
+        wanted = " or ".join(kinds)
+        said = request.content_type[:60] or "none"
+        raise ApiError(415, "not-json", f"The body must be {wanted} (Content-Type), not {said!a}.")
+    body = _bytes(request, limit)
+    try:
+        return json.loads(body, parse_constant=_no_number, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise ApiError(400, "not-json", f"The body is not JSON: {str(error)[:200]!a}.") from None
+
+
+def typed(kind: type, data: object):
+    """One of the shapes above. Raises ApiError."""
+    try:
+        return part(kind, data)
+    except SnapshotError as error:
+        raise of_shape(error, "request") from None
+
+
+def _bytes(request: HttpRequest, limit: int) -> bytes:
+    length = request.META.get("CONTENT_LENGTH") or "0"
+    if length.isascii() and length.isdigit() and len(length) < 19 and int(length) > limit:
+        raise _too_large(limit)
+    body = bytearray()
+    while data := request.read(BLOCK):
+        body += data
+        if len(body) > limit:
+            raise _too_large(limit)
+    return bytes(body)
+
+
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, "too-large", f"The body may have {limit} bytes at most.")
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("an object has the same field twice")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")

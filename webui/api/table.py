@@ -1,0 +1,205 @@
+"""Every route of the API: what it is called, who may use it, what goes in and what comes out."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from api import changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
+from api.bodies import (
+    JSON,
+    LARGE,
+    MERGE_PATCH,
+    ApplyRequest,
+    BackupRequest,
+    CloneRequest,
+    CommentRequest,
+    OperationRequest,
+    PacketRequest,
+    ResetRequest,
+    TokenRequest,
+)
+from api.routes import ANY, BINARY, Body, Query, Route
+from api.schemas import Patch, Variant
+from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
+from lbconfig.fields import MAX_NAME
+from lbconfig.snapshot import RealServer, Snapshot, VirtualService
+
+NEW_SERVER = Variant("NewRealServer", RealServer, without=("id",))
+GIVEN_SERVER = Variant("GivenRealServer", RealServer, optional=("id",))
+NEW_SERVICE = Variant(
+    "NewVirtualService", VirtualService, without=("id",), other=(("real_servers", tuple[NEW_SERVER, ...]),)
+)
+GIVEN_SERVICE = Variant(
+    "GivenVirtualService", VirtualService, optional=("id",), other=(("real_servers", tuple[GIVEN_SERVER, ...]),)
+)
+OUTLINE = Variant("StatusOfTheBox", Status, without=("snapshot",))
+SHORT_REVIEW = Variant("ReviewOfTheDraft", Review, without=changes.NOT_SHOWN)
+MERGE = (MERGE_PATCH, JSON)
+
+READ, CHANGE, APPLY, ADMIN = (frozenset({scope}) for scope in ("read", "change", "apply", "admin"))
+UPDATE = frozenset({"apply", "update"})
+BUNDLE = Body(None, kinds=(BINARY,), raw=True)
+
+# What the parts of the draft are, in words; a part without words here has its name.
+PARTS = {
+    "network": "the box's own network",
+    "management": "how the web page is reached: from where, at which port, with which certificate",
+    "sorry": "the sorry page",
+    "policy": "how connections are treated",
+    "firewall": "the firewall rules of your own, in the order in which they are asked",
+}
+
+read = partial(Route, "GET", scopes=READ, changes=False)
+changing = partial(Route, scopes=CHANGE)
+LIMIT = {
+    "limit": Query({"type": "integer", "minimum": 1, "maximum": 200}, "how many, 50 where it is not said"),
+    "before": Query({"type": "integer", "minimum": 1, "maximum": 10**9}, "only revisions older than this number"),
+}
+SIDE = {"type": "string", "maxLength": 9}
+SIDES = {
+    "old": Query(SIDE, "the number of a revision, running or draft; running where it is not said"),
+    "new": Query(SIDE, "the same; draft where it is not said"),
+}
+NAME = {"name": Query({"type": "string", "maxLength": MAX_NAME}, "only the service of this name")}
+
+
+def _part(name: str, kind: type) -> list[Route]:
+    words = PARTS.get(name, name)
+    saved = {"answer": drafts.Saved, "etag": True}
+    more = "Problems that it makes elsewhere are told and stop an apply; they do not stop the change."
+    return [
+        read(f"/{name}", f"get_{name}", f"The draft: {words}", drafts.get_part(name), answer=kind, etag=True),
+        changing(
+            "PUT", f"/{name}", f"replace_{name}", f"Replace in the draft: {words}", drafts.put_part(name),
+            body=Body(kind), if_match="required", words=more, **saved,
+        ),
+        changing(
+            "PATCH", f"/{name}", f"change_{name}", f"Change in the draft: {words}", drafts.patch_part(name),
+            body=Body(Patch(kind), kinds=MERGE), if_match="optional", words=more, **saved,
+        ),
+    ]  # fmt: skip
+
+
+def _services() -> list[Route]:
+    one, service = "/services/{service}", {"answer": VirtualService, "etag": True}
+    return [
+        read("/services", "list_services", "Virtual services", services.listed,
+             answer=list[VirtualService], query=NAME),
+        changing("POST", "/services", "create_service", "A new virtual service", services.create,
+                 body=Body(NEW_SERVICE), status=201, **service),
+        read(one, "get_service", "One virtual service", services.get, **service),
+        changing("PUT", one, "replace_service", "Replace a virtual service", services.replace,
+                 body=Body(GIVEN_SERVICE), if_match="required", **service),
+        changing("PATCH", one, "change_service", "Change some fields of a virtual service", services.change,
+                 body=Body(Patch(VirtualService, ("id",)), kinds=MERGE), if_match="optional", **service),
+        changing("DELETE", one, "delete_service", "Remove a virtual service", services.delete,
+                 status=204, if_match="required"),
+        changing("POST", f"{one}/clone", "clone_service", "A new virtual service made from another", services.clone,
+                 body=Body(CloneRequest, typed=True), status=201, **service),
+        changing("POST", f"{one}/enable", "enable_service", "Enable a virtual service", services.switch(True),
+                 if_match="optional", **service),
+        changing("POST", f"{one}/disable", "disable_service", "Disable a virtual service", services.switch(False),
+                 if_match="optional", **service),
+        Route("POST", f"{one}/diagnose", "diagnose_service", "Look for the usual faults of a service that runs",
+              state.diagnose, READ, answer=Diagnosis, changes=False, words="Takes some seconds and changes nothing."),
+        Route("POST", f"{one}/try-check", "try_check", "Ask every real server once by the draft's health check",
+              state.try_check, READ, answer=state.Trials, changes=False),
+        *_servers(f"{one}/real_servers"),
+    ]  # fmt: skip
+
+
+def _servers(path: str) -> list[Route]:
+    one, server = path + "/{server}", {"answer": RealServer, "etag": True}
+    return [
+        read(path, "list_real_servers", "Real servers of a service", services.servers, answer=list[RealServer]),
+        changing("POST", path, "create_real_server", "A new real server", services.add_server,
+                 body=Body(NEW_SERVER), status=201, **server),
+        read(one, "get_real_server", "One real server", services.get_server, **server),
+        changing("PUT", one, "replace_real_server", "Replace a real server", services.replace_server,
+                 body=Body(GIVEN_SERVER), if_match="required", **server),
+        changing("PATCH", one, "change_real_server", "Change some fields of a real server", services.change_server,
+                 body=Body(Patch(RealServer, ("id",)), kinds=MERGE), if_match="optional", **server),
+        changing("DELETE", one, "delete_real_server", "Remove a real server", services.delete_server,
+                 status=204, if_match="required"),
+    ]  # fmt: skip
+
+
+def _history() -> list[Route]:
+    one = "/history/{number}"
+    return [
+        read("/history", "list_revisions", "What was applied, the newest first", revisions.listed,
+             answer=list[revisions.RevisionEntry], query=LIMIT, needs_draft=False),
+        read("/history/compare", "compare_revisions", "How two states of the box differ", revisions.compare,
+             answer=revisions.Compared, query=SIDES),
+        read(one, "get_revision", "One revision with its steps and its configuration", revisions.get,
+             answer=revisions.WholeRevision, needs_draft=False),
+        changing("POST", f"{one}/comment", "comment_revision", "Another comment on a revision", revisions.comment,
+                 body=Body(CommentRequest, typed=True), answer=revisions.RevisionEntry, needs_draft=False),
+        changing("POST", f"{one}/restore", "restore_revision", "Make the draft what this revision was",
+                 revisions.restore, answer=Snapshot, etag=True, if_match="optional", refusals=(409,)),
+    ]  # fmt: skip
+
+
+ROUTES: list[Route] = [
+    Route("GET", "/openapi.json", "get_openapi", "This document", document.get, ANY, answer=dict, changes=False,
+          needs_draft=False),
+    Route("GET", "/token", "get_token", "Who asks, and what he may", state.whoami, ANY, answer=state.Scopes,
+          changes=False, needs_draft=False),
+    read("/status", "get_status", "What the box does now", state.status, answer=OUTLINE, needs_draft=False),
+    read("/running", "get_running", "The configuration that runs", state.running, answer=Snapshot, etag=True,
+         needs_draft=False),
+    read("/draft", "get_draft", "The whole draft", drafts.get_draft, answer=Snapshot, etag=True),
+    changing("PUT", "/draft", "replace_draft", "Replace the whole draft", drafts.put_draft,
+             body=Body(Snapshot, LARGE), answer=Snapshot, etag=True, if_match="required"),
+    changing("POST", "/draft/discard", "discard_draft", "Make the draft what the box runs", drafts.discard,
+             answer=Snapshot, etag=True, if_match="optional"),
+    read("/draft/review", "review_draft", "What applying the draft would change", changes.review,
+         answer=SHORT_REVIEW),
+    *_services(),
+    *(route for name, kind in drafts.PARTS.items() for route in _part(name, kind)),
+    Route("POST", "/check", "check_snapshot", "What applying a given configuration would change", changes.check, READ,
+          body=Body(Snapshot, LARGE), answer=SHORT_REVIEW, changes=False, words="Nothing of it is stored."),
+    Route("POST", "/applies", "apply_draft", "Make the box run the draft, as it was reviewed", changes.apply, APPLY,
+          body=Body(ApplyRequest, typed=True), answer=changes.ApplyBegun, status=202, refusals=(409,)),
+    read("/applies/{apply}", "get_apply", "How far an apply is, and how it ended", changes.progress,
+         answer=RunStatus, needs_draft=False),
+    Route("POST", "/applies/{apply}/confirm", "confirm_apply", "Keep a change that waits to be confirmed",
+          changes.confirm, APPLY, answer=RunStatus, needs_draft=False,
+          words="Over a connection that was made after the change: it proves that the box can be reached."),
+    Route("POST", "/applies/{apply}/roll-back", "roll_back_apply", "Take back a change that waits to be confirmed",
+          changes.roll_back, APPLY, answer=RunStatus, needs_draft=False),
+    Route("POST", "/operations", "operate", "Drain, halt or resume a real server at once", state.operate, APPLY,
+          body=Body(OperationRequest, typed=True), answer=changes.ApplyStarted, status=202, refusals=(409,)),
+    *_history(),
+    Route("GET", "/firewall/counters", "count_rules", "How often each firewall rule that runs has matched",
+          firewall.counters, READ, answer=list[RuleCounter], changes=False, needs_draft=False),
+    Route("POST", "/firewall/test", "try_packet", "Would this packet pass, and by which rule?", firewall.test, READ,
+          body=Body(PacketRequest, typed=True), answer=firewall.Verdicts, changes=False,
+          words="By the draft, and by what runs. Nothing is sent."),
+    Route("POST", "/backup", "make_backup", "A backup file of the whole box", recovery.backup, ADMIN,
+          body=Body(BackupRequest, typed=True), answer=BINARY,
+          words="Configuration, users, tokens, history and certificate, encrypted with the passphrase."),
+    Route("POST", "/factory-reset", "reset_box", "Forget all that was set up, in both slots, and restart",
+          recovery.factory_reset, ADMIN, body=Body(ResetRequest, typed=True), status=202, needs_draft=False,
+          refusals=(409,)),
+    read("/drift", "get_drift", "Where the box does not run what it should", state.drift, answer=DriftStatus,
+         needs_draft=False, words="The box looks by itself once a minute; what it saw only once is not told yet."),
+    Route("POST", "/drift/look", "look_for_drift", "Compare the box with its configuration now", state.look, READ,
+          answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
+    Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
+          state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
+    Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
+          changes=False, needs_draft=False),
+    Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,
+          body=Body(TokenRequest, typed=True), answer=tokens.NewToken, status=201, needs_draft=False,
+          words="The token is in this answer and nowhere else.", refusals=(409,)),
+    Route("DELETE", "/tokens/{token}", "revoke_token", "Revoke a token of yours", tokens.revoke, ADMIN, status=204,
+          needs_draft=False),
+    Route("GET", "/update", "get_update", "What runs, what the other slot holds, an install under way",
+          updates.state, UPDATE | READ, answer=updates.VersionState, changes=False, needs_draft=False),
+    Route("POST", "/update", "install_update", "Check a bundle and install it; the body is the file",
+          updates.install, UPDATE, body=BUNDLE, answer=updates.InstallStarted, status=202, needs_draft=False,
+          refusals=(400, 409, 411, 413, 507)),
+    Route("POST", "/update/restart", "restart_into_update", "Restart into the other slot", updates.restart, UPDATE,
+          answer=updates.Restarted, status=202, needs_draft=False, refusals=(409,)),
+]  # fmt: skip

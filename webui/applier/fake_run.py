@@ -1,0 +1,164 @@
+"""A pretended apply: what becomes of its record as time goes by. For applier.fake."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from applier import fake_drift
+from applier.deadline import Deadline
+from applier.errors import ApplierRefused
+from applier.pending import Ask
+from applier.runs import TITLES, WAITING_SENTENCE, RunRecord
+from applier.shapes import ENDED, RunStatus
+from lbconfig.snapshot import Snapshot, to_data
+
+if TYPE_CHECKING:
+    from applier.fake import Box
+
+STEP_SECONDS = 0.5  # how long each step takes where the box is not instant
+CONFIRM = "confirm"
+
+
+@dataclass
+class Change:
+    """What is being applied, and what ran before."""
+
+    new: Snapshot
+    before: Snapshot
+    secret: str  # "": it does not wait to be confirmed
+
+
+def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: str, ask: Ask | None) -> dict:
+    number = max((entry["number"] for entry in box.generations), default=0)
+    number = max(number, box.recovery.number) + 1
+    box.run = RunRecord.of(f"apply-{number}", user, number)
+    box.run.started, box.run.ask = time.monotonic(), ask
+    box.change = Change(new, box.snapshot, secrets.token_urlsafe(24) if ask else "")
+    box.generations.insert(
+        0,
+        {
+            "number": number,
+            "user": user,
+            "comment": comment,
+            "created": now(),
+            "outcome": "applying",
+            "seconds": 0.0,
+            "steps": [],
+            "snapshot": to_data(new),
+            "files": files,
+        },
+    )
+    advance(box, float("inf") if box.instant else 0.0)
+    return {"apply": box.run.id, "secret": box.change.secret, "confirm_within": ask.within if ask else 0}
+
+
+def advance(box: Box, elapsed: float | None = None) -> None:
+    """Bring the record of the run to where it is after so many seconds; None: after those that have passed."""
+    run = box.run
+    if run is None or run.state in ENDED:
+        return
+    if run.state == "waiting":
+        if run.deadline.left() <= 0:
+            why = f"Nobody confirmed the changes within {run.ask.within} seconds, so the box went back by itself."
+            _go_back(box, why)
+        return
+    elapsed = time.monotonic() - run.started if elapsed is None else elapsed
+    if run.kind == "repair":
+        fake_drift.advance(box, elapsed)
+        return
+    for index, step in enumerate(run.steps):
+        begin = index * STEP_SECONDS
+        if step.name == CONFIRM and run.ask:
+            _wait(box)
+            break
+        if elapsed < begin + STEP_SECONDS:
+            step.state, step.seconds = "running", max(0.0, elapsed - begin)
+            break
+        step.seconds = 0.01 if box.instant else STEP_SECONDS
+        if step.name == box.failing_step:
+            _fail(box, index)
+            break
+        step.state = "done"
+    else:
+        _succeed(box)
+    _note(box)
+
+
+def _note(box: Box) -> None:
+    entry = box.generations[0]
+    entry["steps"] = [step.to_data() for step in box.run.steps]
+    entry["seconds"] = round(sum(step.seconds for step in box.run.steps), 3)
+
+
+def _wait(box: Box) -> None:
+    begun = time.monotonic()
+    box.run.deadline = Deadline(begun, begun + box.run.ask.within, time.monotonic)
+    box.run.state, box.run.message = "waiting", WAITING_SENTENCE
+    box.generations[0]["outcome"] = "waiting"
+    box.snapshot = box.change.new
+
+
+def decide(box: Box, keep: bool, apply: str, secret: str, user: str) -> RunStatus:
+    run = box.run
+    if run is None or run.state != "waiting" or apply not in ("", run.id):
+        said = run.message if run and run.state in ENDED and apply in ("", run.id) else ""
+        raise ApplierRefused("not-waiting", f"These changes do not wait to be confirmed. {said}")
+    if (secret and secret != box.change.secret) or not (secret or (apply and user)):
+        raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
+    if keep:
+        run[CONFIRM].state, run[CONFIRM].seconds = "done", 0.01
+        _succeed(box)
+        _note(box)
+    else:
+        _go_back(box, f"{user or run.user} took the changes back before they were confirmed.")
+    return run.to_data()
+
+
+def busy(box: Box) -> str | None:
+    """Why nothing else can be applied now."""
+    run = box.run
+    if run is None or run.state in ENDED:
+        return None
+    if run.state == "waiting":
+        left = f"{run.deadline.left():.0f} seconds left"
+        return f"At this moment the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
+    if run.kind == "repair":
+        return f"At this moment the box is being repaired for {run.user}; wait until that has ended."
+    return f"The changes of {run.user} are being applied at this moment."
+
+
+def _go_back(box: Box, why: str) -> None:
+    run = box.run
+    run.deadline, run.state, run.message = None, "not confirmed", f"{why} Everything was put back."
+    run.mark_undone()
+    box.snapshot = box.change.before
+    box.generations[0]["outcome"] = "not confirmed"
+    _note(box)
+
+
+def _fail(box: Box, index: int) -> None:
+    run = box.run
+    run.steps[index].state = "failed"
+    run.steps[index].detail = "The sample box was told to fail here."
+    for step in run.steps[1:index]:
+        step.state = "undone"
+    for step in run.steps[index + 1 :]:
+        step.state = "skipped"
+    run.state = box.generations[0]["outcome"] = "rolled back"
+    title = TITLES[run.steps[index].name]
+    run.message = f"“{title}” failed; everything was put back. The sample box was told to fail here."
+
+
+def _succeed(box: Box) -> None:
+    box.run.deadline, box.run.state = None, "done"
+    box.run.message = f"Generation {box.run.generation} runs and is confirmed."
+    box.generations[0]["outcome"] = "confirmed"
+    box.snapshot, box.confirmed = box.change.new, box.run.generation
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,145 @@
+"""The pages of the history: every apply, one of them, two beside each other, and back into the draft."""
+
+import logging
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from applier.client import ApplierDown, ApplierRefused
+from changes import actions, replacing, revisions
+from changes.forms import CommentForm, KeepingForm, OutlookForm
+from changes.links import link
+from changes.models import Revision
+from lbconfig import redact
+from lbconfig.snapshot import to_json
+from monitoring.frame import look
+
+log = logging.getLogger(__name__)
+
+PER_PAGE = 50
+PLACES = ("old", "new")
+
+
+def history(request, keeping: KeepingForm | None = None, status: int = 200):
+    """Every apply, the newest first."""
+    missing = ""
+    try:
+        actions.keep_history()
+    except (ApplierDown, ApplierRefused) as error:
+        missing = str(error)
+    page = Paginator(Revision.objects.defer("snapshot", "steps"), PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "missing": missing,
+        "keeping": keeping or KeepingForm(initial={"revisions": revisions.kept()}),
+        "kept": revisions.kept(),
+        "specials": ((revisions.DRAFT, "The draft"), (revisions.RUNNING, "What runs")),
+        "chosen": (revisions.RUNNING, revisions.DRAFT),
+    }
+    return render(request, "changes/history.html", context, status=status)
+
+
+@require_POST
+def keep(request):
+    """How many revisions are kept; the oldest go at once where these are fewer."""
+    form = KeepingForm(request.POST)
+    if not form.is_valid():
+        return history(request, form, 422)
+    status = look(request).status
+    revisions.keep(form.cleaned_data["revisions"], status["generation"] if status else None)
+    log.info("user %s lets the history keep %d revisions", request.user.get_username(), form.cleaned_data["revisions"])
+    messages.success(request, f"The history keeps the newest {form.cleaned_data['revisions']} revisions.")
+    return redirect("history")
+
+
+def revision(request, number: int, form: CommentForm | None = None, status: int = 200):
+    """One apply: its steps, what it changed, and how it differs from what runs."""
+    found = get_object_or_404(Revision, number=number)
+    context = {
+        "revision": found,
+        "form": form or CommentForm(initial={"comment": found.comment}),
+        "before": revisions.before(found),
+    }
+    try:
+        one = revisions.of_revision(found)
+        context["text"] = to_json(redact.without_secrets(one.snapshot))
+        context["secrets"] = redact.has_secrets(one.snapshot)
+        if context["before"]:
+            context["changed"] = revisions.compare(revisions.of_revision(context["before"]), one, in_full=False)
+        if running := look(request).running:
+            running_side = revisions.side(revisions.RUNNING, running)
+            context["against"] = revisions.compare(running_side, one, in_full=False)
+    except revisions.Unreadable as error:
+        context["unreadable"] = str(error)
+    return render(request, "changes/revision.html", context, status=status)
+
+
+@require_POST
+def comment(request, number: int):
+    """A comment that was forgotten, or wrong; the page says who wrote it anew."""
+    found = get_object_or_404(Revision, number=number)
+    form = CommentForm(request.POST)
+    if not form.is_valid():
+        return revision(request, number, form, 422)
+    if form.cleaned_data["comment"] != found.comment:
+        revisions.correct(found, form.cleaned_data["comment"], request.user.get_username())
+        messages.success(request, "The comment is changed.")
+    return redirect("revision", number=number)
+
+
+def compare(request):
+    """Two states of the box: in words, and file by file."""
+    running = look(request).running
+    try:
+        sides = [revisions.side(request.GET.get(name, ""), running) for name in PLACES]
+        found = revisions.compare(*sides)
+    except revisions.Unreadable as error:
+        messages.error(request, str(error))
+        return redirect("history")
+    return render(request, "changes/compare.html", {"found": found})
+
+
+def restore(request, number: int):
+    """A revision into the draft: says first what that does to the draft."""
+    found = get_object_or_404(Revision, number=number)
+    try:
+        new = revisions.of_revision(found)
+    except revisions.Unreadable as error:
+        messages.error(request, str(error))
+        return redirect("revision", number=number)
+    context = {"what": new.title, "crumb": reverse("revision", args=[number])}
+    return replace_draft(request, new.snapshot, context)
+
+
+def replace_draft(request, new, context: dict):
+    """Show what the draft loses and becomes; on POST make it so, unless it was changed meanwhile.
+
+    context: `what` (in the middle of a sentence), `crumb` (where "Cancel" leads), `blocked` (problems stop it).
+    """
+    form, notice, status = OutlookForm(request.POST if request.method == "POST" else None), "", 200
+    blocked = context.get("blocked", False)
+    found = replacing.outlook(new, look(request).running, applied_at(request))
+    if request.method == "POST" and not (blocked and found.problems):
+        try:
+            if not form.is_valid():
+                raise replacing.Moved
+            replacing.replace(new, form.cleaned_data["counter"], request.user.get_username())
+        except replacing.Moved:
+            notice, status = "The draft was changed since you opened this page. Nothing was replaced yet.", 409
+        else:
+            log.info("user %s replaced the draft by %s", request.user.get_username(), context["what"])
+            messages.success(request, f"The draft is {context['what']} now. Nothing runs differently until you apply.")
+            return redirect("review")
+    problems = [{"problem": problem, "link": link(problem.path)} for problem in found.problems]
+    context = context | {"found": found, "notice": notice, "problems": problems}
+    return render(request, "changes/replace.html", context, status=status)
+
+
+def applied_at(request):
+    """When what runs was applied, as far as the history knows."""
+    status = look(request).status
+    found = Revision.objects.filter(number=status["generation"]).first() if status and status["generation"] else None
+    return found.created if found else None

@@ -1,0 +1,5 @@
+import sys
+
+from command.main import main
+
+sys.exit(main())

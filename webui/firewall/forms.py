@@ -1,0 +1,183 @@
+"""The forms of a firewall rule, and of the packet that is tried on them.
+
+The fields only give a value its type; what is allowed is asked of lbconfig.validate.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+from django import forms
+
+from balancing.forms import AddressField, PortsField, number_field
+from changes import draft
+from firewall.trial import OF_A_PACKET, entrances
+from lbconfig import fields
+from lbconfig.addresses import version
+from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.rule_words import ACTIONS, PROTOCOLS, WHERE
+from lbconfig.validate_firewall import MAX_NETWORKS
+from network.models import Interface
+
+FILL_IN = "Please fill this in."
+CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
+PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+COMMON = (RuleProtocol.ANY, RuleProtocol.TCP, RuleProtocol.UDP, RuleProtocol.TCP_UDP, RuleProtocol.PING)
+
+
+class Networks(forms.CharField):
+    """One a line; commas and spaces part them too. Cleans to a tuple of networks; single addresses get their length."""
+
+    def __init__(self, **kwargs):
+        widget = forms.Textarea(attrs={**PLAIN, "rows": 3})
+        super().__init__(max_length=50 * MAX_NETWORKS, widget=widget, required=False, **kwargs)
+
+    def prepare_value(self, value):
+        return value if isinstance(value, str) else "\n".join(value or ())
+
+    def comparable(self, value) -> str:
+        return "\n".join(map(_network, self.prepare_value(value).replace(",", " ").split()))
+
+    def clean(self, value) -> tuple[str, ...]:
+        return tuple(map(_network, super().clean(value).replace(",", " ").split()))
+
+
+def _network(text: str) -> str:
+    """The usual spelling of a network or an address; what is neither stays for lbconfig to refuse."""
+    try:
+        return str(ipaddress.ip_network(text))
+    except ValueError:
+        return text
+
+
+def _choice(kind, words, widget=forms.RadioSelect, **kwargs) -> forms.TypedChoiceField:
+    field = forms.TypedChoiceField(
+        coerce=kind,
+        choices=[(str(value), name.long) for value, name in words.items()],
+        widget=widget,
+        error_messages=CHOOSE,
+        **kwargs,
+    )
+    field.sentences = {str(value): name.help for value, name in words.items() if name.help}
+    return field
+
+
+def _interfaces() -> list[tuple[str, str]]:
+    return [(name, name) for name in Interface.objects.values_list("name", flat=True)]
+
+
+class RuleForm(forms.Form):
+    name = forms.CharField(
+        label="Name",
+        max_length=64,
+        widget=forms.TextInput(attrs=PLAIN),
+        error_messages={"required": FILL_IN},
+        help_text="For yourself, such as “monitoring”.",
+    )
+    where = _choice(Where, WHERE, label="Which packets it is asked about")
+    action = _choice(Action, ACTIONS, label="What becomes of them")
+    sources = Networks(
+        label="From", help_text="Addresses and networks, one a line, IPv4 or IPv6. Empty: from everywhere."
+    )
+    protocol = _choice(RuleProtocol, PROTOCOLS, forms.Select, label="Protocol")
+    ports = PortsField(
+        label="Ports",
+        max_length=500,
+        required=False,
+        widget=forms.TextInput(attrs={**PLAIN, "placeholder": "all"}),
+        help_text="Such as 22, 8000-8100; those that the packet is for.",
+    )
+    destinations = Networks(label="To", help_text="Addresses and networks, one a line. Empty: to all of them.")
+    interface = forms.CharField(
+        label="By interface", max_length=15, required=False, widget=forms.Select, help_text="By which it comes in."
+    )
+    masquerade = forms.BooleanField(
+        label="With this box's address as the source",
+        required=False,
+        help_text="Source NAT: for servers with private addresses that fetch something from the internet.",
+    )
+    rate = number_field("New connections, at most", required=False, placeholder="no limit")
+    per = forms.TypedChoiceField(
+        label="In a", coerce=Per, choices=[(str(one), str(one)) for one in Per], error_messages=CHOOSE
+    )
+    burst = number_field("So many at once", required=False, placeholder="20")
+    each_source = forms.BooleanField(
+        label="Counted for each source by itself",
+        required=False,
+        help_text="Without it all are counted together. Of UDP to virtual services each packet counts.",
+    )
+    log = forms.BooleanField(label="Log it", required=False, help_text="At most five lines a second.")
+    enabled = forms.BooleanField(label="Switched on", required=False)
+    note = forms.CharField(label="Note", max_length=500, required=False, widget=forms.TextInput(attrs=PLAIN))
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        # One that the box does not have any more stays, for lbconfig to name it.
+        stays = [(name, name) for name in [self["interface"].value()] if name]
+        choices = {"": "any", **dict(_interfaces()), **dict(stays)}
+        self.fields["interface"].widget.choices = list(choices.items())
+
+    def wish(self, number: int) -> Rule:
+        """Of the cleaned data. What the page offers only to other rules does not count."""
+        data = self.cleaned_data
+        allows = data["action"] is Action.ALLOW
+        data["masquerade"] = data["masquerade"] and allows and data["where"] is Where.THROUGH
+        limit = RateLimit()
+        if data["rate"] is not None and allows:
+            burst = RateLimit().burst if data["burst"] is None else data["burst"]
+            limit = RateLimit(data["rate"], data["per"], burst, data["each_source"])
+        rest = {name: value for name, value in data.items() if name not in ("rate", "per", "burst", "each_source")}
+        return Rule(id=number, limit=limit, **rest)
+
+
+DEFAULTS = {"action": "allow", "where": "box", "protocol": "tcp", "per": "second", "enabled": True}
+
+
+class PacketForm(forms.Form):
+    """The packet whose fate is asked for."""
+
+    source = AddressField(
+        label="From", max_length=45, widget=forms.TextInput(attrs={**PLAIN, "placeholder": "203.0.113.7"})
+    )
+    interface = forms.ChoiceField(label="Comes in by", error_messages=CHOOSE)
+    destination = AddressField(
+        label="To", max_length=45, widget=forms.TextInput(attrs={**PLAIN, "placeholder": "192.168.10.80"})
+    )
+    protocol = forms.TypedChoiceField(
+        label="Protocol",
+        coerce=RuleProtocol,
+        choices=[(str(one), PROTOCOLS[one].long) for one in OF_A_PACKET],
+        error_messages=CHOOSE,
+    )
+    port = number_field("Port", required=False)
+    source_port = number_field("From port", required=False, placeholder="40000")
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
+
+    def clean(self):
+        data = super().clean()
+        for name in ("source", "destination"):
+            if name in data and (sentence := fields.host_address(data[name])):
+                self.add_error(name, _sentence(sentence))
+        if not self.errors and version(data["source"]) != version(data["destination"]):
+            self.add_error("destination", f"Must be an IPv{version(data['source'])} address, as the source is.")
+        needs = data.get("protocol") in OF_A_PACKET and data["protocol"].has_ports
+        if needs and data.get("port") is None and "port" not in self.errors:
+            self.add_error("port", FILL_IN)
+        for name in ("port", "source_port"):
+            number = data.get(name)
+            if number is not None and (sentence := fields.in_range(number, 1, 65535)):
+                self.add_error(name, _sentence(sentence))
+        return data
+
+    def packet(self) -> Packet:
+        """Of the cleaned data."""
+        data = self.cleaned_data
+        ports = (data["port"], data["source_port"] or 40000) if data["protocol"].has_ports else (0, 0)
+        return Packet(data["source"], data["destination"], data["protocol"], ports[0], data["interface"], ports[1])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."

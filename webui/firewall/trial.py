@@ -1,0 +1,45 @@
+"""The packet that is tried on the rules: what it may be, and which addresses of the box no configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from applier.shapes import Status
+from lbconfig import fields
+from lbconfig.addresses import version
+from lbconfig.firewall import Packet, RuleProtocol
+from lbconfig.problem import quote
+from lbconfig.snapshot import Network, Snapshot
+
+ABSTRACT = (RuleProtocol.ANY, RuleProtocol.TCP_UDP, RuleProtocol.ICMP)  # what no packet is of
+OF_A_PACKET = tuple(one for one in RuleProtocol if one not in ABSTRACT)
+
+
+def entrances(network: Network) -> list[str]:
+    """Interfaces where packets come in: what a member gets comes in by its bond or bridge."""
+    members = {member for one in network.interfaces for member in one.members}
+    return [one.name for one in network.interfaces if one.on and one.name not in members]
+
+
+def wrong(packet: Packet, network: Network) -> Iterator[tuple[str, str]]:
+    """(field, what is wrong with it)."""
+    places = {name: fields.host_address(getattr(packet, name)) for name in ("source", "destination")}
+    yield from ((name, sentence) for name, sentence in places.items() if sentence)
+    if not any(places.values()) and version(packet.source) != version(packet.destination):
+        yield "destination", f"must be an IPv{version(packet.source)} address, as the source is"
+    if packet.interface not in entrances(network):
+        yield "interface", f"{quote(packet.interface)} is no interface by which packets come in"
+    if packet.protocol in ABSTRACT:
+        yield "protocol", f"must be one of {', '.join(OF_A_PACKET)}"
+    elif packet.protocol.has_ports:
+        for name in ("port", "source_port"):
+            if sentence := fields.in_range(getattr(packet, name), 1, 65535):
+                yield name, sentence
+
+
+def leased(status: Status | None, running: Snapshot | None) -> set[str]:
+    """What DHCP brought: all that the box has at this moment but VIPs and what it was told."""
+    told = running.network.interfaces if running else ()
+    fixed = {text for one in told for text in one.addresses}
+    found = {text for one in (status or {}).get("interfaces", []) for text in one["addresses"]} - fixed
+    return {text.partition("/")[0] for text in found if not text.endswith(("/32", "/128"))}

@@ -1,0 +1,131 @@
+"""From plain data, as JSON has it, to dataclasses: every type is checked, and what is wrong is named by its path.
+
+It knows the shape of a dataclass and nothing of what it is about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+Reader = Callable[[object, str], object]  # of a value at its path
+
+MAX_TEXT = 1024  # characters; a field that needs more says so ("longest"), and may have several lines
+MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
+
+
+class SnapshotError(ValueError):
+    """The data has not the shape of a snapshot. `path` names the place, e.g. "services[0].port"."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(f"{path or 'snapshot'}: {message}")
+        self.path = path
+        self.message = message
+
+
+def build(kind: type, data: object, path: str = ""):
+    """One of that dataclass. Raises SnapshotError."""
+    if not isinstance(data, Mapping):
+        raise SnapshotError(path, f"must be an object, not {_type_name(data)}")
+    fields = _fields(kind)
+    for key in data:
+        if key not in fields:
+            raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
+    values = {}
+    for name, (read, needed) in fields.items():
+        if name in data:
+            values[name] = read(data[name], _join(path, name))
+        elif needed:
+            raise SnapshotError(_join(path, name), "is missing")
+    return kind(**values)
+
+
+@functools.cache  # of ten thousand real servers each would look its types up again
+def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
+    """Of each field: how its value is read, and whether it must be there."""
+    hints = typing.get_type_hints(kind)
+    found = {}
+    for field in dataclasses.fields(kind):
+        longest = field.metadata.get("longest")
+        read = _reader(hints[field.name]) if longest is None else functools.partial(_lines, longest=longest)
+        found[field.name] = (read, field.default is dataclasses.MISSING)
+    return found
+
+
+def _unknown(key: object) -> str:
+    """Somebody's key as a name in a path: short, never empty, and nothing in it acts."""
+    return re.sub(r"[^A-Za-z0-9_-]", "?", str(key)[:80]) or "?"
+
+
+def _reader(hint: object) -> Reader:
+    if typing.get_origin(hint) is types.UnionType:  # of a type and None
+        return functools.partial(_or_nothing, _reader(typing.get_args(hint)[0]))
+    if typing.get_origin(hint) is tuple:
+        return functools.partial(_list, _reader(typing.get_args(hint)[0]))
+    if dataclasses.is_dataclass(hint):
+        return functools.partial(build, hint)
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return functools.partial(_member, {str(member): member for member in hint})
+    return _text if hint is str else functools.partial(_exactly, hint)
+
+
+def _or_nothing(read: Reader, value: object, path: str):
+    return None if value is None else read(value, path)
+
+
+def _list(read: Reader, value: object, path: str) -> tuple:
+    if not isinstance(value, list | tuple):
+        raise SnapshotError(path, f"must be a list, not {_type_name(value)}")
+    if len(value) > MAX_ITEMS:
+        raise SnapshotError(path, f"has more than {MAX_ITEMS} entries")
+    return tuple(read(entry, f"{path}[{index}]") for index, entry in enumerate(value))
+
+
+def _member(members: dict[str, StrEnum], value: object, path: str) -> StrEnum:
+    if not isinstance(value, str) or value not in members:
+        raise SnapshotError(path, f"must be one of {', '.join(members)}")
+    return members[value]
+
+
+def _exactly(kind: type, value: object, path: str):
+    if type(value) is not kind:  # exactly: True is no int
+        raise SnapshotError(path, f"must be {_TYPE_WORDS[kind]}, not {_type_name(value)}")
+    return value
+
+
+def _text(value: object, path: str) -> str:
+    _exactly(str, value, path)
+    if len(value) > MAX_TEXT:
+        raise SnapshotError(path, f"is longer than {MAX_TEXT} characters")
+    if not value.isprintable():
+        raise SnapshotError(path, "contains a character that cannot be printed")
+    return value
+
+
+def _lines(value: object, path: str, longest: int) -> str:
+    """A text of several lines."""
+    _exactly(str, value, path)
+    if len(value) > longest:
+        raise SnapshotError(path, f"is longer than {longest} characters")
+    if not value.replace("\n", "").isprintable():
+        raise SnapshotError(path, "contains a character that cannot be printed")
+    return value
+
+
+_TYPE_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
+
+
+def _type_name(value: object) -> str:
+    if value is None:
+        return "nothing"
+    words = {str: "text", int: "a number", float: "a number with a point", bool: "true or false"}
+    return words.get(type(value), "a list" if isinstance(value, list | tuple) else "an object")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

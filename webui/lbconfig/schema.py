@@ -1,0 +1,152 @@
+"""The JSON Schema (draft 2020-12) of a configuration, made from the dataclasses of the snapshot.
+
+It says what `from_data` says: types, names, and how long a text or a list may be; and the ranges of numbers. Rules
+between fields are validate.py's. What validates here may be refused there; never the other way round.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import types
+import typing
+
+from lbconfig import fields as rules
+from lbconfig import names
+from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+ID = f"urn:fairlead:configuration:{SCHEMA}"
+
+_ID = (1, rules.MAX_ID)
+_PORT = (0, 65535)
+# Class and field -> the numbers that it may have. One that is not here may be any whole number, for the schema.
+RANGES: dict[str, tuple[int, int]] = {
+    "VirtualService.id": _ID,
+    "VirtualService.port": (1, 65535),
+    "VirtualService.persistence": (0, rules.MAX_PERSISTENCE),
+    "VirtualService.persistence_prefix": (0, 128),
+    "RealServer.id": _ID,
+    "RealServer.port": _PORT,
+    "RealServer.weight": (1, 65535),
+    "RealServer.upper": (0, rules.MAX_CONNECTIONS),
+    "RealServer.lower": (0, rules.MAX_CONNECTIONS),
+    "Fallback.port": _PORT,
+    "HealthCheck.port": _PORT,
+    "HealthCheck.interval": (1, 3600),
+    "HealthCheck.timeout": (1, 60),
+    "HealthCheck.failures": (1, 100),
+    "HealthCheck.connects": (0, 100),
+    "Management.port": (1, 65535),
+}
+# Class and field -> a sentence, where the name alone does not say it.
+SENTENCES: dict[str, str] = {
+    "Snapshot.schema": "The number of this schema. Older numbers are read, too, and brought up to date.",
+    "VirtualService.id": "Unique among the services, and the same for as long as it is the same service.",
+    "VirtualService.address": "The virtual address (VIP), IPv4 or IPv6.",
+    "VirtualService.more_ports": "Ports beside `port`: 443,8000-8100",
+    "VirtualService.enabled": "false: the box does not know it, not even its address.",
+    "VirtualService.persistence": "Seconds for which a client comes back to the same server; 0: not persistent.",
+    "VirtualService.persistence_prefix": "Clients that agree in so many bits count as one; 0: in all of them.",
+    "VirtualService.one_packet": "UDP only: each packet is balanced by itself.",
+    "VirtualService.call_id": "UDP only: what comes back to a server is a SIP call, not a client.",
+    "VirtualService.hash_port": "Schedulers sh and mh: the client's port counts, too.",
+    "VirtualService.hash_next": "Schedulers sh and mh: a client whose server takes nothing goes to another one.",
+    "RealServer.id": "Unique in the whole configuration, and the same for as long as it is the same server.",
+    "RealServer.port": "0, for services of several ports or protocols: the port that the client asked for.",
+    "RealServer.upper": "Connections at which it gets no new ones; 0: no limit.",
+    "RealServer.lower": "Connections below which it gets new ones again; 0: three quarters of `upper`.",
+    "RealServer.forwarding": "null: that of the service.",
+    "HealthCheck.port": "0: the real server's own port.",
+    "HealthCheck.host": "The Host header, and the name that TLS asks for; empty: the real server's address.",
+    "HealthCheck.expect": "Text that the answer must contain; empty: any good answer.",
+    "HealthCheck.interval": "Seconds.",
+    "HealthCheck.timeout": "Seconds.",
+    "HealthCheck.failures": "Failed checks in a row before the server leaves.",
+    "HealthCheck.secret": "What RADIUS servers and this box share.",
+    "HealthCheck.authority": "PEM certificates of those who may have signed; empty: the public authorities.",
+    "HealthCheck.connects": "Plain TCP connects between two whole checks.",
+    "Fallback.port": "0: that of the service.",
+    "Interface.addresses": "With prefix length: 10.1.0.2/24. Virtual addresses are not listed: services bring them.",
+    "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",
+    "Network.gateway6": "The default gateway of IPv6; empty: none.",
+    "Management.allow": "Networks from which the web page of the box may be reached.",
+    "Management.port": "TCP port of the web page; it is reached by no other.",
+    "Management.certificate": "PEM: that of the web page, then the one that signed it …; empty: the box's own.",
+    "Management.key": "PEM, not encrypted: the private key of `certificate`.",
+}
+_SCALARS = {str: "string", int: "integer", bool: "boolean"}
+# What each name of an enumeration means, in the words of the screens.
+_MEANINGS = tuple(value for value in vars(names).values() if isinstance(value, dict))
+
+
+def schema() -> dict:
+    """The whole schema, as plain data."""
+    definitions: dict[str, dict] = {}
+    top = _object(Snapshot, definitions)
+    head = {"$schema": DIALECT, "$id": ID, "title": "Configuration of a Fairlead load balancer"}
+    return head | top | {"$defs": dict(sorted(definitions.items()))}
+
+
+def to_json() -> str:
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _object(kind: type, definitions: dict[str, dict]) -> dict:
+    hints = typing.get_type_hints(kind)
+    properties, required = {}, []
+    for field in dataclasses.fields(kind):
+        name = f"{kind.__name__}.{field.name}"
+        found = _of_type(hints[field.name], definitions, field.metadata.get("longest", MAX_TEXT))
+        if name in RANGES:
+            found |= dict(zip(("minimum", "maximum"), RANGES[name], strict=True))
+        if name in SENTENCES:
+            found["description"] = SENTENCES[name]
+        if field.default is dataclasses.MISSING:
+            required.append(field.name)
+        else:
+            found["default"] = _plain(field.default)
+        properties[field.name] = found
+    if kind is Snapshot:
+        properties["schema"] |= {"minimum": 1, "maximum": SCHEMA}
+    said = {"description": " ".join(kind.__doc__.split())} if _is_written(kind) else {}
+    needed = {"required": required} if required else {}
+    return {"type": "object", **said, "properties": properties, **needed, "additionalProperties": False}
+
+
+def _of_type(hint: object, definitions: dict[str, dict], longest: int) -> dict:
+    if typing.get_origin(hint) is types.UnionType:  # of a type and None
+        return {"anyOf": [_of_type(typing.get_args(hint)[0], definitions, longest), {"type": "null"}]}
+    if typing.get_origin(hint) is tuple:
+        return {
+            "type": "array",
+            "items": _of_type(typing.get_args(hint)[0], definitions, longest),
+            "maxItems": MAX_ITEMS,
+        }
+    if hint in _SCALARS:
+        return {"type": _SCALARS[hint]} | ({"maxLength": longest} if hint is str else {})
+    if hint.__name__ not in definitions:
+        definitions[hint.__name__] = {}  # its place, for what may be inside itself
+        definitions[hint.__name__] = _enumeration(hint) if issubclass(hint, enum.Enum) else _object(hint, definitions)
+    return {"$ref": f"#/$defs/{hint.__name__}"}
+
+
+def _enumeration(kind: type[enum.Enum]) -> dict:
+    members = list(kind)
+    words = next((table for table in _MEANINGS if all(member in table for member in members)), {})
+    said = "; ".join(f"{member.value}: {words[member].long}" for member in members if member in words)
+    return {"type": "string", "enum": [member.value for member in members]} | ({"description": said} if said else {})
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def _is_written(kind: type) -> bool:
+    """Whether somebody wrote the docstring; the one that a dataclass makes up is its signature."""
+    return bool(kind.__doc__) and not kind.__doc__.startswith(f"{kind.__name__}(")

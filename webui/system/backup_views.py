@@ -1,0 +1,195 @@
+"""The pages of backup files and of the factory reset."""
+
+import logging
+import sqlite3
+
+from django.contrib import messages
+from django.contrib.auth import get_user_model
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError
+from django.http import FileResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.debug import sensitive_post_parameters
+
+from accounts import actions as accounts
+from accounts.models import ApiToken
+from applier.client import ApplierDown, ApplierRefused, connect
+from changes import actions, draft, replacing
+from changes.forms import OutlookForm
+from changes.history import applied_at
+from changes.models import Revision
+from fairlead.files import takes_file
+from lbconfig.render.interfaces import wanted
+from monitoring.frame import look
+from system import backupfile, restoring
+from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
+from system.models import Restored
+from system.sealed import WRONG, NotOpened
+
+log = logging.getLogger(__name__)
+
+CODE, TOKEN = "set-up code", "opened backup file"  # in the session
+FAILED = "The backup file could not be restored, and nothing was changed: {}."
+
+
+@sensitive_post_parameters()
+def backup(request):
+    """Make a backup file and send it."""
+    form = PassphraseForm(*_sent(request)[:1])
+    if request.method == "POST" and form.is_valid():
+        try:
+            actions.keep_history()
+            file = backupfile.make(form.cleaned_data["passphrase"])
+        except (ApplierDown, ApplierRefused, OSError, sqlite3.Error) as error:
+            form.add_error(None, f"No backup file could be made. {error}")
+        else:
+            log.info("user %s took a backup file", request.user.get_username())
+            name = f"{look(request).draft.network.hostname}-{timezone.now():%Y%m%d-%H%M}.fairlead-backup"
+            return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
+    context = {
+        "form": form,
+        "users": get_user_model().objects.count(),
+        "tokens": ApiToken.objects.count(),
+        "revisions": Revision.objects.count(),
+    }
+    return render(request, "system/backup.html", context)
+
+
+@takes_file(backupfile.LIMIT)
+@sensitive_post_parameters()
+def restore(request):
+    """Open a backup file; nothing is changed yet."""
+    form = RestoreForm(*_sent(request))
+    found = _open(form) if request.method == "POST" else None
+    if found:
+        request.session[TOKEN] = found.token
+        return redirect("restore-review")
+    return render(request, "system/restore.html", {"form": form}, status=422 if form.errors else 200)
+
+
+def restore_review(request):
+    """What is in the backup file, and what goes for it; then the deed."""
+    try:
+        found = restoring.opened(request.session.get(TOKEN, ""))
+    except (restoring.Gone, NotOpened):
+        messages.error(request, "The backup file is not open any more. Choose it again.")
+        return redirect("restore")
+    form, notice, status = OutlookForm(*_sent(request)[:1]), "", 200
+    outlook = replacing.outlook(found.draft, look(request).running, applied_at(request))
+    if request.method == "POST":
+        if form.is_valid() and form.cleaned_data["counter"] == outlook.counter:
+            try:
+                return _put_in(request, found, request.user.get_username())
+            except (OSError, sqlite3.Error, DatabaseError) as error:
+                log.error("a backup file could not be restored: %s", error)
+                notice, status = FAILED.format(error), 503
+        else:
+            notice, status = "The draft was changed since you opened this page. Nothing was restored yet.", 409
+    users = set(get_user_model().objects.values_list("username", flat=True))
+    context = {
+        "found": found,
+        "outlook": outlook,
+        "notice": notice,
+        "losing": sorted(users - set(found.about.users)),
+        "unknown": _unknown_interfaces(request, found.draft),
+    }
+    return render(request, "system/restore_review.html", context, status=status)
+
+
+@login_not_required
+@takes_file(backupfile.LIMIT)
+@sensitive_post_parameters()
+def set_up_restore(request):
+    """A new box takes a backup file in place of its first admin: the code first, then the file."""
+    try:
+        active = connect().status()["setup_code_active"]
+    except (ApplierDown, ApplierRefused):
+        active = False
+    if not active or get_user_model().objects.exists():
+        return redirect("set-up")  # which says why
+    code = request.session.get(CODE)
+    form = RestoreForm(*_sent(request)) if code else CodeForm(*_sent(request)[:1])
+    if request.method == "POST" and not code and form.is_valid():
+        try:
+            if connect().setup_check(form.cleaned_data["code"])["valid"]:
+                request.session[CODE] = form.cleaned_data["code"]
+                return redirect("set-up-restore")
+            form.add_error("code", "This is not the code on the console.")
+        except (ApplierDown, ApplierRefused) as error:
+            form.add_error(None, str(error))
+    elif request.method == "POST" and code and (found := _open(form)):
+        try:
+            return _put_in(request, found, "the one who set the box up", code)
+        except (OSError, sqlite3.Error, DatabaseError) as error:
+            form.add_error(None, FAILED.format(error))
+    context = {"form": form, "coded": bool(code)}
+    return render(request, "system/set_up_restore.html", context, status=422 if form.errors else 200)
+
+
+def restored(request):
+    """After the log-in: what came back, and what to look at before it is applied."""
+    restoring.finish()
+    row = Restored.objects.filter(pk=restoring.ONLY_ROW).first()
+    if row is None:
+        return redirect("overview")
+    context = {"row": row, "unknown": _unknown_interfaces(request, draft.current())}
+    return render(request, "system/restored.html", context)
+
+
+def factory_reset(request):
+    """Asks for the host name, so that nobody resets the wrong box by a slip."""
+    form = ResetForm(*_sent(request)[:1])
+    if request.method == "POST" and form.is_valid():
+        try:
+            connect().factory_reset(form.cleaned_data["hostname"], request.user.get_username())
+        except (ApplierDown, ApplierRefused) as error:
+            wrong = getattr(error, "code", "") == "wrong-hostname"
+            form.add_error("hostname" if wrong else None, str(error))
+        else:
+            log.warning("user %s resets the box", request.user.get_username())
+            return render(request, "system/resetting.html")
+    running = look(request).running
+    context = {"form": form, "hostname": running.network.hostname if running else ""}
+    return render(request, "system/factory_reset.html", context, status=422 if form.errors else 200)
+
+
+def _sent(request) -> tuple:
+    """What a form takes: nothing where the page is only looked at."""
+    return (request.POST, request.FILES) if request.method == "POST" else (None, None)
+
+
+def _open(form: RestoreForm) -> restoring.Opened | None:
+    """None where it cannot be opened; the form says why."""
+    if not form.is_valid():
+        return None
+    try:
+        return restoring.open_file(form.cleaned_data["file"].file, form.cleaned_data["passphrase"])
+    except NotOpened as error:
+        form.add_error("passphrase" if str(error) == WRONG else "file", str(error))
+    except OSError as error:
+        form.add_error("file", f"The backup file could not be opened: {error.strerror or error}.")
+    return None
+
+
+def _put_in(request, found: restoring.Opened, user: str, code: str = ""):
+    """Then log in, by the users of the backup file."""
+    restoring.put_in(found, user)
+    restoring.finish()
+    if code:
+        accounts.spend(code)
+    request.session.flush()
+    messages.success(request, "The backup file is restored. Log in with a name and password of the box that made it.")
+    return redirect(f"{reverse('login')}?next={reverse('restored')}")
+
+
+def _unknown_interfaces(request, snapshot) -> list[str]:
+    """Interfaces that a configuration speaks of and this box does not have."""
+    status = look(request).status
+    if status is None:
+        return []
+    made = {one.name for one in snapshot.network.interfaces if one.made}
+    spoken = {link.name: None for link in wanted(snapshot).links}  # with members and parents that have no entry
+    cards = {one["name"] for one in status["interfaces"] if not one["kind"]}
+    return [name for name in spoken if name not in made and name not in cards]
