@@ -69,6 +69,8 @@ for link in lo eth1 to-client lan; do ip -n director link set $link up; done
 ip netns exec director sysctl -qw net.ipv4.conf.all.arp_ignore=1
 ip -n director address add 10.2.0.1/24 dev lan
 ip -n director address add 2001:db8:2::1/64 dev lan nodad
+ip -n director route add default via 10.2.0.254
+ip -n director route add default via 2001:db8:2::254
 ip -n client link set lo up
 ip -n client link set eth0 up
 ip -n client address add 10.2.0.254/24 dev eth0
