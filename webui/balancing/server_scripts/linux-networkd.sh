@@ -33,8 +33,8 @@ contents() {
 	"$sysctl_file") sysctl_contents ;;
 	# Static: what somebody else put on lo stays there.
 	"$ours") printf '%s\n' '[Match]' Name=lo '[Network]' KeepConfiguration=static ;;
-	*.conf) echo '[Network]' && address_lines "$direct" ;;
 	"$modules") echo fou ;;
+	*.conf) echo '[Network]' && address_lines "$direct" ;;
 	*-gue?.netdev)
 		printf '%s\n' '[NetDev]' "Name=fairlead-gue$family" Kind=fou
 		printf '%s\n' '[FooOverUDP]' Encapsulation=GenericUDPEncapsulation "Port=$gue" "Local=$server"
