@@ -19,8 +19,6 @@ from lbconfig_samples import (
 from lbconfig.snapshot import FACTORY, Interface, Network, Policy, RealServer, Snapshot, VirtualService
 from lbconfig.validate import Problem, validate
 
-BAD_PATHS = ("alive", "/a b", "/a#b", '/a"b', "/a\nb", "/\xe9", "/" + "a" * 200, "/a\\", "/^")
-BAD_HOSTS = ("a..b", "-a.b", "a-.b", "a_b", "a:80", ".", "a.", "a" * 64, "\xe9.org")
 WRONG_TYPES = (None, 1.5, True, b"x", [], {}, ("a",), pytest.param(object(), id="object"))
 
 
