@@ -1,103 +1,36 @@
-"""Backup files: taken, opened, refused, restored on the same box and on a new one; the factory reset."""
+"""Backup files: taken, and restored on the same box."""
 
-import dataclasses
-import io
 import json
 import sqlite3
-import tarfile
 from contextlib import closing
 
 import pytest
+import sealed_backups
 from django.contrib.auth import get_user_model
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
-from django.db.utils import ConnectionHandler
-from django.test import Client
 from forms_on_page import form_values, words
+from sealed_backups import PASSPHRASE, edit, opened, sealed_up, send, state, take
 from tests.django.conftest import PASSWORD
 
 from accounts import tokens
 from accounts.models import ApiToken
-from applier import fake, sqlite_copy
+from applier import sqlite_copy
 from applier.errors import ApplierRefused
-from changes import actions, draft
+from changes import draft
 from changes.models import Revision
 from fairlead import files
-from lbconfig.snapshot import FACTORY, Bond, Bridge, Interface, Vlan, from_json
-from system import backupfile, restoring, sealed
+from lbconfig.snapshot import from_json
+from system import backupfile, restoring
 from system.models import Restored
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PASSPHRASE = "rope and tide and moon"
-
-
-@pytest.fixture(autouse=True)
-def any_database(transactional_db, monkeypatch):
-    """Django's tests admit no databases that are listed and not theirs; that of a backup file is such a one."""
-    listed = ConnectionHandler.__iter__
-    hidden = lambda handler: (alias for alias in listed(handler) if alias != restoring.ALIAS)  # noqa: E731
-    monkeypatch.setattr(ConnectionHandler, "__iter__", hidden)
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch):
-    """A test need not cost a guesser anything."""
-    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
-
-
-@pytest.fixture
-def file(client, admin, box) -> bytes:
-    """Of a box with a token, a history, and a draft that does not run."""
-    tokens.make(admin, "night job")
-    edit(client, "mail of the file")
-    return take(client)
-
-
-def take(client) -> bytes:
-    answer = client.post("/system/backup/", {"passphrase": PASSPHRASE, "again": PASSPHRASE})
-    assert answer.headers["Content-Disposition"].endswith('.fairlead-backup"'), words(answer)
-    return b"".join(answer.streaming_content)
-
-
-def edit(client, name):
-    client.post("/services/2/", form_values(client.get("/services/2/")) | {"name": name})
-
-
-def send(client, content, passphrase=PASSPHRASE, url="/system/backup/restore/"):
-    return client.post(url, {"file": SimpleUploadedFile("x.fairlead-backup", content), "passphrase": passphrase})
+any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
 
 
 def restore(client, content):
     assert send(client, content).headers["Location"] == "/system/backup/restore/review/"
     return client.post("/system/backup/restore/review/", form_values(client.get("/system/backup/restore/review/")))
-
-
-def opened(content: bytes, tmp_path) -> dict[str, bytes]:
-    """The archive inside, by nothing but the library's own means."""
-    plain = sealed.Reader(io.BytesIO(content), PASSPHRASE).read()
-    with tarfile.open(fileobj=io.BytesIO(plain), mode="r:gz") as archive:
-        return {member.name: archive.extractfile(member).read() for member in archive}
-
-
-def sealed_up(members: dict[str, bytes]) -> bytes:
-    plain, out = io.BytesIO(), io.BytesIO()
-    with tarfile.open(fileobj=plain, mode="w:gz") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    writer = sealed.Writer(out, PASSPHRASE)
-    writer.write(plain.getvalue())
-    writer.close()
-    return out.getvalue()
-
-
-def state() -> tuple:
-    """What a refused file must not touch."""
-    users = list(get_user_model().objects.order_by("pk").values_list("username", "password"))
-    return users, draft.current(), list(Revision.objects.values_list("number", "user")), ApiToken.objects.count()
 
 
 # --- taking one ------------------------------------------------------------------------------------
@@ -167,120 +100,6 @@ def test_a_file_for_which_there_is_no_room_is_not_read(client, file, monkeypatch
 def test_for_admins_only(stranger, admin, path):
     assert stranger.get(f"/system/{path}").headers["Location"].startswith("/login/")
     assert stranger.post(f"/system/{path}", {"hostname": "sample"}).headers["Location"].startswith("/login/")
-
-
-# --- refused ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("place", [0, 16, 17, 25, 60, 5000, -20, -1])
-def test_an_altered_file_changes_nothing(client, file, settings, place):
-    before, altered = state(), bytearray(file)
-    altered[place] ^= 1
-    answer = send(client, bytes(altered))
-    assert answer.status_code == 422
-    assert state() == before
-    assert list(settings.INCOMING.iterdir()) == []
-    assert client.get("/system/backup/restore/review/").status_code == 302
-
-
-@pytest.mark.parametrize("left", [0, 30, 52, 5000, -1])
-def test_half_a_file_changes_nothing(client, file, left):
-    before = state()
-    assert send(client, file[:left]).status_code == 422
-    assert state() == before
-
-
-def test_a_wrong_passphrase_says_so(client, file):
-    answer = send(client, file, PASSPHRASE + "!")
-    assert answer.status_code == 422
-    assert "The passphrase is wrong, or the file is damaged" in words(answer)
-
-
-def test_no_file_at_all(client):
-    answer = client.post("/system/backup/restore/", {"passphrase": PASSPHRASE})
-    assert answer.status_code == 422 and "Please fill this in." in words(answer)
-
-
-def test_too_large_a_file_is_not_read(client, monkeypatch):
-    answer = client.post(
-        "/system/backup/restore/", b"x", content_type="multipart/form-data; boundary=x", CONTENT_LENGTH=str(1 << 40)
-    )
-    assert answer.status_code == 413
-    with pytest.raises(files.StopUpload):
-        handler = files.ToDisk(None, 10)
-        handler.new_file("file", "x", None, None, None)
-        handler.receive_data_chunk(b"x" * 11, 0)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"database.sqlite3": b"no database"},
-        {"database.sqlite3": b""},
-        {"database.sqlite3": None},
-        {"draft.json": b"{"},
-        {"draft.json": b'{"schema": 99}'},
-        {"about.json": b"[]"},
-        {"about.json": b'{"format": 1}'},
-        {"about.json": b"\xff"},
-        {"key.pem": None},
-    ],
-    ids=str,
-)
-def test_what_is_sealed_and_no_backup_all_the_same(client, file, tmp_path, settings, change):
-    before = state()
-    members = {name: text for name, text in (opened(file, tmp_path) | change).items() if text is not None}
-    assert send(client, sealed_up(members)).status_code == 422
-    assert state() == before
-    assert list(settings.INCOMING.iterdir()) == []
-
-
-def test_a_stream_that_is_no_archive(client):
-    out = io.BytesIO()
-    writer = sealed.Writer(out, PASSPHRASE)
-    writer.write(b"hello")
-    writer.close()
-    assert send(client, out.getvalue()).status_code == 422
-
-
-def test_names_in_an_archive_lead_nowhere(client, file, tmp_path, settings):
-    members = opened(file, tmp_path) | {"../../evil": b"x", "/etc/evil": b"x", "more.json": b"from a newer version"}
-    assert send(client, sealed_up(members)).status_code == 302
-    (folder,) = settings.INCOMING.iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*backupfile.TEXTS, "database.sqlite3"])
-    assert not (tmp_path / "evil").exists()
-
-
-def with_database(file, tmp_path, sql: str) -> bytes:
-    members = opened(file, tmp_path)
-    path = tmp_path / "changed"
-    path.write_bytes(members["database.sqlite3"])
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript(sql)
-    return sealed_up(members | {"database.sqlite3": path.read_bytes()})
-
-
-@pytest.mark.parametrize(
-    ("sql", "sentence"),
-    [
-        ("CREATE TRIGGER t AFTER INSERT ON auth_user BEGIN DELETE FROM auth_user; END", "altered"),
-        ("CREATE VIEW v AS SELECT 1", "altered"),
-        ("PRAGMA foreign_keys=OFF; UPDATE accounts_apitoken SET user_id = 99", "altered"),
-        ("DELETE FROM accounts_apitoken; DELETE FROM auth_user", "has no users"),
-        ("UPDATE auth_user SET is_active = 0", "has no users"),
-        ("INSERT INTO django_migrations (app, name, applied) VALUES ('changes', '0099_x', '2030-01-01')", "newer"),
-        ("DROP TABLE changes_revision; DROP TABLE changes_draft", "altered"),
-    ],
-)
-def test_a_database_that_will_not_do(client, file, tmp_path, sql, sentence):
-    before = state()
-    answer = send(client, with_database(file, tmp_path, sql))
-    if answer.status_code == 302:  # its tables are missed when it is put in
-        answer = client.post("/system/backup/restore/review/", form_values(client.get(answer.headers["Location"])))
-        assert answer.status_code == 503
-    else:
-        assert answer.status_code == 422 and sentence in words(answer)
-    assert state() == before
 
 
 # --- restored --------------------------------------------------------------------------------------
@@ -435,125 +254,3 @@ def test_an_old_backup_file_is_brought_up_to_date(client, file, tmp_path):
     assert "changes_candidate" in connection.introspection.table_names()
     assert Revision.objects.count() == 3
     assert Restored.objects.get().done
-
-
-# --- on a new box ----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def new_box(file, settings):
-    """The file, and a box that nobody has set up."""
-    call_command("flush", interactive=False, verbosity=0)
-    fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
-    return fake.box
-
-
-def code(client, text=fake.SETUP_CODE):
-    return client.post("/set-up/restore/", {"code": text})
-
-
-def test_a_new_box_takes_a_backup_file_in_place_of_a_set_up(new_box, file):
-    stranger = Client()
-    assert "restore a backup file" in words(stranger.get("/set-up/"))
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
-    assert code(stranger).status_code == 302
-    answer = send(stranger, file, url="/set-up/restore/")
-    assert answer.headers["Location"] == "/login/?next=/system/backup/restored/"
-    assert new_box.setup_done
-    login = {"username": "admin", "password": PASSWORD, "next": "/system/backup/restored/"}
-    assert stranger.post("/login/", login).headers["Location"] == "/system/backup/restored/"
-    text = words(stranger.get("/system/backup/restored/"))
-    assert "as in the file" in text
-    assert "Virtual service 'mail of the file'" in words(stranger.get("/changes/"))
-    assert sorted(Revision.objects.values_list("number", flat=True)) == [1, 2, 3]
-    assert new_box.recovery.number == 3
-
-
-def test_interfaces_that_the_box_does_not_have_are_named(new_box, file):
-    stranger = Client()
-    code(stranger)
-    send(stranger, file, url="/set-up/restore/")
-    stranger.post("/login/", {"username": "admin", "password": PASSWORD})
-    assert "interfaces that this box does not have: eth1 ." in words(stranger.get("/system/backup/restored/"))
-
-
-def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
-    """Of VLANs, bonds and bridges only the cards that they are made of."""
-    stranger = Client()
-    code(stranger)
-    send(stranger, file, url="/set-up/restore/")
-    stranger.post("/login/", {"username": "admin", "password": PASSWORD})
-    made = (
-        Interface("eth0"),
-        Interface("eth0.5", vlan=Vlan("eth0", 5), addresses=("10.5.0.2/24",)),
-        Interface("bond0", bond=Bond(("eth6", "eth7"))),
-        Interface("br0", bridge=Bridge(("eth0.6",))),
-        Interface("eth0.6", vlan=Vlan("eth0", 6)),
-        Interface("bond0.9", vlan=Vlan("bond0", 9)),
-    )
-    draft.write_network(dataclasses.replace(draft.current().network, interfaces=made), "admin")
-    said = "interfaces that this box does not have: eth6, eth7 ."
-    assert said in words(stranger.get("/system/backup/restored/"))
-
-
-def test_the_code_comes_before_any_file(new_box, file, settings):
-    stranger = Client()
-    answer = send(stranger, file, url="/set-up/restore/")
-    assert answer.status_code == 422 and "First the code" in words(answer)
-    assert "This is not the code on the console." in words(code(stranger, "ABCD-EFGH-JKMN"))
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
-    assert not get_user_model().objects.exists()
-
-
-def test_a_refused_file_leaves_a_new_box_new(new_box, file):
-    stranger = Client()
-    code(stranger)
-    assert send(stranger, file[:-1], url="/set-up/restore/").status_code == 422
-    assert send(stranger, file, "wrong wrong wrong", url="/set-up/restore/").status_code == 422
-    assert not get_user_model().objects.exists() and not new_box.setup_done
-    assert send(stranger, file, url="/set-up/restore/").status_code == 302
-
-
-def test_a_box_that_is_set_up_takes_none_there(client, stranger, file, box):
-    assert stranger.get("/set-up/restore/").headers["Location"] == "/set-up/"
-    box.setup_done = False  # a code for a forgotten password does not open the way to another box's users
-    assert send(stranger, file, url="/set-up/restore/").headers["Location"] == "/set-up/"
-
-
-# --- factory reset ---------------------------------------------------------------------------------
-
-
-def test_the_reset_asks_for_the_name_and_says_what_goes(client, box):
-    text = words(client.get("/system/reset/"))
-    assert "Type sample to confirm" in text
-    assert "The configuration of the version in the other slot is forgotten, too" in text
-    answer = client.post("/system/reset/", {"hostname": "sample"})
-    assert "The box forgets everything and restarts" in words(answer)
-    assert box.recovery.resets == ["admin"]
-
-
-@pytest.mark.parametrize("name", ["", "simple", "SAMPLE", "sample; reboot", "s" * 300, "\u202esample"])
-def test_a_wrong_name_resets_nothing(client, box, name):
-    assert client.post("/system/reset/", {"hostname": name}).status_code == 422
-    assert box.recovery.resets == []
-
-
-def test_the_name_is_that_of_what_runs_and_not_of_the_draft(client, box):
-    now = draft.current()
-    draft.replace(dataclasses.replace(now, network=dataclasses.replace(now.network, hostname="later")), "admin")
-    assert "Type sample to confirm" in words(client.get("/system/reset/"))
-    assert client.post("/system/reset/", {"hostname": "later"}).status_code == 422
-
-
-def test_a_reset_that_the_applier_refuses(client, box):
-    box.reachable = False
-    answer = client.post("/system/reset/", {"hostname": "sample"})
-    assert answer.status_code == 422 and "cannot be reached" in words(answer)
-
-
-def test_the_draft_of_a_restored_box_can_name_other_interfaces(file):
-    """Interfaces are compared by name, whatever else a configuration has of them."""
-    snapshot = dataclasses.replace(FACTORY, network=dataclasses.replace(FACTORY.network, interfaces=(Interface("x9"),)))
-    draft.replace(snapshot, "admin")
-    assert [one.name for one in draft.current().network.interfaces] == ["x9"]
-    assert actions.fill_if_empty()

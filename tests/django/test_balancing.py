@@ -1,51 +1,16 @@
-"""Virtual services: add, edit, delete; every field refused with its reason; two admins at once."""
+"""Virtual services: add, copy, edit; every field refused with its reason."""
 
 import subprocess
 
 import pytest
 from forms_on_page import form_values, words
+from services_on_page import DIRECT, NEW, values_of
 
 from balancing.models import RealServer, VirtualService
 from balancing.presets import PRESETS
-from balancing.server_systems import SYSTEMS
 from changes import draft
 from lbconfig.snapshot import CheckKind, Scheduler, ServerState
 from network.models import Interface
-
-NEW = {
-    "version": "0",
-    "base": "",
-    "name": "web",
-    "address": "192.168.10.90",
-    "port": "80",
-    "protocol": "tcp",
-    "scheduler": "rr",
-    "forwarding": "nat",
-    "enabled": "on",
-    "check_kind": "http",
-    "check_path": "/health",
-    "check_expect": "all is well",
-    "check_host": "",
-    "check_port": "",
-    "check_interval": "2",
-    "check_timeout": "1",
-    "check_failures": "3",
-    "fallback_kind": "none",
-    "servers-TOTAL_FORMS": "2",
-    "servers-INITIAL_FORMS": "0",
-    "servers-0-address": "10.2.0.41",
-    "servers-0-port": "8080",
-    "servers-0-weight": "2",
-    "servers-0-state": "enabled",
-    "servers-1-address": "",
-    "servers-1-port": "",
-    "servers-1-weight": "1",
-    "servers-1-state": "enabled",
-}
-
-
-def values_of(client, pk: int = 1) -> dict:
-    return form_values(client.get(f"/services/{pk}/"))
 
 
 def test_add(client):
@@ -133,17 +98,6 @@ def test_an_address_may_be_spelled_in_any_way(client):
     assert "[2001:db8::5a]:80" in words(client.get("/"))
 
 
-DIRECT = {
-    "forwarding": "direct",
-    "address": "10.2.0.100",
-    "port": "8080",
-    "check_kind": "connect",
-    "servers-1-address": "10.2.0.42",
-    "servers-1-port": "9090",
-    "servers-1-forwarding": "snat",
-}
-
-
 def test_forwarding_is_the_service_s_and_a_server_may_have_its_own(client):
     client.post("/services/add/", NEW | DIRECT)
     service = draft.current().services[-1]
@@ -157,73 +111,6 @@ def test_what_direct_routing_cannot_do_is_said_beside_the_field(client):
     answer = client.post("/services/add/", NEW | DIRECT | {"port": "80"})
     assert "Must be 80, as the service: direct routing leaves the port as it is." in words(answer)
     assert VirtualService.objects.filter(name="web").count() == 0
-
-
-def test_each_server_of_direct_routing_has_a_script(client):
-    client.post("/services/add/", NEW | DIRECT)
-    service = draft.current().services[-1]
-    assert "Get a script for each server" in words(client.get(f"/services/{service.id}/"))
-    page = words(client.get(f"/services/{service.id}/servers/"))
-    assert "sh fairlead-server.sh verify" in page
-    assert "10.2.0.42 Nothing: it answers this box." in page
-    answer = client.get(f"/services/{service.id}/servers/10.2.0.41/script/")
-    assert answer["Content-Disposition"] == 'attachment; filename="fairlead-server.sh"'
-    script = answer.content.decode()
-    assert "\nserver=10.2.0.41\n" in script
-    assert "\ndirect=10.2.0.100\n" in script
-    for elsewhere in ("10.2.0.42", "10.2.0.43", "x", "%2e%2e", "10.2.0.41;reboot"):
-        assert client.get(f"/services/{service.id}/servers/{elsewhere}/script/").status_code == 404
-    assert client.get("/services/99/servers/").status_code == 404
-
-
-@pytest.mark.parametrize("key", SYSTEMS)
-def test_the_script_for_the_chosen_system(client, key):
-    client.post("/services/add/", NEW | DIRECT)
-    service = draft.current().services[-1]
-    page = client.get(f"/services/{service.id}/servers/?system={key}")
-    assert f"{SYSTEMS[key].run} undo" in words(page)
-    href = f"/services/{service.id}/servers/10.2.0.41/script/?system={key}"
-    assert f'href="{href}"' in page.content.decode()
-    answer = client.get(href)
-    assert answer["Content-Disposition"] == f'attachment; filename="{SYSTEMS[key].file}"'
-    assert "10.2.0.100" in answer.content.decode()
-
-
-@pytest.mark.parametrize("wrong", ["", "linux;reboot", "../head"])
-def test_a_system_that_there_is_none_of_is_plain_linux(client, wrong):
-    client.post("/services/add/", NEW | DIRECT)
-    service = draft.current().services[-1]
-    answer = client.get(f"/services/{service.id}/servers/10.2.0.41/script/", {"system": wrong})
-    assert "with ip alone, until the next restart" in answer.content.decode()
-
-
-def test_windows_has_no_tunnels(client):
-    client.post("/services/add/", NEW | DIRECT | {"forwarding": "tunnel"})
-    service = draft.current().services[-1]
-    page = words(client.get(f"/services/{service.id}/servers/?system=windows"))
-    assert "Windows takes no packets out of tunnels." in page
-    assert "fairlead-server" not in page
-    assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/?system=windows").status_code == 404
-
-
-def test_a_system_that_has_some_tunnels_says_which(client):
-    client.post("/services/add/", NEW | DIRECT | {"forwarding": "gue"})
-    service = draft.current().services[-1]
-    page = words(client.get(f"/services/{service.id}/servers/?system=netplan"))
-    assert "its script can set up only tunnel (IP in IP) and tunnel (GRE). Choose that for this server" in page
-    page = words(client.get(f"/services/{service.id}/servers/?system=networkd"))
-    assert "UDP port 6080, from this box" in page
-    assert "FooOverUDP" in page
-
-
-def test_servers_by_nat_need_a_gateway_and_no_script(client):
-    client.post("/services/add/", NEW)
-    service = draft.current().services[-1]
-    page = words(client.get(f"/services/{service.id}/servers/"))
-    assert "Its default gateway must be this box" in page
-    assert "ip -4 route replace default via" in page
-    assert "nmcli connection modify" in words(client.get(f"/services/{service.id}/servers/?system=networkmanager"))
-    assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/").status_code == 404
 
 
 OPTIONS = {
@@ -408,86 +295,6 @@ def test_the_picture_has_words(client):
     page = client.get("/services/1/").content.decode()
     assert 'aria-label="Clients connect to 192.168.10.80 port 80;' in page
     assert "10.2.0.13 port 80 (disabled)" in page
-
-
-def test_two_admins_change_different_fields(client, alice):
-    mine, hers = values_of(client), values_of(alice)
-    alice.post("/services/1/", hers | {"scheduler": "lc", "servers-1-weight": "9"})
-    answer = client.post("/services/1/", mine | {"name": "shop window"})
-    assert answer.status_code == 409
-    assert "alice changed this to least connections (lc) at" in words(answer)
-    assert "alice changed weight to “9” at" in words(answer)
-    assert VirtualService.objects.get(pk=1).name == "shop"
-    again = form_values(answer)
-    assert (again["name"], again["scheduler"], again["servers-1-weight"]) == ("shop window", "lc", "9")
-    assert client.post("/services/1/", again).status_code == 302
-    service = draft.current().services[0]
-    assert (service.name, service.scheduler, service.real_servers[1].weight) == ("shop window", "lc", 9)
-
-
-def test_two_admins_change_the_same_field(client, alice):
-    mine, hers = values_of(client), values_of(alice)
-    alice.post("/services/1/", hers | {"name": "hers"})
-    answer = client.post("/services/1/", mine | {"name": "mine"})
-    assert "alice changed this to “hers” at" in words(answer)
-    assert "you entered something else" in words(answer)
-    assert client.post("/services/1/", form_values(answer)).status_code == 302
-    assert VirtualService.objects.get(pk=1).name == "mine"
-
-
-def test_two_admins_and_the_rows(client, alice):
-    mine, hers = values_of(client), values_of(alice)
-    added = {
-        "servers-TOTAL_FORMS": "4",
-        "servers-3-address": "10.2.0.18",
-        "servers-3-port": "80",
-        "servers-3-weight": "1",
-    }
-    alice.post("/services/1/", hers | added | {"servers-0-remove": "on"})
-    answer = client.post("/services/1/", mine | {"servers-1-weight": "3"})
-    assert "alice added this server at" in words(answer)
-    assert "alice removed this server at" in words(answer)
-    values = form_values(answer)
-    assert [values[f"servers-{row}-address"] for row in range(4)] == [
-        "10.2.0.11",
-        "10.2.0.12",
-        "10.2.0.13",
-        "10.2.0.18",
-    ]
-    assert client.post("/services/1/", values).status_code == 302
-    assert len(draft.current().services[0].real_servers) == 4
-
-
-def test_the_other_window_of_the_same_admin(client):
-    old = values_of(client)
-    client.post("/services/1/", old | {"name": "first"})
-    answer = client.post("/services/1/", old | {"name": "second"})
-    assert "You changed this to “first” in another window" in words(answer)
-
-
-def test_saving_what_another_admin_has_removed(client, alice):
-    mine = values_of(client)
-    version = form_values(alice.get("/services/1/delete/"))
-    assert alice.post("/services/1/delete/", version).status_code == 302
-    answer = client.post("/services/1/", mine | {"name": "still wanted"})
-    assert answer.status_code == 409
-    assert "alice removed this virtual service at" in words(answer)
-    assert not VirtualService.objects.filter(name="still wanted").exists()
-    assert client.post("/services/1/", form_values(answer)).status_code == 302
-    assert len(VirtualService.objects.get(name="still wanted").real_servers.all()) == 3
-
-
-def test_delete_asks_and_asks_again_after_another_one_edited(client, alice):
-    question = client.get("/services/1/delete/")
-    assert "Delete shop?" in words(question)
-    alice.post("/services/1/", values_of(alice) | {"name": "shop two"})
-    answer = client.post("/services/1/delete/", form_values(question))
-    assert answer.status_code == 409
-    assert "alice changed this virtual service at" in words(answer)
-    assert VirtualService.objects.filter(pk=1).exists()
-    assert client.post("/services/1/delete/", form_values(answer)).status_code == 302
-    assert not VirtualService.objects.filter(pk=1).exists()
-    assert "removal not applied" in words(client.get("/"))
 
 
 @pytest.mark.parametrize("url", ["/services/77/", "/services/99999999999999999999/"])

@@ -6,6 +6,7 @@ FAIRLEAD_CHANGES=100 (make undisturbed COUNT=100) for more than the few of every
 import dataclasses
 import os
 import random
+import time
 
 import pytest
 from tests.lab.director import VIP, service, wish
@@ -14,6 +15,18 @@ from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
 
+# Says when this machine stood still for more than a second, as an emulated one on a busy host may.
+STALLS = """
+import time
+last = time.time()
+while True:
+    time.sleep(0.2)
+    now = time.time()
+    if now - last > 1:
+        print(f"{last:.1f} {now - last:.1f}", flush=True)
+    last = now
+"""
+AROUND = 8.0  # seconds before a failure of which the log is shown
 CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "4"))
 RETURNS = max(2, CHANGES // 5)  # of changes that nobody confirms
 CONNECTIONS = 20
@@ -63,12 +76,39 @@ def changed(chance: random.Random) -> Snapshot:
     return dataclasses.replace(wish(*touched, *others), policy=policy)
 
 
+def watch_for_stalls(*machines) -> None:
+    for machine in machines:
+        machine.write("/run/stalls.py", STALLS)
+        machine.succeed("python3 /run/stalls.py >/run/stalls 2>&1 &")
+
+
+def explained(failed: list, *machines) -> str:
+    """Each failure with what the director did, and which machine stood still, in the seconds before."""
+    stalls = [
+        (one.name, *map(float, line.split())) for one in machines for line in one.read("/run/stalls").splitlines()
+    ]
+    log = machines[0].execute("cat /var/log/messages.0 /var/log/messages").output.splitlines()
+    told = []
+    for moment, what in failed:
+        begin = moment - AROUND
+        told.append(f"{time.ctime(moment)}: {what}")
+        told += [
+            f"  {name} stood still for {long} s from {time.ctime(at)}"
+            for name, at, long in stalls
+            if at + long > begin and at < moment
+        ]
+        seconds = {time.strftime("%b %e %T", time.gmtime(begin + one)) for one in range(int(AROUND) + 2)}
+        told += [f"  {line}" for line in log if line[:15] in seconds]
+    return "\n".join(told)
+
+
 def test_traffic_through_many_changes_and_returns(director, world, capsys):
     chance = random.Random(CHANGES)
     director.apply(wish(SITE, LINES, DATAGRAMS))
     director.wait_until_healthy(*SERVERS)
     held = world.hold(f"{VIP}:7000", CONNECTIONS)
     assert held.next_round()["open"] == CONNECTIONS
+    watch_for_stalls(director, world)
     short, datagrams = world.repeat("get", f"{VIP}:80/"), world.repeat("ask", f"{VIP}:7000")
     ways = ["apply"] * CHANGES + ["return"] * RETURNS
     chance.shuffle(ways)
@@ -87,4 +127,5 @@ def test_traffic_through_many_changes_and_returns(director, world, capsys):
             f"{packets['count']} datagrams, {len(packets['failed'])} without an answer"
         )
     assert connections["broken"] == []
-    assert (requests["failed"], packets["failed"]) == ([], [])
+    failed = requests["failed"] + packets["failed"]
+    assert failed == [], explained(failed, director, world)

@@ -1,4 +1,4 @@
-"""A snapshot that uses everything, and ways to change one field of it."""
+"""A snapshot that uses everything, ways to change one field of it, and what validation says at one place."""
 
 import dataclasses
 import itertools
@@ -18,6 +18,7 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
+from lbconfig.validate import validate
 
 WEB = VirtualService(
     3,
@@ -116,3 +117,7 @@ def with_interface(**fields) -> Snapshot:
 
 def with_allow(*allow) -> Snapshot:
     return dataclasses.replace(SAMPLE, management=Management(allow))
+
+
+def problems_at(snapshot, path):
+    return [problem for problem in validate(snapshot) if problem.path == path]

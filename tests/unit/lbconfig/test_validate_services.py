@@ -1,0 +1,226 @@
+"""Services: what their ports, fallbacks, options and checks cannot be, alone and beside another service."""
+
+import dataclasses
+
+import pytest
+from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
+
+from lbconfig.snapshot import (
+    CheckKind,
+    Fallback,
+    FallbackKind,
+    Forwarding,
+    HealthCheck,
+    Protocol,
+    RealServer,
+    Snapshot,
+    SorryPage,
+)
+from lbconfig.validate import validate, worst_case_detection
+
+
+def several(more_ports: str = "443,8000-8100", port: int = 80, server_port: int = 0, **fields) -> Snapshot:
+    servers = (RealServer(7, "10.2.0.11", server_port),)
+    return with_service(more_ports=more_ports, port=port, real_servers=servers, **fields)
+
+
+def test_a_service_of_several_ports_or_protocols():
+    for snapshot in (several(), several("", protocol=Protocol.TCP_UDP), several(protocol=Protocol.TCP_UDP)):
+        assert validate(snapshot) == []
+        assert snapshot.services[0].by_mark
+    assert several().services[0].port_ranges == ((80, 80), (443, 443), (8000, 8100))
+    assert not WEB.by_mark
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (several("443, 8000"), "more_ports", "must be written as 443,8000"),
+        (several("8000,443"), "more_ports", "must be written as 443,8000"),
+        (several("443,444"), "more_ports", "must be written as 443-444"),
+        (several("443-440"), "more_ports", "ends before it begins"),
+        (several("0"), "more_ports", "not 1 to 65535"),
+        (several("65536"), "more_ports", "not 1 to 65535"),
+        (several("99999999999999"), "more_ports", "ports and ranges such as"),
+        (several("http"), "more_ports", "ports and ranges such as"),
+        (several("443;reboot"), "more_ports", "ports and ranges such as"),
+        (several("٤٤٣"), "more_ports", "ports and ranges such as"),
+        (several(",".join(str(n) for n in range(1000, 1400, 2))), "more_ports", "more than 64"),
+        (several("79-81"), "more_ports", "must not contain 80"),
+        (several(server_port=80), "port", "must be empty"),
+        (several("53", protocol=Protocol.UDP), "port", "is 10.0.2.100 port 53 udp already"),
+        (several("50-60", protocol=Protocol.TCP_UDP), "port", "is 10.0.2.100 port 53 udp already"),
+        (several("442-444", address="10.0.2.15"), "port", "is the web UI of this box"),
+        (with_server(port=0), "port", "must be 1 to 65535, not 0"),
+    ],
+)
+def test_what_several_ports_cannot_be(snapshot, field, words):
+    found = [problem.message for problem in validate(snapshot) if problem.field == field]
+    assert any(words in message for message in found), validate(snapshot)
+
+
+def test_an_id_that_is_no_mark_is_refused():
+    assert [one.field for one in validate(several(id=2**31))] == ["id"]
+    assert validate(with_service(id=2**31)) == []
+
+
+def falling_back(address="10.2.0.99", port=0, kind=FallbackKind.SERVER, **fields):
+    return with_service(fallback=Fallback(kind, address, port), **fields)
+
+
+def test_who_may_answer_while_all_are_down():
+    page = with_service(fallback=Fallback(FallbackKind.PAGE))
+    for snapshot in (
+        page, falling_back(), falling_back(port=8080), falling_back(port=8080, more_ports="443", real_servers=()),
+        falling_back(forwarding=Forwarding.DIRECT, real_servers=()),
+    ):  # fmt: skip
+        assert validate(snapshot) == []
+    assert page.services[0].fallback_server == RealServer(0, "10.0.2.100", 64503, forwarding=Forwarding.NAT)
+    assert page.services[0].machines == WEB.real_servers
+    assert falling_back().services[0].machines[-1] == RealServer(0, "10.2.0.99", 80)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (falling_back(""), "address", "must be an IP address"),
+        (falling_back("10.2.0.99; reboot"), "address", "must be an IP address"),
+        (falling_back("2001:db8::1"), "address", "must be an IPv4 address"),
+        (falling_back("10.0.2.15"), "address", "this box's own address"),
+        (falling_back("10.0.2.100"), "address", "is the address of virtual service"),
+        (falling_back("10.2.0.11", 8000), "address", "this service has a real server"),
+        (falling_back(port=65536), "port", "must be 0 to 65535"),
+        (falling_back(port=8080, forwarding=Forwarding.DIRECT, real_servers=()), "port", "must be 80, as the service"),
+        (falling_back(more_ports="443", real_servers=()), "port", "connections to all ports of this service go there"),
+        (falling_back(check=HealthCheck(CheckKind.OFF)), "kind", "needs a health check"),
+        (falling_back("", kind=FallbackKind.PAGE, check=HealthCheck(CheckKind.OFF)), "kind", "needs a health check"),
+        (falling_back("", kind=FallbackKind.PAGE, protocol=Protocol.UDP), "kind", "is for TCP services"),
+        (falling_back(kind=FallbackKind.PAGE), "address", "must be empty"),
+        (falling_back("", 80, FallbackKind.NONE), "port", "must be empty"),
+        (falling_back("", kind=FallbackKind.PAGE, more_ports="64000-65000"), "kind", "which the sorry page needs"),
+    ],
+)  # fmt: skip
+def test_who_may_not(snapshot, field, words):
+    found = [problem.message for problem in validate(snapshot) if problem.path == f"services[id=3].fallback.{field}"]
+    assert any(words in message for message in found), validate(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("page", "path"),
+    [
+        (SorryPage(title=""), "sorry.title"),
+        (SorryPage(title="a" * 101), "sorry.title"),
+        (SorryPage(paragraphs=("a", "")), "sorry.paragraphs"),
+        (SorryPage(paragraphs=("a" * 501,)), "sorry.paragraphs"),
+        (SorryPage(paragraphs=("a",) * 21), "sorry.paragraphs"),
+    ],
+)
+def test_the_sorry_page(page, path):
+    assert [problem.path for problem in validate(dataclasses.replace(SAMPLE, sorry=page))] == [path]
+    assert validate(dataclasses.replace(SAMPLE, sorry=SorryPage("<b>&", ("\U0001f600 \u4f60", '"')))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"id": 3}, "services[id=3].id"),
+        ({"name": "WEB"}, "services[id=4].name"),
+        ({"port": 80, "protocol": Protocol.TCP}, "services[id=4].port"),
+        ({"real_servers": WEB.real_servers[:1]}, "services[id=4].real_servers[id=7].id"),
+        (
+            {"real_servers": (RealServer(20, "10.2.0.13", 53), RealServer(21, "10.2.0.13", 53, weight=5))},
+            "services[id=4].real_servers[id=21].address",
+        ),
+    ],
+)
+def test_what_must_be_unique(change, path):
+    [problem] = validate(dataclasses.replace(SAMPLE, services=(WEB, dataclasses.replace(DNS, **change))))
+    assert problem.path == path
+
+
+def test_same_place_with_another_protocol_is_another_service():
+    assert validate(dataclasses.replace(SAMPLE, services=(WEB, dataclasses.replace(DNS, port=80)))) == []
+
+
+def test_a_disabled_service_may_stand_where_another_one_is_or_belong_to_another_network():
+    spare = dataclasses.replace(WEB, id=11, name="spare", enabled=False, real_servers=())
+    elsewhere = dataclasses.replace(spare, id=12, name="elsewhere", address="192.0.2.77")
+    assert validate(dataclasses.replace(SAMPLE, services=(*SAMPLE.services, spare, elsewhere))) == []
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "field", "words"),
+    [
+        (with_service(hash_port=True), "hash_port", "source and Maglev hashing (sh, mh), not of wlc"),
+        (with_service(hash_next=True), "hash_next", "source and Maglev hashing"),
+        (with_service(one_packet=True), "one_packet", "for UDP only"),
+        (with_service(call_id=True, persistence=60), "call_id", "SIP by UDP only"),
+        (
+            with_service(call_id=True, protocol=Protocol.UDP, check=HealthCheck(CheckKind.PING)),
+            "call_id",
+            "persistence",
+        ),
+        (with_service(persistence=-1), "persistence", "must be 0 to 2678400, not -1"),
+        (with_service(persistence=2678401), "persistence", "must be 0 to 2678400"),
+        (with_service(persistence_prefix=-1), "persistence_prefix", "must be 0 to 32, not -1"),
+        (with_service(persistence_prefix=33), "persistence_prefix", "must be 0 to 32"),
+        (with_service(note="x" * 501), "note", "longer than 500 characters, and has 501"),
+        (with_server(upper=-1), "upper", "must be 0 to 2147483647"),
+        (with_server(upper=2**31), "upper", "must be 0 to 2147483647"),
+        (with_server(lower=5), "lower", "needs an upper threshold"),
+        (with_server(upper=5, lower=6), "lower", "must not be above the upper threshold, 5"),
+    ],
+)
+def test_options_that_cannot_be(snapshot, field, words):
+    [problem] = validate(snapshot)
+    assert problem.field == field
+    assert words in problem.message
+
+
+def test_one_packet_scheduling_and_persistence_exclude_each_other_but_for_calls():
+    both = dataclasses.replace(
+        WEB, protocol=Protocol.UDP, one_packet=True, persistence=60, check=HealthCheck(CheckKind.PING)
+    )
+    [problem] = validate(dataclasses.replace(SAMPLE, services=(both,)))
+    assert problem.field == "persistence"
+    calls = dataclasses.replace(both, call_id=True)
+    assert validate(dataclasses.replace(SAMPLE, services=(calls,))) == []
+
+
+def test_udp_cannot_be_checked_by_connecting():
+    def udp(**check):
+        return with_service(protocol=Protocol.UDP, check=dataclasses.replace(WEB.check, **check))
+
+    assert problems_at(udp(kind=CheckKind.CONNECT), "services[id=3].check.kind")
+    assert problems_at(udp(kind=CheckKind.HTTP), "services[id=3].check.port")
+    assert validate(udp(kind=CheckKind.HTTP, port=8080)) == []
+    assert validate(udp(kind=CheckKind.PING)) == validate(udp(kind=CheckKind.OFF)) == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "check", "words"),
+    [
+        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "UDP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.CONNECT), "SCTP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.HTTP), "the TCP port on which they answer the check (HTTP)"),
+        (Protocol.SCTP, HealthCheck(CheckKind.HTTP, port=80), ""),
+    ],
+)
+def test_sctp_and_udp_are_checked_by_other_ways(protocol, check, words):
+    service = dataclasses.replace(WEB, protocol=protocol, check=check, real_servers=())
+    problems = validate(dataclasses.replace(SAMPLE, services=(service,)))
+    assert [words in problem.message for problem in problems] == ([True] if words else [])
+    assert service.by_mark == (protocol is Protocol.SCTP)
+
+
+def test_worst_case_detection():
+    # It dies right after a check began: the next one begins an interval later, and each takes its whole timeout.
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1)) == 2 + 1
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=3)) == 2 + 2 + 2 + 1
+    assert worst_case_detection(HealthCheck(interval=2, timeout=5, failures=3)) == 2 + 5 + 5 + 5
+    assert worst_case_detection(HealthCheck(CheckKind.OFF)) == 0
+    # It goes on taking connections: the plain connects in between pass, and the whole check comes after them.
+    assert (
+        worst_case_detection(HealthCheck(CheckKind.HTTP, interval=2, timeout=1, failures=2, connects=5)) == 12 + 2 + 1
+    )
+    assert worst_case_detection(HealthCheck(CheckKind.PING, interval=2, timeout=1, failures=1, connects=5)) == 2 + 1
