@@ -48,7 +48,7 @@ def _quoted_for_powershell(value: str) -> str:
 
 
 PLAIN = "linux"
-_WITHOUT_GUE = TUNNELS - {Forwarding.GUE}  # where no file says that UDP packets are a tunnel's
+_WITHOUT_GUE = TUNNELS - {Forwarding.GUE}  # where no file makes the UDP port of a tunnel (decision 17)
 
 SYSTEMS = {
     PLAIN: System(
@@ -63,6 +63,7 @@ SYSTEMS = {
         "Linux with files in /etc/systemd/network, systemd 244 or newer.",
         ("head.sh", "linux.sh", "linux-kept.sh", "linux-networkd.sh", "tail.sh"),
         "Gateway={gateway}   # in [Network] of the interface's file in /etc/systemd/network; then: networkctl reload",
+        tunnels=_WITHOUT_GUE,
     ),
     "netplan": System(
         "netplan",

@@ -5,7 +5,6 @@ Tunnels need modules that only guests have: tests/vm/test_forwarding.py.
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -100,14 +99,6 @@ def test_every_value_has_its_place(system):
 def test_quotation_marks_of_powershell():
     text = script(replace(FOUR, tunnel=(), direct=("'; Remove-Item x; \u2019",)), SYSTEMS["windows"])
     assert "\n$direct = '''; Remove-Item x; \u2019\u2019'\n" in text
-
-
-def test_networkd_s_file_for_modules_names_that_of_gue():
-    """The kernel does not load it by itself, and after a restart networkd has no other way to the port."""
-    text = script(replace(FOUR, tunnels=frozenset({Forwarding.GUE})), SYSTEMS["networkd"])
-    contents = re.search(r"^contents\(\) \{$.*?^\}$", text, re.MULTILINE | re.DOTALL)[0]
-    ask = f'modules=/etc/modules-load.d/fairlead-server-10.2.0.11.conf\n{contents}\ncontents "$modules"'
-    assert subprocess.run(["sh", "-c", ask], check=True, capture_output=True, text=True).stdout == "fou\n"
 
 
 def test_only_one_system_forgets_and_only_one_has_no_tunnels():

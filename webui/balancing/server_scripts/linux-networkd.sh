@@ -4,7 +4,6 @@
 unfit="has no running systemd-networkd with networkctl"
 folder=/etc/systemd/network
 ours=$folder/00-fairlead-server.network
-modules=/etc/modules-load.d/fairlead-server-$server.conf
 
 fits() { command -v networkctl >/dev/null && [ -d /run/systemd/netif/links ]; }
 
@@ -25,7 +24,6 @@ kept() {
 		echo "$folder/00-$link.netdev"
 		echo "$folder/00-$link.network"
 	done
-	[ -z "$gue" ] || printf '%s\n' "$modules" "$folder/00-fairlead-gue$family.netdev"
 }
 
 contents() {
@@ -33,12 +31,7 @@ contents() {
 	"$sysctl_file") sysctl_contents ;;
 	# Static: what somebody else put on lo stays there.
 	"$ours") printf '%s\n' '[Match]' Name=lo '[Network]' KeepConfiguration=static ;;
-	"$modules") echo fou ;;
 	*.conf) echo '[Network]' && address_lines "$direct" ;;
-	*-gue?.netdev)
-		printf '%s\n' '[NetDev]' "Name=fairlead-gue$family" Kind=fou
-		printf '%s\n' '[FooOverUDP]' Encapsulation=GenericUDPEncapsulation "Port=$gue" "Local=$server"
-		;;
 	*.netdev)
 		link=${1##*/00-}
 		# shellcheck disable=SC2046 # words are meant
