@@ -29,8 +29,8 @@ host = Live()
 for line in sys.stdin:
     snapshot = from_json(line)
     try:
-        table.change(host, ipvs.wanted(snapshot), ipvs.checked(snapshot))
-        table.change(host, ipvs.wanted(snapshot), {})
+        for checked in (ipvs.checked(snapshot), {}):
+            table.change(host, table.read_table(host), ipvs.wanted(snapshot), checked)
         table.set_timeouts(host, ipvs.timeouts(snapshot))
         services = [
             [dataclasses.asdict(service), [[*place, dataclasses.asdict(one)] for place, one in servers.items()]]
