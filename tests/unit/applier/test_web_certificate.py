@@ -3,12 +3,13 @@
 import dataclasses
 import json
 
+import confirm_box
 import lbconfig_certificates as pems
 import pytest
-from box import ONE, Box, running_one
+from box import ONE, Box
 from model_host import ModelHost
 
-from applier import deadline, web_pair
+from applier import web_pair
 from applier.errors import ApplierRefused
 from applier.shapes import ENDED
 from lbconfig import certificate
@@ -25,15 +26,7 @@ LB = showing(pems.LB + pems.ROOT, pems.LB_KEY)
 OTHER = showing(pems.OTHER, pems.OTHER_KEY)
 ENDED_ONE = showing(pems.ENDED, pems.ENDED_KEY)
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(deadline, "TICK", 0.005)
-
-
-@pytest.fixture
-def box(tmp_path) -> Box:
-    return running_one(tmp_path)
+quick, box = confirm_box.quick, confirm_box.box
 
 
 def shown(box: Box, port: int = 443) -> str:

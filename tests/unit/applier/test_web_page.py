@@ -2,24 +2,16 @@
 
 import dataclasses
 
+import confirm_box
 import pytest
-from box import ONE, Box, running_one
+from box import ONE, Box
 
-from applier import deadline
 from applier.shapes import ENDED
 
 MOVED = dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=8443))
 AGAIN = ["nginx -t", "sv hup nginx"]
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr(deadline, "TICK", 0.005)
-
-
-@pytest.fixture
-def box(tmp_path) -> Box:
-    return running_one(tmp_path)
+quick, box = confirm_box.quick, confirm_box.box
 
 
 def told(box: Box) -> list[str]:
