@@ -39,7 +39,7 @@ from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, Virt
 SERVERS = "10.2.0.100"
 FIRST_PORT = 10_000
 CHECK = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=2, failures=2)
-PATIENCE = 180  # seconds for the first round
+PATIENCE = 180  # seconds for the first round, and for a box that is busy with it to answer us
 WATCHED = 40  # seconds over which rounds are looked at
 DEATHS = 5
 DEATH = 60  # seconds in which a server must have left
@@ -47,8 +47,9 @@ MODULE = "PERL5OPT=-Mfairlead PERL5LIB=/usr/lib/fairlead/perl"
 WAYS = {"plain": ("", "fork=no"), "fork": ("", "fork=yes"), "ours": (MODULE, "fork=yes")}
 # The processes of its group: the third number behind the name is the group's.
 MEMORY = """
+read -r group </run/bench.pid
 for folder in /proc/[0-9]*; do
-    read -r line <$folder/stat && set -- ${line##*) } && [ "$3" = "$(cat /run/bench.pid)" ] && cat $folder/smaps_rollup
+    read -r line <$folder/stat && set -- ${line##*) } && [ "$3" = "$group" ] && cat $folder/smaps_rollup
 done 2>/dev/null; true
 """
 
@@ -153,7 +154,7 @@ def measure(lab: Lab, count: int, way: str) -> Result:
         result.memory = memory(director)
         return result
     finally:
-        director.succeed("kill -KILL -$(cat /run/bench.pid)")
+        director.succeed("kill -KILL -$(cat /run/bench.pid)", PATIENCE)
         revive(lab)
 
 
@@ -194,7 +195,7 @@ def deaths(lab: Lab, count: int, silent: set[int]) -> str:
 
 
 def weight(director: Director, place: str) -> int:
-    return int(director.succeed(f"ipvsadm -Ln | grep -F '{place} '").split()[3])
+    return int(director.succeed(f"ipvsadm -Ln | grep -F '{place} '", PATIENCE).split()[3])
 
 
 def silence(lab: Lab, numbers: set[int]) -> None:
@@ -210,7 +211,7 @@ def revive(lab: Lab, numbers: set[int] = frozenset()) -> None:
 
 
 def memory(director: Director) -> float:
-    lines = director.succeed(MEMORY).splitlines()
+    lines = director.succeed(MEMORY, PATIENCE).splitlines()
     return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
