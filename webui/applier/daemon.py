@@ -36,7 +36,7 @@ from applier.steps import CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
 from lbconfig import migrate
-from lbconfig.snapshot import FACTORY, SnapshotError, digest, to_data
+from lbconfig.snapshot import FACTORY, SnapshotError, to_data
 
 log = logging.getLogger("applier")
 
@@ -75,7 +75,8 @@ class Applier:
 
     # --- verbs -----------------------------------------------------------------------------------
 
-    def status(self) -> Status:
+    def status(self, known: str = "") -> Status:
+        """`known`: the digest of the snapshot that the client has; if that runs, the answer is without it."""
         # First: an apply that is told as done has set `running` by then, so the two always fit together.
         apply = self.applies.record.to_data() if self.applies.record else None
         running = self.running
@@ -88,8 +89,8 @@ class Applier:
             "version": self.paths.version,
             "generation": running.number,
             "confirmed": self.confirmed,
-            "snapshot": to_data(running.snapshot),
-            "digest": digest(running.snapshot),
+            "snapshot": None if running.digest == known else running.data,
+            "digest": running.digest,
             "running": seen,
             "interfaces": self._interfaces(),
             "faults": self.faults.to_data(),
@@ -278,7 +279,7 @@ class Applier:
 
     def set_running(self, target: Target) -> None:
         self.running = target
-        text = json.dumps({"number": target.number, "snapshot": to_data(target.snapshot)})
+        text = json.dumps({"number": target.number, "snapshot": target.data})
         try:
             self.host.put(self.paths.running, text, PRIVATE)
         except HostError as error:

@@ -112,7 +112,7 @@ _slot = _pattern("[AB]", "A or B")
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
 VERBS: Mapping[str, Mapping[str, Check]] = {
-    "status": {},
+    "status": {"known": _text(64)},
     "check": {"snapshot": _object},
     "apply": {
         "snapshot": _object,

@@ -139,7 +139,7 @@ class Status(TypedDict):
     version: str
     generation: int | None  # what runs; None: the factory configuration
     confirmed: int | None  # what the next boot loads; None: nothing was ever confirmed
-    snapshot: dict  # what runs, as plain data (lbconfig.snapshot.from_data reads it)
+    snapshot: dict  # what runs, as plain data (lbconfig.snapshot.from_data reads it); only to be read
     digest: str  # lbconfig.snapshot.digest of it
     running: RunningStatus
     interfaces: list[InterfaceStatus]

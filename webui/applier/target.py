@@ -10,13 +10,21 @@ from lbconfig.netstate import NetworkState
 from lbconfig.render import interfaces, ipvs, render, sysctl
 from lbconfig.render.ipvs import Checked, Table
 from lbconfig.render.sysctl import Setting
-from lbconfig.snapshot import Snapshot
+from lbconfig.snapshot import Snapshot, digest, to_data
 
 
 @dataclass(frozen=True)
 class Target:
     number: int | None
     snapshot: Snapshot
+
+    @cached_property
+    def data(self) -> dict:
+        return to_data(self.snapshot)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(self.snapshot)
 
     @cached_property
     def files(self) -> dict[str, str]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.core.paginator import Page, Paginator
+
+if TYPE_CHECKING:
+    from monitoring.views import Shown
 
 PER_PAGE = 25  # services; a page of a thousand with ten real servers each had 10 MB, and it is fetched every 2 s
 
 
 @dataclass(frozen=True)
 class Listing:
-    page: Page  # of the dicts of views.services
+    page: Page  # of what was chosen
     find: str
     troubled: bool  # only those are shown
     count: int  # of all services, shown or not
@@ -46,21 +50,11 @@ class Listing:
         return urlencode({key: value for key, value in chosen.items() if value})
 
 
-def choose(services: Sequence[dict], wanted: Mapping[str, str]) -> Listing:
+def choose(services: Sequence[Shown], wanted: Mapping[str, str]) -> Listing:
     """`wanted`: the query of the page; what makes no sense in it is as if it were not there."""
     find, troubled = " ".join(wanted.get("find", "")[:100].split()), bool(wanted.get("troubled"))
-    found = [
-        one for one in services if (not troubled or has_trouble(one)) and (not find or find.casefold() in _text(one))
-    ]
+    in_trouble = [one for one in services if one.trouble]
+    among = in_trouble if troubled else services
+    found = [one for one in among if find.casefold() in one.text] if find else among
     page = Paginator(found, PER_PAGE).get_page(wanted.get("page"))
-    return Listing(page, find, troubled, len(services), sum(map(has_trouble, services)))
-
-
-def has_trouble(service: dict) -> bool:
-    """Of a service that runs: it is not in the table, somebody stands in, or a server that should answer does not."""
-    return service["missing"] or bool(service["fallback"]) or (service["running"] and service["up"] < service["all"])
-
-
-def _text(service: dict) -> str:
-    fields = (service["name"], service["note"], service["place"], service["more_ports"], service["more_addresses"])
-    return "\n".join((*fields, *(server["place"] for server in service["servers"]))).casefold()
+    return Listing(page, find, troubled, len(services), len(in_trouble))

@@ -1,5 +1,10 @@
 """What the box does now."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
 from django.shortcuts import render
 
 from lbconfig import names
@@ -32,29 +37,90 @@ def live_overview(request):
 
 def _context(request) -> dict:
     frame = look(request)
-    return {"listing": listing.choose(services(frame), request.GET), "names": names}
+    chosen = listing.choose(services(frame), request.GET)
+    chosen.page.object_list = [_row(one) for one in chosen.page.object_list]
+    return {"listing": chosen, "names": names}
 
 
-def services(frame: Frame) -> list[dict]:
+@dataclass(frozen=True)
+class Shown:
+    """A service and what is known of it, before anybody knows whether it is on the page that is asked for."""
+
+    wish: VirtualService
+    running: dict | None  # what the kernel says of it
+    applied: VirtualService | None  # as the box runs it
+    removed: bool = False
+
+    @cached_property
+    def live(self) -> dict[int, dict]:
+        return {entry["id"]: entry for entry in self.running["real_servers"]} if self.running else {}
+
+    def state(self, server: RealServer) -> str:
+        """The health of a real server; where nobody can say, why."""
+        live = self.live.get(server.id)
+        return live["health"] if live else "unknown" if self.applied and self.running is None else "draft"
+
+    @cached_property
+    def states(self) -> list[str]:
+        return [self.state(server) for server in self.wish.real_servers]
+
+    @property
+    def up(self) -> int:
+        return sum(state in ("up", "unchecked") for state in self.states)
+
+    @property
+    def all(self) -> int:
+        """Servers that should answer."""
+        return sum(state not in ("draining", "disabled", "draft") for state in self.states)
+
+    @property
+    def missing(self) -> bool:
+        return self.running is not None and not self.running["table"] and self.wish.enabled
+
+    @property
+    def fallback(self) -> str:
+        """Who answers in place of the real servers; "" while they do."""
+        if not (self.applied and self.running and self.running["fallback"] and self.running["fallback"]["serves"]):
+            return ""
+        if self.applied.fallback.kind is FallbackKind.PAGE:
+            return "sorry page shown"
+        return f"fallback {shown(self.running['fallback']['address'], self.running['fallback']['port'])} serves"
+
+    @property
+    def trouble(self) -> bool:
+        """It is not in the table, somebody stands in, or a server that should answer does not."""
+        return self.missing or bool(self.fallback) or (self.running is not None and self.up < self.all)
+
+    @property
+    def text(self) -> str:
+        """What it can be found by."""
+        wish = self.wish
+        places = (endpoint(wish.address, wish.port), *wish.more_addresses, wish.more_ports)
+        servers = (shown(server.address, server.port) for server in wish.real_servers)
+        return "\n".join((wish.name, wish.note, *places, *servers)).casefold()
+
+
+def services(frame: Frame) -> list[Shown]:
     """Each service of the draft with what the kernel says of it, then those that still run but are removed."""
     running = {entry["id"]: entry for entry in frame.status["running"]["services"]} if frame.status else {}
     wished = {service.id: service for service in frame.draft.services}
     applied = {service.id: service for service in frame.running.services} if frame.running else {}
     if frame.running is None:  # nobody can say what runs: show the draft, and claim nothing
         applied = wished
-    shown = [_service(service, running.get(service.id), applied.get(key)) for key, service in wished.items()]
-    gone = [_service(service, running.get(key), service) for key, service in applied.items() if key not in wished]
-    return shown + [entry | {"removed": True} for entry in gone]
+    kept = [Shown(service, running.get(key), applied.get(key)) for key, service in wished.items()]
+    gone = [
+        Shown(service, running.get(key), service, removed=True) for key, service in applied.items() if key not in wished
+    ]
+    return kept + gone
 
 
-def _service(service: VirtualService, running: dict | None, applied: VirtualService | None) -> dict:
-    """`running`: what the kernel says of it; `applied`: the service as the box runs it."""
-    live = {entry["id"]: entry for entry in running["real_servers"]} if running else {}
-    silent = "unknown" if applied and running is None else "draft"
+def _row(one: Shown) -> dict:
+    service, running, applied = one.wish, one.running, one.applied
     runs = {server.id: server for server in applied.real_servers} if applied and running else {}
-    servers = [_server(server, live.get(server.id), silent, runs.get(server.id)) for server in service.real_servers]
-    states = [server["state"] for server in servers]
-    up = sum(state in ("up", "unchecked") for state in states)
+    servers = [
+        _server(server, one.live.get(server.id), one.state(server), runs.get(server.id))
+        for server in service.real_servers
+    ]
     return {
         "id": service.id,
         "name": service.name,
@@ -67,30 +133,21 @@ def _service(service: VirtualService, running: dict | None, applied: VirtualServ
         "scheduler": names.SCHEDULERS[service.scheduler].long,
         "check": names.CHECKS[service.check.kind].long,
         "servers": servers,
-        "up": up,
-        "all": sum(state not in ("draining", "disabled", "draft") for state in states),
+        "up": one.up,
+        "all": one.all,
         "active": sum(server["active"] or 0 for server in servers),
         "waiting": applied != service,
         "new": applied is None,
         "running": running is not None,
         "unchecked": service.check.kind is CheckKind.OFF,
-        "fallback": _fallback(applied, running),
-        "missing": running is not None and not running["table"] and service.enabled,
+        "fallback": one.fallback,
+        "missing": one.missing,
+        "removed": one.removed,
     }
 
 
-def _fallback(applied: VirtualService | None, running: dict | None) -> str:
-    """Who answers in place of the real servers; "" while they do."""
-    if not (applied and running and running["fallback"] and running["fallback"]["serves"]):
-        return ""
-    if applied.fallback.kind is FallbackKind.PAGE:
-        return "sorry page shown"
-    return f"fallback {shown(running['fallback']['address'], running['fallback']['port'])} serves"
-
-
-def _server(server: RealServer, live: dict | None, silent: str, runs: RealServer | None) -> dict:
-    """`runs`: the server as it is applied."""
-    state = live["health"] if live else silent
+def _server(server: RealServer, live: dict | None, state: str, runs: RealServer | None) -> dict:
+    """`live`: what the kernel says of it; `runs`: the server as it is applied."""
     sign, word, tone = HEALTH.get(state, ("?", state, "wait"))
     return {
         "id": server.id,

@@ -15,7 +15,7 @@ from tests.lab.wait import until
 from applier import protocol, server
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.server import Server
-from lbconfig.snapshot import to_data
+from lbconfig.snapshot import digest, to_data
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ def talk(box, data: bytes, end=False) -> dict:
 
 
 def request(verb, **fields) -> bytes:
-    return json.dumps({"verb": verb, **fields}).encode() + b"\n"
+    needed = {"known": ""} if verb == "status" else {}
+    return json.dumps({"verb": verb, **needed, **fields}).encode() + b"\n"
 
 
 APPLY = {
@@ -206,7 +207,7 @@ def test_the_socket_is_for_its_group(box):
 
 
 def test_a_mistake_in_a_verb_does_not_end_the_daemon(box, monkeypatch):
-    monkeypatch.setitem(box.applier._verbs, "status", lambda: 1 / 0)
+    monkeypatch.setitem(box.applier._verbs, "status", lambda known: 1 / 0)
     assert talk(box, request("status"))["error"]["code"] == "internal"
     assert talk(box, request("generations"))["result"]
 
@@ -230,12 +231,22 @@ def test_the_client_goes_all_the_way(box):
     run = client.confirm(secret=answer["secret"])
     assert run["id"] == name and run["state"] == "done", run
     assert [entry["number"] for entry in client.generations()] == [2, 1]
+    assert client.status()["snapshot"] == to_data(TWO)
     second = client.generation(2)
     assert second["snapshot"] == to_data(TWO) and second["files"] == review["files"]
     assert (second["user"], second["comment"], second["outcome"]) == ("ann", "why", "confirmed")
     with pytest.raises(ApplierRefused) as caught:
         client.apply(ONE, review["digest"], 1, "bob")
     assert caught.value.code == "base-moved"
+
+
+def test_what_runs_is_told_to_a_client_once(box):
+    told = {known: talk(box, request("status", known=known))["result"] for known in ("", digest(ONE), digest(TWO))}
+    assert {one["digest"] for one in told.values()} == {digest(ONE)}
+    assert told[digest(ONE)]["snapshot"] is None
+    assert told[""]["snapshot"] == told[digest(TWO)]["snapshot"] == to_data(ONE)
+    for _ in range(3):
+        assert Client(box.paths.socket).status()["snapshot"] == to_data(ONE)
 
 
 def test_a_client_without_a_daemon_says_why(tmp_path):
