@@ -42,7 +42,7 @@ CHECK = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, tim
 PATIENCE = 180  # seconds for the first round, and for a box that is busy with it to answer us
 WATCHED = 40  # seconds over which rounds are looked at
 DEATHS = 5
-DEATH = 60  # seconds in which a server must have left
+DEATH = 120  # seconds after which nobody waits for a server to leave
 MODULE = "PERL5OPT=-Mfairlead PERL5LIB=/usr/lib/fairlead/perl"
 WAYS = {"plain": ("", "fork=no"), "fork": ("", "fork=yes"), "ours": (MODULE, "fork=yes")}
 # The processes of its group: the third number behind the name is the group's.
