@@ -124,6 +124,7 @@ class Machine:
     processes: frozenset[str] = frozenset()  # names of those that meddle, where they run: "irqbalance"
     settings: Mapping[str, str] = field(default_factory=dict)  # below /proc/sys, as far as the plan has them
     distances: tuple[tuple[int, ...], ...] = ()  # between NUMA nodes, 10: the same
+    driverless: tuple[str, ...] = ()  # PCI network devices without a driver: "0000:05:00.0 (8086:1563)"
 
     @property
     def numbers(self) -> tuple[int, ...]:

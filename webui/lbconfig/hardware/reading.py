@@ -40,6 +40,7 @@ _HYPERVISORS = (
 )
 _COMM = re.compile(r"/proc/\d{1,9}/comm")
 _MSI = re.compile(r"/sys/bus/pci/devices/(?P<bus>[^/]+)/msi_irqs/(?P<number>\d{1,6})")
+_DEVICE = re.compile(r"/sys/bus/pci/devices/(?P<bus>[^/]+)/uevent")
 _CARD_MSI = re.compile(r"/sys/class/net/(?P<card>[^/]+)/device/(?:\.\./)?msi_irqs/(?P<number>\d{1,6})")
 _NODE = re.compile(re.escape(NODE) + r"node(\d{1,4})/(cpulist|distance)")
 _IDLE = re.compile(r"cpuidle/state(\d{1,2})/latency")
@@ -69,6 +70,7 @@ def read(files: Mapping[str, str], commands: Mapping[str, str]) -> Machine:
             path[len(SETTINGS) :]: " ".join(text.split()) for path, text in files.items() if path.startswith(SETTINGS)
         },
         distances=_distances(files),
+        driverless=_driverless(files),
     )
 
 
@@ -189,6 +191,18 @@ def _hypervisor(files: Mapping[str, str]) -> str:
     known = next((name for words, name in _HYPERVISORS if words in names), "")
     flags = re.search(r"^flags\s*:.*\bhypervisor\b", files.get("/proc/cpuinfo", ""), re.MULTILINE)
     return known or ("other" if flags else "")
+
+
+def _driverless(files: Mapping[str, str]) -> tuple[str, ...]:
+    """Network devices (class 02 of PCI) that no driver has taken."""
+    found = []
+    for path, text in sorted(files.items()):
+        if match := _DEVICE.fullmatch(path):
+            event = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+            kind = event.get("PCI_CLASS", "").zfill(6)
+            if kind.startswith("02") and len(kind) == 6 and not event.get("DRIVER"):
+                found.append(f"{match['bus']} ({event.get('PCI_ID', '').lower() or 'unknown'})")
+    return tuple(found)
 
 
 def _distances(files: Mapping[str, str]) -> tuple[tuple[int, ...], ...]:
