@@ -159,6 +159,7 @@ MACHINE = {
     "/proc/1/comm": "init\n",
     "/proc/812/comm": "irqbalance\n",
     "/proc/sys/net/core/somaxconn": "4096\n",
+    "/sys/module/ip_vs/parameters/conn_tab_bits": "17\n",
     "/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
     "/proc/softirqs": """                    CPU0       CPU1       CPU2       CPU3
       NET_TX:          1          2          3          4
@@ -238,7 +239,11 @@ def test_a_whole_machine():
     assert machine.product == "QEMU Standard PC (Q35 + ICH9, 2009)"
     assert machine.command_line == "quiet mitigations=off"
     assert machine.processes == {"irqbalance"}
-    assert machine.settings == {"net/core/somaxconn": "4096", "net/ipv4/tcp_rmem": "4096 131072 6291456"}
+    assert machine.settings == {
+        "net/core/somaxconn": "4096",
+        "net/ipv4/tcp_rmem": "4096 131072 6291456",
+        "module/ip_vs/conn_tab_bits": "17",
+    }
     assert machine.softnet == (Softnet(0, 255, 1, 2, 10, 1), Softnet(3, 16, 0, 0, 40, 4))
     assert machine.distances == ((10, 21), (21, 10))
     assert [machine.interrupt(number).cpus for number in (24, 25, 26)] == [(), (0,), (1, 3)]
@@ -272,6 +277,14 @@ def test_the_cards_of_that_machine():
     assert (virtio.driver, virtio.bus, virtio.speed) == ("virtio_net", "0000:00:03.0", 0)
     assert virtio.interrupts == (32, 31)
     assert (realtek.queues, realtek.interrupts, realtek.threaded) == (Queues(), (16,), None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "found"), [("0", (133, "C6", 0)), ("100", (2, "C1", 100)), ("1", (0, "", 1)), ("n/a", (133, "C6", None))]
+)
+def test_a_limit_keeps_cpus_from_deep_sleep(limit, found):
+    cpu = read(MACHINE | {"/sys/devices/system/cpu/cpu0/power/pm_qos_resume_latency_us": f"{limit}\n"}, {}).cpus[0]
+    assert (cpu.longest_wake, cpu.deepest_state, cpu.wake_limit) == found
 
 
 def test_a_card_with_queues_for_each_way():

@@ -20,8 +20,9 @@ class Cpu:
     node: int = 0  # NUMA
     governor: str = ""  # of cpufreq: "performance", "schedutil", …; empty where the board has none
     driver: str = ""  # of cpufreq: "intel_pstate", "acpi-cpufreq", …
-    longest_wake: int = 0  # µs to leave the deepest C-state that is not switched off; 0: there are none
+    longest_wake: int = 0  # µs to leave the deepest C-state that may be entered; 0: there are none
     deepest_state: str = ""  # its name: "C6"
+    wake_limit: int | None = None  # µs (pm_qos_resume_latency_us), 0: none; None: this kernel or board has no C-states
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,8 @@ class Machine:
     clocksources: tuple[str, ...] = ()
     command_line: str = ""  # the kernel's
     processes: frozenset[str] = frozenset()  # names of those that meddle, where they run: "irqbalance"
-    settings: Mapping[str, str] = field(default_factory=dict)  # below /proc/sys, as far as the plan has them
+    # Below /proc/sys, as far as the plan has them; parameters of modules as "module/ip_vs/conn_tab_bits".
+    settings: Mapping[str, str] = field(default_factory=dict)
     distances: tuple[tuple[int, ...], ...] = ()  # between NUMA nodes, 10: the same
     driverless: tuple[str, ...] = ()  # PCI network devices without a driver: "0000:05:00.0 (8086:1563)"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lbconfig.hardware.facts import Card, Machine
 from lbconfig.hardware.finding import BOX, COSTS, LOOK, Finding, listed, number, percent
+from lbconfig.hardware.plan_cards import FAST, RING, RING_FAST
 
 # One packet in ten thousand is where TCP begins to feel it: at 100 ms and long frames its throughput is held to some
 # 14 Mbit/s a connection (Mathis and others, 1997: MSS / RTT × 1.22 / √loss). Fewer than a hundred may be one moment,
@@ -83,10 +84,16 @@ def _overrun(card: Card, lost: int, whole: int) -> Finding:
     share = f"{number(lost)} of {number(whole)} packets ({percent(lost / whole)})"
     what = f"{card.name} had no room for {share} since the start"
     source = f"{MATHIS}; Linux, Documentation/networking/statistics.rst (rx_missed_errors)"
-    if 0 < card.ring.rx < card.ring.most_rx:
-        what += f"; its ring has {number(card.ring.rx)} places of {number(card.ring.most_rx)} possible ones."
-        mend = "Makes the ring as large as the card allows. The link of the card is down for a moment."
-        return Finding("ring-small", COSTS, card.name, what, LOSS, source, mend, button=True)
+    ring = card.ring
+    if 0 < ring.rx < ring.most_rx:
+        usual = ring.rx < min(RING_FAST if card.speed >= FAST else RING, ring.most_rx)
+        what += f"; its ring has {number(ring.rx)} places of {number(ring.most_rx)} possible ones."
+        mend = (
+            "Makes the ring larger. The link of the card is down for a moment."
+            if usual
+            else "Choose a larger ring for it in the settings below."
+        )
+        return Finding("ring-small", COSTS, card.name, what, LOSS, source, mend, button=usual)
     mend = (
         "The ring is no help any more: the CPUs took packets too slowly. If the figure still grows, give the card more "
         "queues, use a faster processor, or put a second box beside this one."

@@ -83,9 +83,10 @@ def governor(machine: Machine) -> Iterator[Finding]:
 
 
 def sleep(machine: Machine) -> Iterator[Finding]:
-    longest = max(machine.cpus, key=lambda cpu: cpu.longest_wake)
-    if longest.longest_wake <= LONG_WAKE:
+    deep = [cpu for cpu in machine.cpus if cpu.longest_wake > LONG_WAKE and not 0 < (cpu.wake_limit or 0) <= LONG_WAKE]
+    if not deep:
         return
+    longest = max(deep, key=lambda cpu: cpu.longest_wake)
     yield Finding(
         "deep-sleep",
         COSTS,
@@ -93,8 +94,10 @@ def sleep(machine: Machine) -> Iterator[Finding]:
         f"Idle CPUs sleep as deep as {longest.deepest_state or 'they can'} and wake after {longest.longest_wake} µs.",
         "The first packet after a pause waits that long, and so does every answer on a box with little load.",
         "Linux, Documentation/admin-guide/pm/cpuidle.rst; the processor's own table of its states",
-        "Switches the deep states off. The box uses more power.",
-        button=True,
+        "Keeps the CPUs out of the deep states. The box uses more power."
+        if longest.wake_limit is not None
+        else "In the firmware's set-up switch deep C-states off (C6 and below).",
+        button=longest.wake_limit is not None,
     )
 
 

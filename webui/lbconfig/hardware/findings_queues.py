@@ -38,21 +38,20 @@ CPUS_OF_LISA = (
 
 def one_queue(machine: Machine) -> Iterator[Finding]:
     """A card with a single queue whose packets nobody spreads over the CPUs."""
-    if len(machine.cpus) < 2:
-        return
     for card in used(machine):
-        if card.queues.rx > 1 or card.queues.most_rx > 1 or len(spread(card)) > 1:
+        near = cores(machine, home(machine, card))
+        if near < 2 or card.queues.rx > 1 or card.queues.most_rx > 1 or len(spread(card)) > 1:
             continue
         more = " In the hypervisor's settings give the card more queues, one per CPU." if machine.hypervisor else ""
         yield Finding(
             "one-queue",
             COSTS,
             card.name,
-            f"{card.name} ({card.driver or 'no driver named'}) has one queue for {len(machine.cpus)} CPUs, and its "
+            f"{card.name} ({card.driver or 'no driver named'}) has one queue for {near} cores, and its "
             "packets are not spread by the kernel either (RPS).",
             CPUS_OF_LISA,
             f"{LISA}; {SCALING}, RPS",
-            f"Lets the kernel spread the packets over the CPUs (RPS).{more}",
+            f"Lets the kernel spread the packets over the cores (RPS).{more}",
             button=True,
         )
 

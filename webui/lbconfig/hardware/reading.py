@@ -43,6 +43,7 @@ _MSI = re.compile(r"/sys/bus/pci/devices/(?P<bus>[^/]+)/msi_irqs/(?P<number>\d{1
 _DEVICE = re.compile(r"/sys/bus/pci/devices/(?P<bus>[^/]+)/uevent")
 _CARD_MSI = re.compile(r"/sys/class/net/(?P<card>[^/]+)/device/(?:\.\./)?msi_irqs/(?P<number>\d{1,6})")
 _NODE = re.compile(re.escape(NODE) + r"node(\d{1,4})/(cpulist|distance)")
+_PARAMETER = re.compile(r"/sys/module/(?P<module>[^/]+)/parameters/(?P<name>[^/]+)")
 _IDLE = re.compile(r"cpuidle/state(\d{1,2})/latency")
 
 
@@ -66,9 +67,7 @@ def read(files: Mapping[str, str], commands: Mapping[str, str]) -> Machine:
         processes=frozenset(
             text.strip() for path, text in files.items() if _COMM.fullmatch(path) and text.strip() in MEDDLERS
         ),
-        settings={
-            path[len(SETTINGS) :]: " ".join(text.split()) for path, text in files.items() if path.startswith(SETTINGS)
-        },
+        settings=_settings(files),
         distances=_distances(files),
         driverless=_driverless(files),
     )
@@ -112,7 +111,9 @@ def _cpu(
     # -1 is what firmware leaves that says nothing.
     package = whole(files.get(here + "topology/physical_package_id", info.get("physical id", "")), 0)
     core = whole(files.get(here + "topology/core_id", info.get("core id", "")), number)
-    latency, state = max(idle.get(number, []), default=(0, ""))
+    states = idle.get(number, [])
+    limit = whole(files.get(here + "power/pm_qos_resume_latency_us", ""), -1)  # "n/a": no sleep at all
+    latency, state = max((one for one in states if limit <= 0 or one[0] <= limit), default=(0, ""))
     return Cpu(
         number=number,
         package=max(package, 0),
@@ -122,6 +123,7 @@ def _cpu(
         driver=files.get(here + "cpufreq/scaling_driver", "").strip(),
         longest_wake=latency,
         deepest_state=state,
+        wake_limit=limit if states and limit >= 0 else None,
     )
 
 
@@ -203,6 +205,14 @@ def _driverless(files: Mapping[str, str]) -> tuple[str, ...]:
             if kind.startswith("02") and len(kind) == 6 and not event.get("DRIVER"):
                 found.append(f"{match['bus']} ({event.get('PCI_ID', '').lower() or 'unknown'})")
     return tuple(found)
+
+
+def _settings(files: Mapping[str, str]) -> dict[str, str]:
+    found = {path[len(SETTINGS) :]: text for path, text in files.items() if path.startswith(SETTINGS)}
+    for path, text in files.items():
+        if match := _PARAMETER.fullmatch(path):
+            found[f"module/{match['module']}/{match['name']}"] = text
+    return {key: " ".join(text.split()) for key, text in found.items()}
 
 
 def _distances(files: Mapping[str, str]) -> tuple[tuple[int, ...], ...]:
