@@ -33,7 +33,8 @@ done
 cpu=/sys/devices/system/cpu
 file $cpu/online
 for here in "$cpu"/cpu[0-9]*; do
-	for name in topology/physical_package_id topology/core_id cpufreq/scaling_governor cpufreq/scaling_driver; do
+	for name in topology/physical_package_id topology/core_id cpufreq/scaling_governor cpufreq/scaling_driver \
+		power/pm_qos_resume_latency_us; do
 		file "$here/$name"
 	done
 	for state in "$here"/cpuidle/state*; do

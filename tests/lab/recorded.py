@@ -65,7 +65,7 @@ TWO_NODES = (
     "-numa", "node,nodeid=0,cpus=0-1,memdev=m0", "-numa", "node,nodeid=1,cpus=2-3,memdev=m1",
     "-numa", "dist,src=0,dst=1,val=21",
     "-device", "pxb-pcie,id=far,bus_nr=128,bus=pcie.0,numa_node=1",
-    "-device", "pcie-root-port,id=slot,bus=far,chassis=9",
+    "-device", "pcie-root-port,id=plug,bus=far,chassis=9",
 )  # fmt: skip
 
 KINDS = {
@@ -74,7 +74,7 @@ KINDS = {
     "healthy-kvm-queues": Kind((*Q35, *cpus(4), *tap(0, 4), *virtio(0, 4)), arrange=queue_to_cpu(0, 1, 2, 3), taps=1),
     "healthy-kvm-spread": Kind((*Q35, *cpus(4), *USER, *card("virtio-net-pci")), arrange=SPREAD),
     "healthy-numa": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=slot")), arrange=queue_to_cpu(2, 3), taps=1
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug")), arrange=queue_to_cpu(2, 3), taps=1
     ),
     # Faulty
     "xt-pic": Kind((*PC, *cpus(1), *USER, *card("e1000")), f"{TSC} noapic acpi=off"),
@@ -98,10 +98,10 @@ KINDS = {
     ),
     "lro-vmxnet3": Kind((*Q35, *cpus(1), *USER, *card("vmxnet3"))),
     "numa-remote-queue": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=slot")), arrange=queue_to_cpu(0, 1), taps=1
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug")), arrange=queue_to_cpu(0, 1), taps=1
     ),
     "numa-cards-apart": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=slot"), *tap(1, 2),
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug"), *tap(1, 2),
          "-device", "pxb-pcie,id=near,bus_nr=64,bus=pcie.0,numa_node=0",
          "-device", "pcie-root-port,id=door,bus=near,chassis=8", *virtio(1, 2, ",bus=door")),
         taps=2,

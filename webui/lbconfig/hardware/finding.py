@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lbconfig.hardware.cpu_lists import list_text
 from lbconfig.hardware.facts import Card, Interrupt, Machine
 from lbconfig.hardware.queue_names import TX, queue_of
 
@@ -84,6 +85,12 @@ def listed(names: Iterable[object]) -> str:
     """ "a", "a and b", "a, b and c"."""
     words = [str(name) for name in names]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def cpus_text(numbers: Iterable[int]) -> str:
+    """ "CPU 3", "CPUs 0-3,8"."""
+    known = sorted(set(numbers))
+    return f"CPU{'s' * (len(known) != 1)} {list_text(known)}"
 
 
 def percent(share: float) -> str:
