@@ -46,6 +46,7 @@ PARTS = {
     "management": "how the web page is reached: from where, at which port, with which certificate",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
+    "tuning": "what is chosen about the machine below: kernel settings, queues, clock and sleep",
     "firewall": "the firewall rules of your own, in the order in which they are asked",
 }
 

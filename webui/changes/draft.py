@@ -19,6 +19,7 @@ from changes.stamps import ONLY_ROW, change_number, stamp
 from lbconfig import snapshot as wish
 from network import rows as network_rows
 from network.models import Management, Network
+from system.models import Tuning
 
 
 def is_filled() -> bool:
@@ -32,6 +33,7 @@ def current() -> wish.Snapshot:
         management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
         sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
         policy = Policy.objects.filter(pk=ONLY_ROW).first()
+        tuning = Tuning.objects.filter(pk=ONLY_ROW).first()
         firewall = draft_firewall.current()
         servers = defaultdict(list)
         for service, *values in RealServer.objects.values_list("service", *SERVER_COLUMNS):
@@ -44,6 +46,7 @@ def current() -> wish.Snapshot:
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
         firewall=firewall,
+        tuning=tuning_wish(tuning) if tuning else wish.Tuning(),
     )
 
 
@@ -85,6 +88,7 @@ OPTIONS = (
     "more_ports",
 )  # fmt: skip
 POLICY_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Policy))
+TUNING_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Tuning))
 FALLBACK_FIELDS = ("kind", "address", "port")
 SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
@@ -170,6 +174,19 @@ def write_policy(policy: wish.Policy, user: str) -> None:
         row.save()
 
 
+def tuning_wish(row: Tuning) -> wish.Tuning:
+    return wish.part(wish.Tuning, {name: getattr(row, name) for name in TUNING_FIELDS})
+
+
+def write_tuning(tuning: wish.Tuning, user: str) -> None:
+    with transaction.atomic():
+        row = Tuning.objects.filter(pk=ONLY_ROW).first() or Tuning(pk=ONLY_ROW)
+        for name, value in dataclasses.asdict(tuning).items():
+            setattr(row, name, list(value) if isinstance(value, tuple) else value)
+        stamp(row, user)
+        row.save()
+
+
 def replace(snapshot: wish.Snapshot, user: str) -> None:
     """Make the draft equal to `snapshot`. Objects that stay the same keep their version."""
     with transaction.atomic():
@@ -192,6 +209,8 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
             write_sorry_page(snapshot.sorry, user)
         if before.policy != snapshot.policy or not Policy.objects.exists():
             write_policy(snapshot.policy, user)
+        if before.tuning != snapshot.tuning:
+            write_tuning(snapshot.tuning, user)
         draft_firewall.replace(snapshot.firewall, user)
 
 

@@ -15,6 +15,7 @@ from lbconfig.checks import KINDS
 from lbconfig.diff_firewall import firewall
 from lbconfig.diff_network import NETWORK as NETWORK
 from lbconfig.diff_network import network_changes
+from lbconfig.diff_tuning import tuning_changes
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
@@ -55,6 +56,7 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
         *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
         *_policy(old, new),
+        *tuning_changes(old.tuning, new.tuning),
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lbconfig.hardware.tuning import Power
 from lbconfig.network_model import BondMode, HashPolicy, LacpRate
 from lbconfig.snapshot import GUE_PORT, CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
 
@@ -221,6 +222,17 @@ POLICY: dict[str, Name] = {
         "Look up the route of each answer again",
         "For routes that depend on the source address. Without it the box saves a little work.",
     ),
+}
+
+POWER: dict[Power, Name] = {
+    Power.BALANCED: Name(
+        "ready within 100 µs",
+        "Full clock as soon as there is work, and no sleep that takes longer to end; right for most.",
+    ),
+    Power.LATENCY: Name(
+        "ready within 10 µs", "Hardly any sleep at all: the first packet after a pause is as quick as the next; warmer."
+    ),
+    Power.BOARD: Name("as the board has it", "Nothing is set; the firmware and the kernel decide."),
 }
 
 

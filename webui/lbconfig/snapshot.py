@@ -16,6 +16,10 @@ from enum import StrEnum
 
 from lbconfig import ports
 from lbconfig.firewall import NO_RULES, Firewall
+from lbconfig.hardware.tuning import CardChoice as CardChoice
+from lbconfig.hardware.tuning import Power as Power
+from lbconfig.hardware.tuning import SettingChoice as SettingChoice
+from lbconfig.hardware.tuning import Tuning
 from lbconfig.network_model import Bond as Bond
 from lbconfig.network_model import BondMode as BondMode
 from lbconfig.network_model import Bridge as Bridge
@@ -297,6 +301,7 @@ class Snapshot:
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()
     firewall: Firewall = NO_RULES
+    tuning: Tuning = Tuning()  # noqa: RUF009
     schema: int = SCHEMA
 
     @property
