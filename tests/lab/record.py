@@ -59,7 +59,7 @@ stty -F /dev/ttyS1 raw
 cat /tmp/record > /dev/ttyS1
 echo "==> end <==" > /dev/ttyS1
 sync
-poweroff -f
+reboot -f
 """
 
 

@@ -18,6 +18,7 @@ from lbconfig.hardware.finding import (
     distance,
     handler,
     home,
+    listed,
     number,
     percent,
     receiving,
@@ -146,38 +147,34 @@ def remote_queues(machine: Machine) -> Iterator[Finding]:
 
 
 def one_cpu(machine: Machine) -> Iterator[Finding]:
-    """All packets went to one CPU, although the queues lead to several: the card does not tell flows apart."""
+    """All packets went to one CPU by one of a card's queues: the card does not tell the connections apart."""
     total = sum(one.processed for one in machine.softnet)
     if len(machine.cpus) < 2 or total < WORKED:
         return
     most = max(machine.softnet, key=lambda one: one.processed)
-    if most.processed < ONE_CPU * total or _explained(machine):
+    cards = [card.name for card in used(machine) if _all_in_one_queue(machine, card)]
+    if most.processed < ONE_CPU * total or not cards:
         return
     yield Finding(
         "one-cpu",
         LOOK,
         f"CPU {most.cpu}",
-        f"CPU {most.cpu} has taken {percent(most.processed / total)} of the {number(total)} packets since the start, "
-        "although the queues could bring them to several.",
+        f"CPU {most.cpu} has taken {percent(most.processed / total)} of the {number(total)} packets since the start: "
+        f"nearly all came by one queue of {listed(cards)}.",
         CPUS_OF_LISA,
         LISA,
         "The card sorts packets by addresses and ports: a single tunnel, PPPoE or very few clients all go into one "
-        "queue. If there are many clients, the card's firmware or driver needs an update.",
+        "queue. If there are many clients, the card needs newer firmware, or another driver. (Queues that were set "
+        "later than the packets came change the figure only slowly.)",
     )
+
+
+def _all_in_one_queue(machine: Machine, card: Card) -> bool:
+    counts = [one.total for one in receiving(machine, card)]
+    return len(counts) > 1 and len(spread(card)) < 2 and max(counts) >= ONE_CPU * sum(counts) > 0
 
 
 CHECKS = (one_queue, unused_queues, too_many_queues, queues_together, remote_queues, one_cpu)
-
-
-def _explained(machine: Machine) -> bool:
-    """Whether queues, interrupts and RPS let packets come to one CPU only: other checks say which of them it is."""
-    reached: set[int] = set()
-    for card in used(machine):
-        reached |= {cpu for one in receiving(machine, card) if (cpu := handler(machine, one)) is not None}
-        reached |= set(spread(card))
-    return len(reached) < 2 or any(
-        check_found for check in (one_queue, queues_together) for check_found in check(machine)
-    )
 
 
 def _busy(machine: Machine, card: Card) -> list[Interrupt]:
