@@ -26,13 +26,13 @@ HERE = Path(__file__).parent
 TO = HERE.parent / "captures/machines"
 PACKAGES = "record-packages"  # in board/lab
 MODULES = (
-    "virtio_net", "e1000", "e1000e", "igb", "8139too", "vmxnet3", "pcnet32", "ahci", "uhci-hcd", "xhci-pci", "nvme",
+    "virtio_net", "e1000", "e1000e", "8139cp", "8139too", "vmxnet3", "pcnet32", "ahci", "uhci-hcd", "xhci-pci", "nvme",
     "virtio_pci",
 )  # fmt: skip
 LOADER = "lib64/ld-linux-x86-64.so.2"
 LIBRARIES = (LOADER, *(f"lib/x86_64-linux-gnu/{name}" for name in ("libc.so.6", "libm.so.6", "libmnl.so.0")))
 FOLDERS = ("bin", "dev", "lib", "lib64", "lib/x86_64-linux-gnu", "modules", "proc", "sys", "tmp", "usr", "usr/sbin")
-DEADLINE = 150  # seconds that a machine may take
+DEADLINE = 90  # seconds that a machine may take
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin:/usr/sbin

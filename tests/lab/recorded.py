@@ -8,7 +8,11 @@ from dataclasses import dataclass
 TSC = "tsc=reliable"
 USER = ("-netdev", "user,id=n0,restrict=off")
 Q35, PC = ("-machine", "q35"), ("-machine", "pc")
-SPREAD = 'for file in /sys/class/net/eth*/queues/rx-*/rps_cpus; do echo f > "$file"; done\n'
+SPREAD = """\
+for file in /sys/class/net/eth*/queues/rx-*/rps_cpus; do
+	printf '%x' $(((1 << $(nproc)) - 1)) > "$file"
+done
+"""
 # A script has its own name in /proc/PID/comm.
 BALANCER = """\
 printf '#!/bin/sh\\nsleep 600\\n' > /tmp/irqbalance

@@ -56,6 +56,10 @@ class _Source:
     def said(self, option: str) -> str:
         return self._commands.get(f"ethtool {option} {self.name}", "")
 
+    def line(self, bus: str) -> int:
+        """The number of the interrupt line of that PCI device; 0: not told."""
+        return whole(self._files.get(f"/sys/bus/pci/devices/{bus}/irq", ""))
+
     def event(self, place: str) -> dict[str, str]:
         return dict(line.split("=", 1) for line in self.text(place).splitlines() if "=" in line)
 
@@ -85,7 +89,7 @@ def _card(source: _Source, interrupts: tuple[Interrupt, ...], msi: Mapping[int, 
         coalescing=_coalescing(source.said("-c")),
         offloads=offloads,
         fixed=fixed,
-        interrupts=_own(source.name, bus, interrupts, msi),
+        interrupts=_own(source.name, bus, interrupts, msi) or _line(source, bus, interrupts, msi),
         rps=_steering(source, "rx"),
         xps=_steering(source, "tx"),
         counters={name: whole(text) for name, text in source.below("statistics/").items()},
@@ -116,6 +120,13 @@ def _own(name: str, bus: str, interrupts: tuple[Interrupt, ...], msi: Mapping[in
         elif mine and one.number not in msi:
             found.append((one.number, mine[0]))
     return in_order(found)
+
+
+def _line(source: _Source, bus: str, interrupts: tuple[Interrupt, ...], msi: Mapping[int, str]) -> tuple[int, ...]:
+    """Of a card without messages whose driver registered a name that is not the card's ("virtio0")."""
+    number = source.line(bus)
+    taken = any(one.number == number and one.devices for one in interrupts)
+    return (number,) if bus and bus not in msi.values() and taken else ()
 
 
 def _fields(text: str) -> dict[str, str]:
