@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Trial,
         UpdateState,
     )
+    from applier.shapes_machine import MachineStatus
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
@@ -109,6 +110,14 @@ class Client:
     def repair(self, user: str) -> dict:
         """Start to put right what differs; {"apply": id}. Follow status()["apply"] until its state is in ENDED."""
         return self._ask("repair", user=user)
+
+    def hardware(self) -> MachineStatus:
+        """What the machine below is, and how far it is set as planned; takes a second and changes nothing."""
+        return self._ask("hardware")
+
+    def tune(self, object: str = "", user: str = "") -> MachineStatus:
+        """Carry out what is planned and differs, of one object ("eth0") or of all; the machine as it is then."""
+        return self._ask("tune", object=object, user=user)
 
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""

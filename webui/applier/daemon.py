@@ -22,6 +22,7 @@ from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
+from applier.hardware_verbs import Tuner
 from applier.host import PRIVATE, Host, HostError, Live
 from applier.job import Job
 from applier.paths import Paths
@@ -64,7 +65,8 @@ class Applier:
             paths, host, self.generations, self.take, self.release,
             lambda: self.running.snapshot.network.hostname, self.updates.restart,
         )  # fmt: skip
-        parts = (self, self.applies, self.drift, self.updates, self.recovery)
+        self.tuner = Tuner(self)
+        parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
             verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
@@ -348,6 +350,7 @@ def main() -> None:
     paths = Paths.from_environment()
     applier = Applier(paths, Live())
     uids, gid = web_identity()
+    applier.tuner.load_balancer()  # before anybody asks for the table: the kernel would make it by itself
     server = Server(paths.socket, applier.handle, uids, gid)
     for number in (signal.SIGTERM, signal.SIGINT):
         # The system stays as it is: what runs goes on running without the applier.

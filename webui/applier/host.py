@@ -77,6 +77,12 @@ class Host(Protocol):
     def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         """Replace a file of the running state in one piece; None removes it."""
 
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder, in order; empty if there is none."""
+
+    def tell(self, path: Path, text: str) -> None:
+        """Write into a file of the kernel's below /proc or /sys, as it stands there."""
+
     def add_service(self, folder: Path, template: Path) -> None:
         """Make a runit service folder with links to what is in the template."""
 
@@ -205,6 +211,18 @@ class Live:
             temporary.replace(path)
         except OSError as error:
             raise HostError(f"write {path}", None, error.strerror or str(error)) from None
+
+    def names(self, folder: Path) -> list[str]:
+        try:
+            return sorted(os.listdir(folder))
+        except OSError:
+            return []
+
+    def tell(self, path: Path, text: str) -> None:
+        try:
+            path.write_text(text)
+        except OSError as error:
+            raise HostError(f"write {text} to {path}", None, error.strerror or str(error)) from None
 
     def add_service(self, folder: Path, template: Path) -> None:
         # runit does not look at names that begin with a dot, so it never sees half a folder.
@@ -346,6 +364,9 @@ class Replay(Live):
 
     def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         raise HostError(f"write {path}", None, "a recording changes nothing")
+
+    def tell(self, path: Path, text: str) -> None:
+        raise HostError(f"write {text} to {path}", None, "a recording changes nothing")
 
     def add_service(self, folder: Path, template: Path) -> None:
         raise HostError(f"make the service {folder}", None, "a recording changes nothing")

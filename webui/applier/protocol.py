@@ -7,7 +7,7 @@ Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy (drift.py as well), unknown-generation, damaged-generation               daemon.py
+    busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
     unknown-service, no-diagnosis                                                 daemon.py
     not-waiting, wrong-secret                                                     applying.py
     unknown-service, problems, no-trial                                           trial.py
@@ -130,6 +130,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "rule_counters": {},
     "look": {},
     "repair": {"user": _user},
+    "hardware": {},
+    "tune": {"object": _text(64), "user": _user},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},

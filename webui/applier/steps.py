@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from applier import director, firewall, network, table, web_server
+from applier.hardware_steps import PlaceInterrupts, TuneHardware
 from applier.host import PRIVATE, HostError, wait_until
 from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
@@ -360,8 +361,10 @@ APPLY: tuple[Step, ...] = (
     Firewall(),
     MoveWebPage(),
     MakeLinks(),
+    TuneHardware(),
     Settings(),
     AddToNetwork(),
+    PlaceInterrupts(),
     Announce(),
     PutNames(),
     PutSorryPage(),

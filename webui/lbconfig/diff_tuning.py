@@ -36,9 +36,7 @@ def _settings(old: Tuning, new: Tuning) -> Iterator[Change]:
         was = before.get(key, "the box's own value")
         said = f"{after[key]} in place of {was}." if key in after else f"Back to the box's own value, from {was}."
         impact = LATER if key in BY_KEY and BY_KEY[key].at_start else None
-        yield Change(
-            _kind(key in before, key in after), f"kernel setting {key}", (f"{said} {was}.".capitalize(),), impact
-        )
+        yield Change(_kind(key in before, key in after), f"kernel setting {key}", (said,), impact)
 
 
 def _kind(before: bool, after: bool) -> str:

@@ -150,6 +150,9 @@ class ModelHost:
     def read(self, path):
         return self.files.get(path)
 
+    def names(self, folder):
+        return []  # a machine that says nothing of itself; hardware_box.py has others
+
     def setting(self, key):
         return self.settings.get(key)
 

@@ -1,0 +1,34 @@
+"""The shapes of the answers about the machine below, as they come out of `applier.client` and `applier.fake`."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+
+class SettingStatus(TypedDict):
+    key: str  # "net/core/somaxconn"
+    value: str | None  # as the kernel has it; None: it has none of that name
+    wanted: str  # the admin's choice, or the standard
+    standard: str  # of the table, for this machine
+    lowest: int
+    highest: int  # of each of its numbers
+    reason: str
+    source: str
+    state: Literal["done", "differs", "refused", "absent"]
+    message: str  # why it differs or was refused; "" where nothing has to be said
+
+
+class ActionStatus(TypedDict):
+    object: str  # "eth0", "CPU 0", "interrupt 27"
+    what: str  # as it shall be: "4 queues"
+    reason: str
+    source: str
+    state: Literal["done", "differs", "refused"]
+    message: str  # of the kernel or the card, where it was refused
+
+
+class MachineStatus(TypedDict):
+    machine: dict  # lbconfig.hardware.facts.Machine as plain data
+    settings: list[SettingStatus]
+    actions: list[ActionStatus]
+    findings: list[dict]  # of the interrupt doctor
