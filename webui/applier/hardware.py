@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from applier.hardware_look import look, machine_of_memory
-from applier.host import Host, HostError, run
+from applier.hardware_look import look, machine_of_memory, meddlers
+from applier.host import Host, HostError, run, wait_until
 from applier.paths import Paths
 from lbconfig.hardware.actions import Action, Ethtool, Write
 from lbconfig.hardware.facts import Machine
+from lbconfig.hardware.findings_interrupts import ENDED
 from lbconfig.hardware.plan import due, plan
 from lbconfig.hardware.settings import Wanted, wanted
 from lbconfig.hardware.tuning import Tuning
@@ -24,6 +25,7 @@ from lbconfig.render.sysctl import Setting
 log = logging.getLogger("applier")
 
 ROUNDS = 4  # queues, rings, and what depends on them; then it must be done
+MEDDLER_ENDS = 3.0  # seconds
 ETHTOOL_TIMEOUT = 30.0  # seconds; some cards start anew
 NOT_KEPT = "it was taken, and is not so"
 
@@ -55,6 +57,20 @@ def tune(host: Host, paths: Paths, tuning: Tuning, of: str = "") -> Tuned:
             break
     _note(host, paths, done, of)
     return done
+
+
+def end_meddlers(host: Host) -> list[str]:
+    """The names of those that have ended. What keeps such a program running starts it again, and the doctor says so."""
+    todo = {pid: name for pid, name in meddlers(host).items() if name in ENDED}
+    if not todo:
+        return []
+    for pid in todo:
+        host.end(pid)
+    try:
+        wait_until(host, "their end", MEDDLER_ENDS, lambda: "still there" if meddlers(host).keys() & todo else None)
+    except HostError as error:
+        log.warning("%s: %s", ", ".join(todo.values()), error)
+    return sorted({name for pid, name in todo.items() if pid not in meddlers(host)})
 
 
 def undo(host: Host, steps: Iterable[Write | Ethtool]) -> None:

@@ -54,7 +54,7 @@ def texts(host: Host) -> tuple[dict[str, str], dict[str, str]]:
         path = f"/proc/irq/{number}/smp_affinity_list"
         with contextlib.suppress(HostError):
             files[path] = host.read(Path(path)) or ""
-    files |= _msi(host) | _meddlers(host)
+    files |= _msi(host) | {f"/proc/{pid}/comm": name for pid, name in meddlers(host).items()}
     cards = {path[len(NET) :].split("/")[0] for path in files if path.startswith(NET) and "/device/" in path}
     return files, {f"ethtool {option} {name}": _ethtool(host, option, name) for name in cards for option in OPTIONS}
 
@@ -83,6 +83,8 @@ def _paths(host: Host) -> Iterator[str]:
     for node in host.names(Path(reading.NODE)):
         if _NODE.fullmatch(node):
             yield from (f"{reading.NODE}{node}/{name}" for name in ("cpulist", "distance"))
+    for device in host.names(Path(PCI)):
+        yield from (f"{PCI}{device}/{name}" for name in ("uevent", "irq"))
     for name in host.names(Path(NET)):
         here = f"{NET}{name}/"
         yield f"{here}device/uevent"
@@ -105,10 +107,10 @@ def _msi(host: Host) -> dict[str, str]:
     return found
 
 
-def _meddlers(host: Host) -> dict[str, str]:
-    """Only those that the reading asks for: what else runs is nobody's business."""
+def meddlers(host: Host) -> dict[int, str]:
+    """Process id -> name. Only those that the reading asks for: what else runs is nobody's business."""
     found = ((one.pid, Path(one.argv[0]).name[:15]) for one in host.processes() if one.argv)
-    return {f"/proc/{pid}/comm": name for pid, name in found if name in reading.MEDDLERS}
+    return {pid: name for pid, name in found if name in reading.MEDDLERS}
 
 
 def _ethtool(host: Host, option: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from typing import Protocol
 
 from applier import hardware
@@ -14,6 +15,7 @@ from applier.shapes_machine import ActionStatus, MachineStatus, SettingStatus
 from applier.target import Target
 from lbconfig.hardware.actions import Write
 from lbconfig.hardware.facts import Machine
+from lbconfig.hardware.findings import findings
 from lbconfig.hardware.plan import plan
 from lbconfig.hardware.settings import TABLE_SIZE, Wanted, wanted
 from lbconfig.hardware.tuning import Tuning
@@ -47,10 +49,13 @@ class Tuner:
         core = self._core
         core.take(f"the hardware is being tuned for {user}")
         try:
+            ended = [] if object else hardware.end_meddlers(core.host)
             done = hardware.tune(core.host, core.paths, core.running.snapshot.tuning, object)
         finally:
             core.release()
         log.info("hardware tuned for %s: %d changed, %d refused", user, len(done.changed), len(done.refused))
+        if ended:
+            log.info("ended, as it moved what is tuned: %s", ", ".join(ended))
         return self.hardware()
 
     def load_balancer(self) -> None:
@@ -83,7 +88,7 @@ def describe(machine: Machine, tuning: Tuning, refused: dict[str, str]) -> Machi
             _action(one.object, one.what, one.reason, one.source, one.done, refused.get(str(one.do), ""))
             for one in plan(machine, tuning)
         ],
-        "findings": [],
+        "findings": [asdict(one) for one in findings(machine)],
     }
 
 

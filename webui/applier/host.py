@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -101,6 +102,9 @@ class Host(Protocol):
         """All that run (zombies do not)."""
 
     def kill_group(self, group: int) -> None: ...
+
+    def end(self, pid: int) -> None:
+        """Ask a process to end, as a shutdown does."""
 
     def now(self) -> float:
         """Seconds on a clock that only goes forward."""
@@ -296,6 +300,12 @@ class Live:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, 9)
 
+    def end(self, pid: int) -> None:
+        if pid <= 1 or pid == os.getpid():
+            raise HostError("kill", None, f"process {pid} is not one to end")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
     def now(self) -> float:
         return time.monotonic()
 
@@ -385,3 +395,5 @@ class Replay(Live):
 
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")
+
+    end = kill_group

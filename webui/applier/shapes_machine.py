@@ -27,8 +27,19 @@ class ActionStatus(TypedDict):
     message: str  # of the kernel or the card, where it was refused
 
 
+class FindingStatus(TypedDict):
+    code: str  # "shared-interrupt"
+    severity: Literal["costs", "look"]
+    object: str  # "eth0", "interrupt 16", "the box"
+    what: str
+    cost: str  # with a figure, where one is known
+    source: str
+    mend: str  # what the button does, or what a person has to do
+    button: bool  # whether tune() mends it
+
+
 class MachineStatus(TypedDict):
     machine: dict  # lbconfig.hardware.facts.Machine as plain data
     settings: list[SettingStatus]
     actions: list[ActionStatus]
-    findings: list[dict]  # of the interrupt doctor
+    findings: list[FindingStatus]  # what is wrong; empty on a healthy machine

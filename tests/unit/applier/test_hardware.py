@@ -11,7 +11,7 @@ from applier.errors import ApplierRefused
 from applier.hardware_look import look
 from applier.hardware_steps import PlaceInterrupts, TuneHardware
 from applier.hardware_verbs import describe
-from applier.host import HostError
+from applier.host import HostError, Process
 from applier.job import Job
 from applier.paths import Paths
 from applier.target import Target
@@ -185,3 +185,29 @@ def test_the_verbs(tmp_path):
     box.applier.take("something else happens")
     with pytest.raises(ApplierRefused, match="something else happens"):
         box.applier.tuner.tune("", "ann")
+
+
+def test_a_program_that_moves_interrupts_is_ended(host):
+    running = {311: "/usr/sbin/irqbalance", 312: "/usr/sbin/thermald", 313: "/usr/bin/irqbalance-ui"}
+    host.processes = lambda: [Process(pid, pid, (name, "--foreground")) for pid, name in running.items()]
+    host.end = running.pop
+    host.now, host.sleep = lambda: 0.0, lambda seconds: None
+    assert [one["code"] for one in describe(look(host), USUAL, {})["findings"]].count("meddler") == 1
+    assert hardware.end_meddlers(host) == ["irqbalance"]
+    assert running.keys() == {312, 313}
+    assert hardware.end_meddlers(host) == []
+    assert "meddler" not in {one["code"] for one in describe(look(host), USUAL, {})["findings"]}
+
+
+def test_a_program_that_will_not_end_is_still_found(host):
+    clock = iter(range(100))
+    host.processes = lambda: [Process(311, 311, ("irqbalance",))]
+    host.end = lambda pid: None
+    host.now, host.sleep = lambda: next(clock), lambda seconds: None
+    assert hardware.end_meddlers(host) == []
+    assert "meddler" in {one["code"] for one in describe(look(host), USUAL, {})["findings"]}
+
+
+def test_a_card_without_a_driver_is_found_by_its_pci_device(host):
+    host.files["/sys/bus/pci/devices/0000:07:00.0/uevent"] = "PCI_CLASS=20000\nPCI_ID=8086:1563\n"
+    assert look(host).driverless == ("0000:07:00.0 (8086:1563)",)

@@ -19,6 +19,11 @@ ONLY_LINES = frozenset(
 )
 
 
+# Programs that set again what the plan has set, and that nobody misses where the plan does their work. (thermald is
+# none of them: it keeps the machine from melting.)
+ENDED = frozenset({"irqbalance", "irqbalance-ng", "tuned", "numad", "power-profiles-daemon"})
+
+
 def old_controller(machine: Machine) -> Iterator[Finding]:
     """XT-PIC: the two 8259 of 1984, which know one CPU and fifteen lines."""
     lines = [one for one in machine.interrupts if one.kind == XT_PIC and not set(one.devices) <= BOARD]
@@ -86,8 +91,8 @@ def shared_lines(machine: Machine) -> Iterator[Finding]:
 
 
 def meddlers(machine: Machine) -> Iterator[Finding]:
-    """Programs that set again what the plan has set."""
-    for name in sorted(machine.processes):
+    """Programs that move interrupts while the box runs."""
+    for name in sorted(machine.processes & ENDED):
         yield Finding(
             "meddler",
             COSTS,
