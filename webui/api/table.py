@@ -21,6 +21,7 @@ from api.bodies import (
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
 from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
+from applier.shapes_machine import MachineStatus
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -60,6 +61,9 @@ SIDE = {"type": "string", "maxLength": 9}
 SIDES = {
     "old": Query(SIDE, "the number of a revision, running or draft; running where it is not said"),
     "new": Query(SIDE, "the same; draft where it is not said"),
+}
+OBJECT = {
+    "object": Query({"type": "string", "maxLength": 60}, "only of this object of the plan; all if it is not said")
 }
 NAME = {"name": Query({"type": "string", "maxLength": MAX_NAME}, "only the service of this name")}
 
@@ -189,6 +193,12 @@ ROUTES: list[Route] = [
           answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
     Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
           state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
+    read("/hardware", "get_hardware", "The machine below: what is wrong with it, who does its work, how it is set",
+         state.hardware, answer=MachineStatus, needs_draft=False,
+         words="It asks every network card, which takes a moment. Where `findings` is empty nothing is wrong."),
+    Route("POST", "/hardware/tune", "tune_hardware", "Set the machine below as planned, where it is not",
+          state.tune, APPLY, answer=MachineStatus, query=OBJECT, needs_draft=False, refusals=(409,),
+          words="Mends the findings that have a button; what is as planned stays untouched. Answers how it is then."),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

@@ -16,6 +16,7 @@ from applier.target import Target
 from lbconfig.hardware.actions import Write
 from lbconfig.hardware.facts import Machine
 from lbconfig.hardware.findings import findings
+from lbconfig.hardware.layout import layout
 from lbconfig.hardware.plan import plan
 from lbconfig.hardware.settings import TABLE_SIZE, Wanted, wanted
 from lbconfig.hardware.tuning import Tuning
@@ -89,6 +90,7 @@ def describe(machine: Machine, tuning: Tuning, refused: dict[str, str]) -> Machi
             for one in plan(machine, tuning)
         ],
         "findings": [asdict(one) for one in findings(machine)],
+        "layout": [asdict(one) | {"work": [asdict(work) for work in one.work]} for one in layout(machine)],
     }
 
 

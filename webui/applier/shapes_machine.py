@@ -38,8 +38,26 @@ class FindingStatus(TypedDict):
     button: bool  # whether tune() mends it
 
 
+class WorkStatus(TypedDict):
+    device: str  # "eth0", "ahci[0000:00:17.0]"
+    kind: Literal["takes", "sends", "helps", "other"]  # packets in, only out, by RPS, no packets
+    queue: int | None  # None: the device has a single one
+
+
+class SeatStatus(TypedDict):
+    cpu: int
+    node: int
+    core: int
+    share: float  # of all packets of the box since its start, 0 to 1
+    packets: int
+    dropped: int
+    squeezed: int
+    work: list[WorkStatus]
+
+
 class MachineStatus(TypedDict):
     machine: dict  # lbconfig.hardware.facts.Machine as plain data
     settings: list[SettingStatus]
     actions: list[ActionStatus]
+    layout: list[SeatStatus]  # who does the work
     findings: list[FindingStatus]  # what is wrong; empty on a healthy machine
