@@ -68,9 +68,13 @@ TWO_NODES = (
     "-object", "memory-backend-ram,id=m0,size=256M", "-object", "memory-backend-ram,id=m1,size=256M",
     "-numa", "node,nodeid=0,cpus=0-1,memdev=m0", "-numa", "node,nodeid=1,cpus=2-3,memdev=m1",
     "-numa", "dist,src=0,dst=1,val=21",
-    "-device", "pxb-pcie,id=far,bus_nr=128,bus=pcie.0,numa_node=1",
-    "-device", "pcie-root-port,id=plug,bus=far,chassis=9",
 )  # fmt: skip
+
+
+def at_node(card: str, node: int) -> str:
+    """Shell: what a board's firmware says of the slot. The kernel takes it where the firmware says nothing."""
+    return f"echo {node} > /sys/class/net/{card}/device/../numa_node\n"
+
 
 KINDS = {
     # Healthy
@@ -78,13 +82,13 @@ KINDS = {
     "healthy-kvm-queues": Kind((*Q35, *cpus(4), *tap(0, 4), *virtio(0, 4)), arrange=queue_to_cpu(0, 1, 2, 3), taps=1),
     "healthy-kvm-spread": Kind((*Q35, *cpus(4), *USER, *card("virtio-net-pci")), arrange=SPREAD),
     "healthy-numa": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug")), arrange=queue_to_cpu(2, 3), taps=1
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2)), arrange=at_node("eth0", 1) + queue_to_cpu(2, 3), taps=1
     ),
     # Faulty
-    "xt-pic": Kind((*PC, *cpus(1), *USER, *card("e1000")), f"{TSC} noapic acpi=off"),
+    "xt-pic": Kind((*PC, *cpus(1), *USER, *card("e1000")), f"{TSC} noapic"),
     "no-msi": Kind((*Q35, *cpus(2), *USER, *card("virtio-net-pci")), f"{TSC} pci=nomsi", SPREAD),
     "shared-with-usb": Kind(
-        (*PC, *cpus(1), *USER, "-device", "piix3-usb-uhci,addr=0x8", *card("rtl8139", 0, ",addr=0x4"))
+        (*PC, *cpus(1), *USER, "-device", "piix3-usb-uhci,addr=0x5", *card("rtl8139", 0, ",addr=0x4"))
     ),
     "shared-cards": Kind(
         (*PC, *cpus(1), *USER, "-netdev", "user,id=n1", *card("e1000", 0, ",addr=0x4"), *card("e1000", 1, ",addr=0x8"))
@@ -102,12 +106,11 @@ KINDS = {
     ),
     "lro-vmxnet3": Kind((*Q35, *cpus(1), *USER, *card("vmxnet3"))),
     "numa-remote-queue": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug")), arrange=queue_to_cpu(0, 1), taps=1
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2)), arrange=at_node("eth0", 1) + queue_to_cpu(0, 1), taps=1
     ),
     "numa-cards-apart": Kind(
-        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2, ",bus=plug"), *tap(1, 2),
-         "-device", "pxb-pcie,id=near,bus_nr=64,bus=pcie.0,numa_node=0",
-         "-device", "pcie-root-port,id=door,bus=near,chassis=8", *virtio(1, 2, ",bus=door")),
+        (*Q35, *TWO_NODES, *tap(0, 2), *virtio(0, 2), *tap(1, 2), *virtio(1, 2)),
+        arrange=at_node("eth0", 0) + at_node("eth1", 1) + queue_to_cpu(0, 1),
         taps=2,
     ),
     "irqbalance": Kind(

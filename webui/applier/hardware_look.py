@@ -28,7 +28,7 @@ _OF_A_CPU = (
 )  # fmt: skip
 _OF_A_SLEEP = ("name", "latency", "disable")
 _OF_A_CARD = (
-    "device/numa_node", "carrier", "carrier_down_count", "speed", "duplex", "mtu", "threaded",
+    "device/numa_node", "device/../numa_node", "carrier", "carrier_down_count", "speed", "duplex", "mtu", "threaded",
 )  # fmt: skip
 _CPU = re.compile(r"cpu\d+")
 _NODE = re.compile(r"node\d+")

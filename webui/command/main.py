@@ -112,6 +112,15 @@ def _running(words) -> None:
     )
     drift.add_argument("--repair", action="store_true", help="put right what differs, and wait for the end")
     _waiting(drift)
+    hardware = _word(
+        words, "hardware", verbs.hardware, "what costs speed on this machine; exit 1 where anything is found", True
+    )
+    hardware.add_argument(
+        "what",
+        nargs="?",
+        choices=("tune",),
+        help="tune: set the machine as planned first, which mends what has a button",
+    )
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
     for name, help_ in (

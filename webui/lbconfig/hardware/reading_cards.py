@@ -79,7 +79,7 @@ def _card(source: _Source, interrupts: tuple[Interrupt, ...], msi: Mapping[int, 
         name=source.name,
         driver=driver,
         bus=bus,
-        node=source.number("device/numa_node", -1),
+        node=source.number("device/numa_node", source.number("device/../numa_node", -1)),
         link=source.text("carrier") == "1",
         speed=speed if 0 < speed < 10_000_000 else 0,  # -1, or 4294967295 of older kernels: not known
         duplex=source.text("duplex") if source.text("duplex") in ("full", "half") else "",
