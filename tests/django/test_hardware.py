@@ -52,8 +52,8 @@ def test_findings_come_first_with_their_cost_and_source(client, faulty):
 def test_the_button_mends_and_says_what_it_did(client, faulty):
     text = words(client.post(TUNE, follow=True))
     assert faulty.machine.tuned == [("", "admin")]
-    assert "Done:" in text and "eth1: what receive queue 0 takes in is worked on by CPUs 0-3" in text
-    assert "has one queue for 4 cores" not in text
+    assert "Done: irqbalance ended; " in text and "eth1: what receive queue 0 takes in is worked on by CPUs 0-3" in text
+    assert "Nothing is wrong with this machine" in text
     again = words(client.post(TUNE, follow=True))
     assert "Done:" not in again
 
@@ -89,7 +89,6 @@ def test_the_overview_has_a_line_when_there_are_findings(client, faulty):
     line = client.get("/live/hardware/")
     assert "The hardware could do better:" in words(line) and f'href="{URL}"' in line.content.decode()
     client.post(TUNE)
-    faulty.machine.machine = fake_hardware.sample()
     assert words(client.get("/live/hardware/")) == ""
 
 
@@ -206,7 +205,7 @@ def test_the_api_tells_the_machine_and_mends_it(client, admin, faulty):
     assert {one["code"] for one in found["findings"]} == {"meddler", "one-queue", "lro"}
     assert found["machine"]["cpus"][0]["number"] == 0 and found["layout"][0]["work"][0]["device"] == "eth0"
     after = api.post("/hardware/tune").json()
-    assert "one-queue" not in {one["code"] for one in after["findings"]}
+    assert after["findings"] == []
     assert faulty.machine.tuned == [("", "admin (token robot)")]
     api.post("/hardware/tune?object=interrupt%2026")
     assert faulty.machine.tuned[-1] == ("interrupt 26", "admin (token robot)")

@@ -28,7 +28,9 @@ from lbconfig.hardware.facts import (
     Ring,
     Softnet,
 )
+from lbconfig.hardware.findings_interrupts import ENDED
 from lbconfig.hardware.plan import plan
+from lbconfig.hardware.plan_cards import LRO
 from lbconfig.hardware.settings import TABLE_SIZE, wanted
 from lbconfig.hardware.tuning import Tuning
 
@@ -102,6 +104,7 @@ class FakeMachine:
     def tune(self, tuning: Tuning, of: str = "") -> None:
         """Carry out what is planned, as far as this machine understands it: settings, interrupts, rings, steering."""
         if not of:
+            self.machine = replace(self.machine, processes=self.machine.processes - ENDED)
             usual = {one.key: one.value for one in wanted(self.machine, tuning.settings) if one.key != TABLE_SIZE}
             self.machine = replace(self.machine, settings={**self.machine.settings, **usual})
         for action in plan(self.machine, tuning):
@@ -121,6 +124,8 @@ def _after(machine: Machine, do: Write | Ethtool) -> Machine:
 def _card_after(card: Card, do: Write | Ethtool) -> Card:
     if isinstance(do, Ethtool):
         words = do.arguments
+        if words[0] == "-K":
+            return replace(card, offloads={**card.offloads, LRO: False})
         if words[0] != "-G":
             return card
         sizes = dict(zip(words[2::2], map(int, words[3::2]), strict=True))
