@@ -43,7 +43,7 @@ def overview(request):
         "settings": [row for row in rows if "key" in row],
         "actions": [row for row in rows if "key" not in row],
         "differing": sum(row["state"] == "differs" for row in rows),
-        "refused_rows": sum(row["state"] == "refused" for row in rows),
+        "open_rows": [row for row in rows if row["state"] in ("differs", "refused")],
     }
     return render(request, "system/hardware.html", context)
 
