@@ -20,7 +20,7 @@ from lbconfig.problem import Problem
 from lbconfig.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
 from system import models
 
-OF_A_CARD = {"queues": "Queues", "rx_ring": "Packets that wait to come in", "tx_ring": "Packets that wait to go out"}
+OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
 WHOLE = "Give a whole number, or nothing."
 MAX_VALUE = 60  # characters of a setting
 
@@ -70,11 +70,13 @@ class TuningForm(forms.Form):
         return [self[row.key] for row in TABLE]
 
     @property
-    def chosen(self) -> bool:
-        """Whether anything stands in the part that is folded away."""
-        return any(
-            self[name].value() or self.errors.get(name) for name in self.fields if name not in ("power", "spread")
-        )
+    def cards_chosen(self) -> bool:
+        """Whether anything stands in that part, which is folded away otherwise."""
+        return any(_filled(field) for card in self.cards for field in card["fields"])
+
+    @property
+    def kernel_chosen(self) -> bool:
+        return any(_filled(field) for field in self.kernel)
 
     def wish(self) -> Tuning:
         data = self.cleaned_data
@@ -87,6 +89,10 @@ class TuningForm(forms.Form):
             spread=data["spread"],
             power=Power(data["power"]),
         )
+
+
+def _filled(field: forms.BoundField) -> bool:
+    return bool(field.value() or field.errors or getattr(field.field, "note", ""))
 
 
 def edit(request):
