@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from applier.hardware_look import look, machine_of_memory, meddlers
-from applier.host import Host, HostError, run, wait_until
+from applier.host import PROC_SYS, Host, HostError, run, wait_until
 from applier.paths import Paths
 from lbconfig.hardware.actions import Action, Ethtool, Write
 from lbconfig.hardware.facts import Machine
@@ -74,12 +74,17 @@ def end_meddlers(host: Host) -> list[str]:
 
 
 def undo(host: Host, steps: Iterable[Write | Ethtool]) -> None:
-    """What cannot be put back is told in the log: an interrupt may be gone with its queue."""
+    """All of them. HostError for a setting; of the rest the log tells: an interrupt may be gone with its queue."""
+    failed = None
     for step in steps:
         try:
             write(host, step)
         except HostError as error:
             log.warning("not put back: %s", error)
+            if isinstance(step, Write) and step.path.startswith(str(PROC_SYS)):
+                failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 def write(host: Host, step: Write | Ethtool) -> None:
@@ -123,6 +128,7 @@ def _tune_settings(host: Host, tuning: Tuning, done: Tuned) -> None:
     chosen = {one.key for one in tuning.settings}
     for one in differing(machine, tuning):
         step = Write(one.tunable.path, one.value)
+        done.undo.insert(0, Write(one.tunable.path, machine.settings[one.key]))
         try:
             write(host, step)
         except HostError as error:
@@ -131,7 +137,6 @@ def _tune_settings(host: Host, tuning: Tuning, done: Tuned) -> None:
                 done.refused_choices.append(f"kernel setting {one.key}: {error.stderr}")
         else:
             done.changed.append(str(step))
-            done.undo.insert(0, Write(one.tunable.path, machine.settings[one.key]))
 
 
 def _carry_out(host: Host, action: Action, done: Tuned) -> None:
@@ -151,6 +156,6 @@ def _note(host: Host, paths: Paths, done: Tuned, of: str) -> None:
     kept = {key: why for key, why in before.items() if of and key not in done.changed} | done.refused
     if kept != before:
         try:
-            host.put(paths.untuned, json.dumps(kept))
+            host.put(paths.untuned, json.dumps(kept) if kept else None)
         except HostError as error:
             log.error("%s", error)

@@ -28,9 +28,9 @@ class TuneHardware(Step):
         if not job.saved.tuned:
             return
         hardware.undo(job.host, job.saved.tuned)
-        job.saved.tuned = []
         if job.before is not None:  # a card that was given other queues has interrupts that nobody has placed
             hardware.tune(job.host, job.paths, _wish_before(job))
+        job.saved.tuned = []
 
 
 class PlaceInterrupts(TuneHardware):

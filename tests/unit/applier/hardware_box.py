@@ -63,7 +63,10 @@ class MachineHost:
         self.files[str(path)] = text
 
     def put(self, path, text, mode=0o644):
-        self.files[str(path)] = text
+        if text is None:
+            self.files.pop(str(path), None)
+        else:
+            self.files[str(path)] = text
 
     def processes(self):
         return []
