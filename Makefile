@@ -137,6 +137,9 @@ apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at any momen
 	@FAIRLEAD_ALL=1 FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s \
 		tests/vm/test_lost_writes.py tests/vm/test_interrupted.py $(ARGS)
 
+record-machines: setup-test ## Record again what kernel and ethtool show of the machines that QEMU plays, for the doctor's tests
+	@PYTHONPATH=webui $(PYTHON) -m tests.lab.record $(ARGS)
+
 FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
 fuzz: COUNT = 20000
 fuzz: setup-test assets ## Try COUNT (20000) requests, good and wrong ones, on the JSON API and on the applier's socket
@@ -194,5 +197,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-test assets clean \
+.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -53,8 +53,9 @@ sleep 2
 . /arrange
 for cpu in 0 1 2 3; do
 	taskset $((1 << cpu)) ping -q -c 120 -i 0.01 10.0.2.2 >/dev/null 2>&1 &
+	pings="$pings $!"
 done
-wait
+wait $pings
 sh /record-machine.sh > /tmp/record
 stty -F /dev/ttyS1 raw
 cat /tmp/record > /dev/ttyS1
