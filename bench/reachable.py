@@ -62,7 +62,9 @@ def answers(page, url, count, patience):
 def facts(director):
     return director.succeed(
         "grep -E 'MemFree|MemAvail|Slab:' /proc/meminfo | tr -s ' ' | tr '\\n' ' '; cat /proc/sys/net/netfilter/nf_conntrack_count; wc -c /var/log/messages; dmesg | wc -l; cat /proc/net/softnet_stat; ipvsadm -Lnc | wc -l;"
-        "ps | grep -c . ; uptime", 120)
+        "ps | grep -c . ; uptime",
+        120,
+    )
 
 
 def main(states, floods):
@@ -70,7 +72,12 @@ def main(states, floods):
         with flooded_lab(Path(folder), build(), 512) as (lab, flood):
             director = lab.director
             boot(lab)
-            print("uname", director.succeed("uname -r; zcat /proc/config.gz 2>/dev/null| grep PREEMPT; ls /sys/fs/cgroup; grep -i cgroup /proc/filesystems; ls /sys/class/net/eth0/ | grep thr"))
+            print(
+                "uname",
+                director.succeed(
+                    "uname -r; zcat /proc/config.gz 2>/dev/null| grep PREEMPT; ls /sys/fs/cgroup; grep -i cgroup /proc/filesystems; ls /sys/class/net/eth0/ | grep thr"
+                ),
+            )
             updating.set_up(director)
             director.apply(wish_flooded(service(1, "site", check=HealthCheck(CheckKind.OFF))))
             page = updating.Page(director)
@@ -85,10 +92,16 @@ def main(states, floods):
                     found = answers(page, director.url, 12, 40)
                     real = lab.world.get(f"{VIP}:80/name", 10)
                     took = flood.stop() if FLOODS[name] else (0, 1)
-                    print(f"== {state:22} {name:12} median {statistics.median(found):6.2f} longest {max(found):6.2f} of {len(found)}; {took[0] / took[1]:8.0f} packets/s; real ok {sum('rs' in r for r in real)}/10", flush=True)
+                    print(
+                        f"== {state:22} {name:12} median {statistics.median(found):6.2f} longest {max(found):6.2f} of {len(found)}; {took[0] / took[1]:8.0f} packets/s; real ok {sum('rs' in r for r in real)}/10",
+                        flush=True,
+                    )
                     print("   ", facts(director).replace("\n", "\n    "), flush=True)
                     time.sleep(1)
 
 
 if __name__ == "__main__":
-    main((sys.argv[1] if len(sys.argv) > 1 else ";".join(STATES)).split(";"), (sys.argv[2] if len(sys.argv) > 2 else ";".join(FLOODS)).split(";"))
+    main(
+        (sys.argv[1] if len(sys.argv) > 1 else ";".join(STATES)).split(";"),
+        (sys.argv[2] if len(sys.argv) > 2 else ";".join(FLOODS)).split(";"),
+    )
