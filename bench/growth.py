@@ -1,0 +1,100 @@
+"""Memory and time as the configuration grows: 10, 100 and 1,000 virtual services with 10 real servers each, in one run.
+
+    python -m bench.growth
+
+    from empty     seconds of an apply of all of it to an empty box, and of its step that writes the table
+    one server     the same when one server gets another weight
+    review         seconds until the review page of that change is there
+    applier, web   MiB (proportional set size) with that configuration
+    kernel         MiB that its tables have grown (Slab and Percpu of /proc/meminfo)
+
+Nothing is checked, so that the health of servers plays no part; `make bench-health` measures checks at size.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from board.lab.build import build
+from tests.lab import updating
+from tests.lab.director import Director, wish
+from tests.lab.fixtures import boot, make_lab
+
+from bench import apply
+
+TABLES = "awk '/^(Slab|Percpu):/ { all += $2 } END { print all }' /proc/meminfo"
+
+
+@dataclass(frozen=True)
+class Settings:
+    counts: tuple[int, ...] = (10, 100, 1000)
+
+
+@dataclass(frozen=True)
+class Row:
+    services: int
+    whole: float  # seconds
+    table: float  # seconds of them that the step took that writes the table
+    one: float  # seconds for another weight of one server
+    one_table: float
+    review: float  # seconds
+    applier: float  # MiB
+    web: float
+    kernel: float
+
+
+def run(settings: Settings) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        lab = make_lab(Path(folder), build())
+        with lab.world, lab.director as director:
+            boot(lab)
+            updating.set_up(director)  # while its draft is small
+            for count in settings.counts:
+                yield measure(director, count)
+
+
+def measure(director: Director, count: int) -> Row:
+    director.applier("apply", *empty(director), timeout=apply.PATIENCE)
+    before = tables(director)
+    whole = apply.apply(director, apply.services(count))
+    grown = tables(director) - before
+    review = apply.review_page(director)
+    one = apply.apply(director, apply.services(count, 2))
+    return Row(
+        count, whole["all"], whole["ipvs"], one["all"], one["ipvs"], review, apply.memory(director)[0], web(director), grown
+    )  # fmt: skip
+
+
+def empty(director: Director) -> tuple[str, ...]:
+    director.write("/run/empty.json", apply.to_json(wish()))
+    return "/run/empty.json", "--user", "bench", "--timeout", str(int(apply.PATIENCE))
+
+
+def tables(director: Director) -> float:
+    return int(director.succeed(TABLES)) / 1024
+
+
+def web(director: Director) -> float:
+    """Of gunicorn and its worker."""
+    said = director.succeed(
+        "for one in $(cat /run/service/web/supervise/pid) $(pgrep -P $(cat /run/service/web/supervise/pid)); do "
+        "grep ^Pss: /proc/$one/smaps_rollup; done"
+    )
+    return sum(int(line.split()[1]) for line in said.splitlines()) / 1024
+
+
+def main() -> None:
+    print("services  from empty s  its table s  one server s  its table s  review s  applier MiB  web MiB  kernel MiB")
+    for row in run(Settings()):
+        print(
+            f"{row.services:8} {row.whole:13.2f} {row.table:12.2f} {row.one:13.2f} {row.one_table:12.2f} "
+            f"{row.review:9.2f} {row.applier:12.0f} {row.web:8.0f} {row.kernel:11.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
