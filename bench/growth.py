@@ -18,12 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import apply
 from board.lab.build import build
 from tests.lab import updating
 from tests.lab.director import Director, wish
 from tests.lab.fixtures import boot, make_lab
-
-from bench import apply
 
 TABLES = "awk '/^(Slab|Percpu):/ { all += $2 } END { print all }' /proc/meminfo"
 
@@ -63,9 +62,8 @@ def measure(director: Director, count: int) -> Row:
     grown = tables(director) - before
     review = apply.review_page(director)
     one = apply.apply(director, apply.services(count, 2))
-    return Row(
-        count, whole["all"], whole["ipvs"], one["all"], one["ipvs"], review, apply.memory(director)[0], web(director), grown
-    )  # fmt: skip
+    memory = apply.memory(director)[0]
+    return Row(count, whole["all"], whole["ipvs"], one["all"], one["ipvs"], review, memory, web(director), grown)
 
 
 def empty(director: Director) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ BIGGER = (
     "modprobe ip_vs_rr && cat /sys/module/ip_vs/parameters/conn_tab_bits"
 )
 SLAB = "awk '$1 == \"ip_vs_conn\" { print $2, $4 }' /proc/slabinfo"
-LOOK = 4.0  # seconds between two looks at the table
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def undefended() -> Snapshot:
 def fill(director: Director, flood: Flood, bits: int, settings: Settings) -> Iterator[Row]:
     before = taken(director)
     step = settings.connections // 5
-    began, sent, last = time.monotonic(), 0, time.monotonic()
+    began = time.monotonic()
     while (count := connections(director)[0]) < settings.connections:
         if time.monotonic() - began > settings.patience:
             return

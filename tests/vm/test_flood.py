@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from board.lab.build import Image
 from tests.lab.director import VIP, Director, service
-from tests.lab.fixtures import WAITING, Lab, boot
+from tests.lab.fixtures import Lab, boot
 from tests.lab.flood import Flood, flooded_lab, wish_flooded
 from tests.lab.wait import until
 
