@@ -31,7 +31,10 @@ BIGGER = (
     "ipvsadm -C; rmmod $(lsmod | awk '/^ip_vs_/ {{ print $1 }}') ip_vs && modprobe ip_vs conn_tab_bits={bits} && "
     "modprobe ip_vs_rr && cat /sys/module/ip_vs/parameters/conn_tab_bits"
 )
-SLAB = "awk '$1 == \"ip_vs_conn\" { print $2, $4 }' /proc/slabinfo"
+# The list of all connections would take minutes; each server knows how many it has.
+COUNT = "ipvsadm -Ln | awk '$1 == \"->\" && $2 != \"RemoteAddress:Port\" { all += $5 + $6 } END { print all + 0 }'"
+# By another name where the kernel puts objects of one size together, but this one leads there.
+ENTRY = "cat /sys/kernel/slab/ip_vs_conn/slab_size"
 
 
 @dataclass(frozen=True)
@@ -75,19 +78,17 @@ def fill(director: Director, flood: Flood, bits: int, settings: Settings) -> Ite
     before = taken(director)
     step = settings.connections // 5
     began = time.monotonic()
-    while (count := connections(director)[0]) < settings.connections:
+    while (count := connections(director)) < settings.connections:
         if time.monotonic() - began > settings.patience:
             return
         flood.begin("syn", f"{VIP}:80", count=step, seconds=settings.patience)
         sent, took = flood.end()
-        count, entry = connections(director)
+        count, entry = connections(director), int(director.succeed(ENTRY))
         yield Row(bits, count, sent / took, entry, (taken(director) - before) * 1024 / max(count, 1))
 
 
-def connections(director: Director) -> tuple[int, int]:
-    """How many there are, and the bytes of one in its slab. Counted in the slab: the list of them takes minutes."""
-    count, size = map(int, director.succeed(SLAB, 120).split())
-    return count, size
+def connections(director: Director) -> int:
+    return int(director.succeed(COUNT, 120))
 
 
 def taken(director: Director) -> int:
