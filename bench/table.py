@@ -32,7 +32,7 @@ BIGGER = (
     "modprobe ip_vs_rr && cat /sys/module/ip_vs/parameters/conn_tab_bits"
 )
 # The list of all connections would take minutes; each server knows how many it has.
-COUNT = "ipvsadm -Ln | awk '$1 == \"->\" && $2 != \"RemoteAddress:Port\" { all += $5 + $6 } END { print all + 0 }'"
+COUNT = 'ipvsadm -Ln | awk \'$1 == "->" && $2 != "RemoteAddress:Port" { all += $5 + $6 } END { print all + 0 }\''
 # By another name where the kernel puts objects of one size together, but this one leads there.
 ENTRY = "cat /sys/kernel/slab/ip_vs_conn/slab_size"
 
