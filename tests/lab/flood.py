@@ -31,7 +31,8 @@ class Flood:
 
     def __init__(self, director_end: Path, world_end: Path) -> None:
         words = ["setpriv", "--pdeathsig=KILL", compiled(), director_end, world_end]
-        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
         self.path = director_end
         self.running = False
 
@@ -53,7 +54,7 @@ class Flood:
         """Packets that the director has taken in, and seconds, when it is over; `stop` it first if it shall end now."""
         said = self.process.stdout.readline().split()
         if not said:
-            raise OSError(f"the flood ended with {self.process.wait()}")
+            raise OSError(f"the cable has ended: {self.process.stderr.read() or self.process.wait()}")
         self.running = False
         return int(said[1]), float(said[2])
 

@@ -155,11 +155,12 @@ def test_it_keeps_to_its_rate_and_ends_with_its_seconds(ends):
         "ping 10.1.0.100 80 198.18.0.0/15 0 1 1",
     ],
 )  # fmt: skip
-def test_what_is_not_understood_or_too_much_ends_it(capfd, ends, line):
+def test_what_is_not_understood_or_too_much_ends_it(ends, line):
     ends.speak()
     ends.flood._say(line)
     assert ends.flood.process.wait(10) == 2
-    assert capfd.readouterr().err.startswith("flood: ")
+    with pytest.raises(OSError, match="the cable has ended: flood: "):
+        ends.flood.end()
 
 
 def test_nothing_floods_who_has_not_spoken(ends):
