@@ -15,7 +15,9 @@ import sys
 import time
 from pathlib import Path
 
-from bench import head, kept, report
+from bench import head, kept, neighbours, report
+from bench.compiled import CannotCompile
+from bench.neighbours import Failed
 from bench.parts import PARTS, NoSuchPart, chosen, runner
 from bench.settings import Settings
 from board.lab.build import BuildError, build
@@ -24,7 +26,7 @@ from tests.lab.machine import CommandFailed, GuestPanic
 from tests.lab.wait import WaitedInVain
 
 # What may become of a lab: none of it is a reason to lose the other parts.
-FAILURES = (BuildError, ChannelError, CommandFailed, GuestPanic, WaitedInVain)
+FAILURES = (BuildError, ChannelError, CommandFailed, GuestPanic, WaitedInVain, Failed, CannotCompile)
 
 
 def main(words: list[str]) -> int:
@@ -66,7 +68,9 @@ def place(part: kept.Part) -> int:
 
 def measure(names: tuple[str, ...], quick: bool, as_typed: str) -> int:
     """Run the parts one after the other; how many failed."""
-    settings = Settings(quick, build())
+    image = build()  # before: there is no way to Debian's packages from inside
+    neighbours.inside()
+    settings = Settings(quick, image)
     folder = kept.begin(head.look(as_typed, quick))
     failed = 0
     for name in names:
