@@ -15,15 +15,16 @@ import sys
 import time
 from pathlib import Path
 
-from bench import head, kept, neighbours, report
 from bench.compiled import CannotCompile
 from bench.neighbours import Failed
-from bench.parts import PARTS, NoSuchPart, chosen, runner
+from bench.parts import PARTS, NoSuchPart, chosen, prepared, runner
 from bench.settings import Settings
 from board.lab.build import BuildError, build
 from tests.lab.channel import ChannelError
 from tests.lab.machine import CommandFailed, GuestPanic
 from tests.lab.wait import WaitedInVain
+
+from bench import head, kept, neighbours, report
 
 # What may become of a lab: none of it is a reason to lose the other parts.
 FAILURES = (BuildError, ChannelError, CommandFailed, GuestPanic, WaitedInVain, Failed, CannotCompile)
@@ -68,7 +69,7 @@ def place(part: kept.Part) -> int:
 
 def measure(names: tuple[str, ...], quick: bool, as_typed: str) -> int:
     """Run the parts one after the other; how many failed."""
-    image = build()  # before: there is no way to Debian's packages from inside
+    image = prepared(names, build())  # before: there is no way to Debian's packages from inside
     neighbours.inside()
     settings = Settings(quick, image)
     folder = kept.begin(head.look(as_typed, quick))

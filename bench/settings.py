@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ class Settings:
     def seconds(self) -> float:
         """Of one load."""
         return 3.0 if self.quick else 10.0
+
+    @property
+    def cores(self) -> int:
+        """Of this machine, that we may use."""
+        return len(os.sched_getaffinity(0))
 
     def pick(self, quick: object, full: object) -> object:
         """What a quick run takes of something, or a full one."""
