@@ -1,6 +1,7 @@
 """Memory and time as the configuration grows: 10, 100 and 1,000 virtual services with 10 real servers each, in one run.
 
-    python -m bench.growth
+    make bench ONLY=growth
+    python -m bench.growth [--quick]
 
     from empty     seconds of an apply of all of it to an empty box, and of its step that writes the table
     one server     the same when one server gets another weight
@@ -13,23 +14,26 @@ Nothing is checked, so that the health of servers plays no part; `make bench-hea
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from bench import apply
+from bench.result import Picture, Result, Series, Table
+from bench.settings import Settings
 from board.lab.build import build
 from tests.lab import updating
 from tests.lab.director import Director, wish
 from tests.lab.fixtures import boot, make_lab
 
+from bench import apply
+
+COLUMNS = (
+    "services", "from empty, s", "of it the table, s", "one server, s", "of it the table, s", "review, s",
+    "applier, MiB", "web, MiB", "kernel's tables, MiB",
+)  # fmt: skip
 TABLES = "awk '/^(Slab|Percpu):/ { all += $2 } END { print all }' /proc/meminfo"
-
-
-@dataclass(frozen=True)
-class Settings:
-    counts: tuple[int, ...] = (10, 100, 1000)
 
 
 @dataclass(frozen=True)
@@ -45,13 +49,35 @@ class Row:
     kernel: float
 
 
-def run(settings: Settings) -> Iterator[Row]:
+def run(settings: Settings) -> Result:
+    rows = []
+    for row in measured(settings):
+        settings.say(f"{row.services} services: {row.whole:.1f} s from empty, applier {row.applier:.0f} MiB")
+        rows.append(tuple(round(value, 2) for value in astuple(row)))
+    counts = tuple(row[0] for row in rows)
+    pictures = (
+        Picture(
+            "growth", "As the configuration grows", "virtual services with 10 real servers each", "seconds",
+            (Series("apply from empty", counts, tuple(row[1] for row in rows)),
+             Series("apply of one server", counts, tuple(row[3] for row in rows)),
+             Series("memory of applier and web, MiB", counts, tuple(row[6] + row[7] for row in rows), right=True)),
+            right="MiB", logarithmic=True,
+        ),
+    )  # fmt: skip
+    title = "Seconds and memory by the number of virtual services, each with 10 real servers"
+    return Result(
+        "growth", "As the configuration grows", "how far a box of ours goes", (Table(title, COLUMNS, tuple(rows)),),
+        pictures, method="Nothing is checked, so that the health of servers plays no part. One emulated processor.",
+    )  # fmt: skip
+
+
+def measured(settings: Settings) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-        lab = make_lab(Path(folder), build())
+        lab = make_lab(Path(folder), settings.image)
         with lab.world, lab.director as director:
             boot(lab)
             updating.set_up(director)  # while its draft is small
-            for count in settings.counts:
+            for count in settings.pick((10, 100), (10, 100, 1000)):
                 yield measure(director, count)
 
 
@@ -84,15 +110,5 @@ def web(director: Director) -> float:
     return sum(int(line.split()[1]) for line in said.splitlines()) / 1024
 
 
-def main() -> None:
-    print("services  from empty s  its table s  one server s  its table s  review s  applier MiB  web MiB  kernel MiB")
-    for row in run(Settings()):
-        print(
-            f"{row.services:8} {row.whole:13.2f} {row.table:12.2f} {row.one:13.2f} {row.one_table:12.2f} "
-            f"{row.review:9.2f} {row.applier:12.0f} {row.web:8.0f} {row.kernel:11.1f}",
-            flush=True,
-        )
-
-
 if __name__ == "__main__":
-    main()
+    run(Settings("--quick" in sys.argv[1:], build()))

@@ -16,6 +16,9 @@ PARTS: dict[str, str] = {
     "unequal": "bench.unequal",
     "aries": "bench.aries",
     "peers": "bench.peers",
+    "reachable": "bench.reachable",
+    "growth": "bench.growth",
+    "table": "bench.table",
 }
 
 

@@ -1,6 +1,7 @@
 """Whether the box can be reached while it is flooded: with and without what it keeps for itself, in one run.
 
-    python -m bench.reachable
+    make bench ONLY=reachable
+    python -m bench.reachable [--quick]
 
 A cable between the clients and the director carries, beside their own packets, as many packets of a flood as the
 director takes in (tests/lab/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another card
@@ -18,12 +19,15 @@ parts of the reservation (docs/decisions/0028) one by one.
 from __future__ import annotations
 
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.result import Cell, Measured, Picture, Result, Series, Table
+from bench.settings import Settings
 from board.lab.build import build
 from tests.lab import updating
 from tests.lab.director import VIP, Director, service
@@ -45,6 +49,19 @@ FLOODS = {
 ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
 BEGUN = 3.0  # seconds until a flood is well under way
 LONGEST = 500.0  # seconds that a flood may last
+REQUESTS = 20  # of the admin
+OK = 200  # of HTTP
+PATIENCE = 60.0  # seconds after which no further one is begun
+COLUMNS = (
+    "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB", "tracked connections",
+    "connections in IPVS", "kernel's tables, MiB",
+)  # fmt: skip
+NOTE = "Packets a second: of the flood, as many as the director took in. The next: in the tables at the end, and how much those have grown."
+METHOD = (
+    "One emulated processor, flooded between the frames of the clients by a cable that sends as fast as the director "
+    "takes frames in; an admin on another card asks for the overview 20 times, each time as soon as he is answered, or "
+    "for a minute; then a client asks 10 times for a page of a real server (NAT)."
+)
 
 
 @dataclass(frozen=True)
@@ -66,19 +83,11 @@ WAYS = {
 
 
 @dataclass(frozen=True)
-class Settings:
-    ways: tuple[str, ...] = tuple(WAYS)
-    floods: tuple[str, ...] = tuple(FLOODS)
-    requests: int = 20  # of the admin
-    patience: float = 60.0  # seconds after which no further one is begun
-    rounds: int = 1
-
-
-@dataclass(frozen=True)
 class Row:
     way: str
     flood: str
     seconds: tuple[float, ...]  # that the overview took
+    pages: int  # of these that brought the page; nginx gives up after a minute
     served: int  # of the client's requests
     asked: int
     packets: float  # of the flood that the director took in a second
@@ -88,18 +97,57 @@ class Row:
     slab: float  # MiB that the kernel's tables have grown
 
 
-def run(settings: Settings) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder, flooded_lab(Path(folder), build()) as (lab, flood):
+def run(settings: Settings) -> Result:
+    rows = []
+    for row in measured(settings):
+        settings.say(
+            f"{row.way}, {row.flood}: {statistics.median(row.seconds):.2f} s, longest {max(row.seconds):.2f}, "
+            f"pages {row.pages} of {len(row.seconds)}, served {row.served} of {row.asked}, {row.packets:.0f} packets/s"
+        )
+        rows.append(row)
+    title = "Seconds for the overview, and what became of the clients"
+    return Result(
+        "reachable",
+        "Whether the box can be reached while it is flooded",
+        "the list, 2000: a saturated director could not be reached any more",
+        (Table(title, COLUMNS, tuple(cells(row) for row in rows), NOTE),),
+        (picture(rows),),
+        method=METHOD,
+    )
+
+
+def cells(row: Row) -> tuple[Cell, ...]:
+    """In the order of COLUMNS."""
+    return (
+        row.way, row.flood, Measured(row.seconds), max(row.seconds),
+        f"{row.pages} of {len(row.seconds)}", f"{row.served} of {row.asked}", round(row.packets),
+        round(row.log / 1024, 1), row.tracked, row.connections, round(row.slab, 1),
+    )  # fmt: skip
+
+
+def picture(rows: list[Row]) -> Picture:
+    floods = tuple(dict.fromkeys(row.flood for row in rows))
+    series = []
+    for way in dict.fromkeys(row.way for row in rows):
+        seconds = [statistics.median(row.seconds) for row in rows if row.way == way]
+        series.append(Series(way, floods, tuple(seconds)))
+    return Picture("reachable", "The overview while packets flood in", "", "seconds (median)", tuple(series), "bars")
+
+
+def measured(settings: Settings) -> Iterator[Row]:
+    with (
+        tempfile.TemporaryDirectory(prefix="fairlead-") as folder,
+        flooded_lab(Path(folder), settings.image) as (lab, flood),
+    ):
         boot(lab)
         updating.set_up(lab.director)
         lab.director.apply(wish_flooded(service(1, "site", check=HealthCheck(CheckKind.OFF))))
         page = updating.Page(lab.director)
         lab.world.get(f"{VIP}:80/", 3)
-        for _ in range(settings.rounds):
-            for way in settings.ways:
-                WAYS[way].take(lab.director)
-                for name in settings.floods:
-                    yield measure(lab, flood, page, way, name, settings)
+        for way in settings.pick(("without", "threads and share"), tuple(WAYS)):
+            WAYS[way].take(lab.director)
+            for name in FLOODS:
+                yield measure(lab, flood, page, way, name, settings)
 
 
 def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, settings: Settings) -> Row:
@@ -108,25 +156,28 @@ def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, se
         more = {"sources": ALLOWED} if name == "syn to the UI" else {}
         flood.begin(*FLOODS[name], seconds=LONGEST, **more)
         time.sleep(BEGUN)
-    seconds = overview(page, settings)
+    seconds, pages = overview(page, settings)
     answers = lab.world.get(f"{VIP}:80/name", 10)
     sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
     after = facts(lab.director)
     served = sum(not answer.startswith("error") for answer in answers)
-    return Row(
-        way, name, seconds, served, len(answers), sent / took, after[0] - log, *after[1:3], (after[3] - slab) / 1024
-    )
+    grown = (after[3] - slab) / 1024
+    return Row(way, name, seconds, pages, served, len(answers), sent / took, after[0] - log, *after[1:3], grown)
 
 
-def overview(page: updating.Page, settings: Settings) -> tuple[float, ...]:
+def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...], int]:
+    """Seconds of each request, and how many brought the page."""
     found: list[float] = []
+    answered = 0
     began = time.monotonic()
-    while len(found) < settings.requests and (not found or time.monotonic() - began < settings.patience):
+    while len(found) < REQUESTS and (not found or time.monotonic() - began < settings.pick(20.0, PATIENCE)):
         start = time.monotonic()
-        with page.opener.open(f"{page.url}/", timeout=LONGEST) as answer:
-            answer.read()
+        try:
+            answered += page.read(f"{page.url}/")[0] == OK
+        except OSError:
+            pass  # no answer within a minute
         found.append(time.monotonic() - start)
-    return tuple(found)
+    return tuple(found), answered
 
 
 def facts(director: Director) -> tuple[int, int, int, int]:
@@ -140,16 +191,5 @@ def facts(director: Director) -> tuple[int, int, int, int]:
     return log, tracked, connections - 1, slab
 
 
-def main() -> None:
-    print("way                flood           median s  longest s  of   served  packets/s  log KiB  tracked  IPVS  MiB")
-    for row in run(Settings()):
-        print(
-            f"{row.way:18} {row.flood:15} {statistics.median(row.seconds):8.2f} {max(row.seconds):10.2f} "
-            f"{len(row.seconds):3}  {row.served:3}/{row.asked:2} {row.packets:10.0f} {row.log / 1024:8.1f} "
-            f"{row.tracked:8} {row.connections:5} {row.slab:4.0f}",
-            flush=True,
-        )
-
-
 if __name__ == "__main__":
-    main()
+    run(Settings("--quick" in sys.argv[1:], build()))

@@ -1,6 +1,7 @@
 """A million connections in IPVS's table, made by a SYN flood: what each takes of memory, and what finding one costs.
 
-    python -m bench.table
+    make bench ONLY=table
+    python -m bench.table [--quick]
 
 The flood comes from 131,072 addresses and any port, as fast as the director takes it in; its service forwards by direct
 routing to a server that answers nothing, so each packet makes an entry that nobody closes. That lasts for 60 s
@@ -14,12 +15,15 @@ routing keeps it for 120 s (SYNACK), and the box's defence is off.
 from __future__ import annotations
 
 import dataclasses
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.result import Picture, Result, Series, Table
+from bench.settings import Settings
 from board.lab.build import build
 from tests.lab.director import VIP, Director, service
 from tests.lab.fixtures import boot
@@ -27,6 +31,10 @@ from tests.lab.flood import Flood, flooded_lab, wish_flooded
 
 from lbconfig.snapshot import CheckKind, FloodDefence, Forwarding, HealthCheck, Policy, Snapshot
 
+BITS = (12, 20)  # the hash table has 2 to the power of that many rows
+MEMORY = 1536  # MiB of the director
+PATIENCE = 180.0  # seconds for each table
+COLUMNS = ("rows of the table", "connections", "packets/s", "bytes of an entry", "bytes in all")
 BIGGER = (
     "ipvsadm -C; rmmod $(lsmod | awk '/^ip_vs_/ {{ print $1 }}') ip_vs && modprobe ip_vs conn_tab_bits={bits} && "
     "modprobe ip_vs_rr && cat /sys/module/ip_vs/parameters/conn_tab_bits"
@@ -38,14 +46,6 @@ ENTRY = "cat /sys/kernel/slab/ip_vs_conn/slab_size"
 
 
 @dataclass(frozen=True)
-class Settings:
-    connections: int = 1_000_000
-    bits: tuple[int, ...] = (12, 20)  # the hash table has 2 to the power of that many rows
-    memory: int = 1536  # MiB of the director
-    patience: float = 200.0  # seconds for each
-
-
-@dataclass(frozen=True)
 class Row:
     bits: int
     connections: int  # in the table at the end of this step
@@ -54,18 +54,43 @@ class Row:
     whole: float  # bytes of all the memory that the table has taken, by connection
 
 
-def run(settings: Settings) -> Iterator[Row]:
+def run(settings: Settings) -> Result:
+    rows = []
+    for row in measured(settings):
+        settings.say(
+            f"{1 << row.bits} rows: {row.connections} connections, {row.packets:.0f} packets/s, {row.whole:.0f} B"
+        )
+        rows.append(row)
+    cells = tuple((1 << row.bits, row.connections, round(row.packets), row.entry, round(row.whole)) for row in rows)
+    return Result(
+        "table", "A million connections", "testlvs, 1999: a flood of SYN packets fills the director's table",
+        (Table("What a connection takes, and what it costs to look through longer rows", COLUMNS, cells),),
+        (picture(rows),),
+        method="One emulated processor, direct routing to a server that does not answer, the box's defence off.",
+    )  # fmt: skip
+
+
+def picture(rows: list[Row]) -> Picture:
+    series = []
+    for bits in dict.fromkeys(row.bits for row in rows):
+        these = [row for row in rows if row.bits == bits]
+        x, y = tuple(row.connections for row in these), tuple(row.packets for row in these)
+        series.append(Series(f"{1 << bits:,} rows", x, y))
+    return Picture("table", "A flood as the table fills", "connections in the table", "packets/s", tuple(series))
+
+
+def measured(settings: Settings) -> Iterator[Row]:
     with (
         tempfile.TemporaryDirectory(prefix="fairlead-") as folder,
-        flooded_lab(Path(folder), build(), settings.memory) as (lab, flood),
+        flooded_lab(Path(folder), settings.image, MEMORY) as (lab, flood),
     ):
         boot(lab)
-        for bits in settings.bits:
+        for bits in BITS:
             lab.director.succeed(BIGGER.format(bits=bits))
             lab.director.apply(undefended())
             lab.director.succeed("sysctl -q -w net.ipv4.vs.secure_tcp=3")
             lab.world.in_client("ping -c 1 10.1.0.1")
-            yield from fill(lab.director, flood, bits, settings)
+            yield from fill(lab.director, flood, bits, settings.pick(200_000, 1_000_000))
 
 
 def undefended() -> Snapshot:
@@ -74,14 +99,14 @@ def undefended() -> Snapshot:
     return dataclasses.replace(wish_flooded(direct), policy=Policy(flood_defence=FloodDefence.NEVER))
 
 
-def fill(director: Director, flood: Flood, bits: int, settings: Settings) -> Iterator[Row]:
+def fill(director: Director, flood: Flood, bits: int, wanted: int) -> Iterator[Row]:
     before = taken(director)
-    step = settings.connections // 5
+    step = wanted // 5
     began = time.monotonic()
-    while (count := connections(director)) < settings.connections:
-        if time.monotonic() - began > settings.patience:
+    while (count := connections(director)) < wanted:
+        if time.monotonic() - began > PATIENCE:
             return
-        flood.begin("syn", f"{VIP}:80", count=step, seconds=settings.patience)
+        flood.begin("syn", f"{VIP}:80", count=step, seconds=PATIENCE)
         sent, took = flood.end()
         count, entry = connections(director), int(director.succeed(ENTRY))
         yield Row(bits, count, sent / took, entry, (taken(director) - before) * 1024 / max(count, 1))
@@ -96,13 +121,5 @@ def taken(director: Director) -> int:
     return int(director.succeed("awk '/^MemTotal/ { all = $2 } /^MemAvailable/ { print all - $2 }' /proc/meminfo", 120))
 
 
-def main() -> None:
-    print("rows of the table  connections  packets/s  bytes of an entry  bytes in all")
-    for row in run(Settings()):
-        print(
-            f"{1 << row.bits:17} {row.connections:12} {row.packets:10.0f} {row.entry:18} {row.whole:13.0f}", flush=True
-        )
-
-
 if __name__ == "__main__":
-    main()
+    run(Settings("--quick" in sys.argv[1:], build()))
