@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +54,13 @@ REQUESTS = 20  # of the admin
 OK = 200  # of HTTP
 PATIENCE = 60.0  # seconds after which no further one is begun
 COLUMNS = (
-    "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB", "tracked connections",
-    "connections in IPVS", "kernel's tables, MiB",
+    "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB",
+    "tracked connections", "connections in IPVS", "kernel's tables, MiB",
 )  # fmt: skip
-NOTE = "Packets a second: of the flood, as many as the director took in. The next: in the tables at the end, and how much those have grown."
+NOTE = (
+    "Packets a second: of the flood, as many as the director took in. The last three: what is in its tables at the end, "
+    "and how much those have grown."
+)
 METHOD = (
     "One emulated processor, flooded between the frames of the clients by a cable that sends as fast as the director "
     "takes frames in; an admin on another card asks for the overview 20 times, each time as soon as he is answered, or "
@@ -172,10 +176,8 @@ def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...]
     began = time.monotonic()
     while len(found) < REQUESTS and (not found or time.monotonic() - began < settings.pick(20.0, PATIENCE)):
         start = time.monotonic()
-        try:
+        with suppress(OSError):  # no answer within a minute
             answered += page.read(f"{page.url}/")[0] == OK
-        except OSError:
-            pass  # no answer within a minute
         found.append(time.monotonic() - start)
     return tuple(found), answered
 
