@@ -58,7 +58,7 @@ COLUMNS = (
     "tracked connections", "connections in IPVS", "kernel's tables, MiB",
 )  # fmt: skip
 NOTE = (
-    "Packets a second: of the flood, as many as the director took in. The last three: what is in its tables at the end, "
+    "Packets a second: of the flood, as many as the director took in. The last three: what its tables have at the end, "
     "and how much those have grown."
 )
 METHOD = (
