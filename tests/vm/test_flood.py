@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from board.lab.build import Image
 from tests.lab.director import VIP, Director, service
-from tests.lab.fixtures import Lab, boot
+from tests.lab.fixtures import Lab, boot, thorough
 from tests.lab.flood import Flood, flooded_lab, wish_flooded
 from tests.lab.wait import until
 
@@ -78,8 +78,10 @@ def setting(director: Director, name: str) -> int:
     return int(director.read(f"/proc/sys/net/ipv4/vs/{name}"))
 
 
-def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood):
-    begin(flood, "syn", f"{VIP}:80")
+@pytest.mark.parametrize("kind", ["syn", pytest.param("ack", marks=thorough), pytest.param("udp", marks=thorough)])
+def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood, kind):
+    """By packets that begin connections, that belong to none, and of a protocol that it does not speak."""
+    begin(flood, kind, f"{VIP}:80")
     status, page = director.page()
     assert status == 200 and "Set up" in page
     assert world.get(f"{VIP}:80/name", 4).count("error: timed out") < 4
