@@ -90,6 +90,10 @@ setup-test: ## The same for the tests
 	@board/lab/host-packages.sh test
 	@$(MAKE) -s $(VENV)/.test-stamp
 
+setup-bench: setup-test
+	@board/lab/host-packages.sh bench
+	@$(MAKE) -s $(VENV)/.bench-stamp
+
 $(VENV)/bin/python:
 	@python3 -m venv $(VENV)
 
@@ -99,6 +103,11 @@ $(VENV)/.run-stamp: webui/requirements.txt board/lab/requirements.txt | $(VENV)/
 	@touch $@
 
 $(VENV)/.test-stamp: tests/requirements.txt $(VENV)/.run-stamp
+	@echo "installing Python packages: $<"
+	@$(PYTHON) -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+$(VENV)/.bench-stamp: bench/requirements.txt $(VENV)/.test-stamp
 	@echo "installing Python packages: $<"
 	@$(PYTHON) -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
@@ -185,6 +194,14 @@ BOOTS ?= 3
 footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
 	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
 
+QUICK ?=
+ONLY ?=
+bench: setup-bench image-lab ## Repeat the papers' measurements, beside other balancers (QUICK=1: 15 minutes; ONLY=part,part); writes docs/benchmarks.md
+	@PYTHONPATH=webui $(PYTHON) -m bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+
+bench-report: setup-bench ## docs/benchmarks.md and its pictures anew, from what runs of make bench have kept
+	@PYTHONPATH=webui $(PYTHON) -m bench --report
+
 bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000")
 	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS)
 
@@ -197,5 +214,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-test assets clean \
+.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format bench bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 
-from applier import director, doctor, firewall, health, ipvs_netlink, network, storage, table, trial
+from applier import director, doctor, firewall, health, ipvs_netlink, network, reserve, storage, table, trial
 from applier.applying import Applies
 from applier.deadline import Clock, boottime
 from applier.drift import Drift
@@ -196,6 +196,7 @@ class Applier:
         self._lock.acquire()
         handed_on = False
         try:
+            reserve.keep(self.host)
             left = self.applies.left_waiting()
             interrupted = self._open_storage(left.number if left else None)
             if left is None:

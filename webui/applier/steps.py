@@ -161,7 +161,7 @@ class Settings(Step):
         # Each is read again: to switch forwarding changes others.
         changed = 0
         for setting in job.new.settings:
-            if setting.key in saved and host.setting(setting.key) != setting.value:
+            if setting.key in saved and not setting.holds(host.setting(setting.key)):
                 host.set(setting.key, setting.value)
                 changed += 1
         present = table.timeouts(host)
@@ -306,7 +306,7 @@ def _load_rules(job: Job, rules: str) -> None:
 def settings_that_differ(job: Job) -> list[tuple[Setting, str | None]]:
     """With their present values; None: this kernel or box has none of that name."""
     seen = [(setting, job.host.setting(setting.key)) for setting in job.new.settings]
-    return [(setting, present) for setting, present in seen if present != setting.value]
+    return [(setting, present) for setting, present in seen if not setting.holds(present)]
 
 
 def sorry_page_differs(job: Job) -> bool:

@@ -44,7 +44,7 @@ def current() -> wish.Snapshot:
         network=network,
         management=wish.Management(tuple(management.allow), management.port, management.certificate, management.key),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
-        policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
+        policy=_policy_wish(policy) if policy else wish.Policy(),
         firewall=firewall,
         tuning=tuning_wish(tuning) if tuning else wish.Tuning(),
     )
@@ -163,6 +163,11 @@ def write_sorry_page(page: wish.SorryPage, user: str) -> None:
         row.title, row.paragraphs = page.title, list(page.paragraphs)
         stamp(row, user)
         row.save()
+
+
+def _policy_wish(row: Policy) -> wish.Policy:
+    values = {name: getattr(row, name) for name in POLICY_FIELDS}
+    return wish.Policy(**{**values, "flood_defence": wish.FloodDefence(row.flood_defence)})
 
 
 def write_policy(policy: wish.Policy, user: str) -> None:

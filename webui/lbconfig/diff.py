@@ -19,6 +19,7 @@ from lbconfig.diff_tuning import tuning_changes
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
+    FloodDefence,
     HealthCheck,
     Management,
     RealServer,
@@ -324,6 +325,9 @@ def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             continue
         if isinstance(after, bool):
             sentences.append(f"{words.long}: {'yes' if after else 'no'}.")
+        elif isinstance(after, FloodDefence):
+            said = names.FLOOD_DEFENCES
+            sentences.append(f"{words.long}: {said[after].long} in place of {said[before].long}.")
         else:
             sentences.append(f"{words.long}: {after} s in place of {before} s.")
     if sentences:

@@ -26,6 +26,7 @@ from lbconfig.snapshot import (
     CheckKind,
     Fallback,
     FallbackKind,
+    FloodDefence,
     Forwarding,
     HealthCheck,
     Interface,
@@ -265,7 +266,7 @@ accesses = st.builds(
 )
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
-policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)
+policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6, st.sampled_from(FloodDefence))
 
 
 def by_its_interfaces(firewall: Firewall, network: Network) -> Firewall:

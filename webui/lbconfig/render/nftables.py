@@ -26,7 +26,7 @@ from lbconfig import addresses
 from lbconfig.addresses import order
 from lbconfig.firewall import Where
 from lbconfig.ports import parse
-from lbconfig.render import own_rules
+from lbconfig.render import own_rules, untracked
 from lbconfig.snapshot import Forwarding, RealServer, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
@@ -53,6 +53,7 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
         "table inet fairlead {",
         *_sets(all_of),
         *_marking(all_of),
+        *untracked.web(all_of[0].management.port),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_input(all_of),
         "",
