@@ -32,6 +32,8 @@ for number in range(4000):
     os.sched_setaffinity(0, {number % 2})
     socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x" * 64, ("10.0.2.2", 9))
 """
+# It does nothing but bear the name.
+MEDDLER = 'import os, sys; os.execv(sys.executable, ["irqbalance", "-c", "import time; time.sleep(600)"])'
 # By finding: what somebody does, and what the kernel shows once it is mended.
 PLANTED = {
     ("queues-together", "eth0"): (
@@ -51,8 +53,8 @@ PLANTED = {
         "3\n",
     ),
     ("meddler", "irqbalance"): (
-        "cp $(command -v dash) /tmp/irqbalance; setsid /tmp/irqbalance -c 'sleep 600; true' >/dev/null 2>&1 &",
-        "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^/tmp/irqbalance$' || true",
+        f"setsid python3 -c '{MEDDLER}' >/dev/null 2>&1 &",
+        "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^irqbalance$' || true",
         "0\n",
     ),
 }
