@@ -217,6 +217,8 @@ def test_interrupts_follow_the_load_where_the_card_can():
     assert adaptive in commands(plan(machine(1, [able]), USUAL))
     assert adaptive not in commands(plan(machine(1, [able]), Tuning(power=Power.LATENCY)))
     assert adaptive not in commands(plan(machine(1, [card(queues=1, most=1)]), USUAL))
+    idle = card(queues=1, most=1, coalescing=Coalescing(0, 0, False, False))
+    assert adaptive not in commands(plan(machine(1, [idle]), USUAL))
 
 
 def test_clock_and_sleep_by_the_wish():
