@@ -27,8 +27,8 @@ def cards(
 def by_card(text: str) -> dict[str, str]:
     """What `ethtool -l '*'` prints of all cards, by their names."""
     found = list(_BLOCK.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return {match["name"]: text[match.start() : end] for match, end in zip(found, ends, strict=True)}
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    return {match["name"]: text[match.start() : end] for match, end in zip(found, ends, strict=False)}
 
 
 def _names(files: Mapping[str, str], commands: Mapping[str, str]) -> list[str]:
