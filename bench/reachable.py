@@ -39,7 +39,8 @@ from lbconfig.snapshot import CheckKind, HealthCheck
 
 GROUP = "/sys/fs/cgroup/services/cgroup.procs"
 ALONE = "/sys/fs/cgroup/cgroup.procs"
-MOVE = "cat {} | while read -r one; do echo $one >{} 2>/dev/null; done; true"
+# Threads of the kernel stay where they are: they have no program.
+MOVE = "cat {} | while read -r one; do readlink /proc/$one/exe >/dev/null && echo $one >{}; done 2>/dev/null; true"
 THREADS = "for card in /sys/class/net/eth*/threaded; do echo {} >$card; done"
 FLOODS = {
     "none": (),

@@ -24,6 +24,14 @@ OWN = "10.1.0.1"  # of the box, where the flood comes in
 ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
 LOG_A_SECOND = 2000  # bytes: ten lines, where each packet would make one of 150 bytes
 SHORT = 20  # MiB that the flood may take in the story of short memory
+# What a process of the web page's priority gets of the processor when it always wants it.
+SHARE = """
+import time
+began, used = time.monotonic(), time.process_time()
+while time.monotonic() < began + 4:
+    pass
+print((time.process_time() - used) / (time.monotonic() - began))
+"""
 BEGUN = 3.0  # seconds until a flood is well under way
 
 
@@ -88,6 +96,13 @@ def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood,
     sent, seconds = flood.stop()
     assert sent > 1000 * seconds  # else it was none
     assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
+
+
+def test_services_keep_their_share_of_the_processor(director, flood):
+    begin(flood, "syn", f"{VIP}:80")
+    share = float(director.succeed(["nice", "-n", "10", "python3", "-c", SHARE]))
+    # Three in four of it are due; by their nice value alone it would be one in ten of what softirqs leave.
+    assert share > 0.25
 
 
 def test_a_flood_to_the_web_page_itself_does_not_lock_the_admin_out(director, world, flood):
