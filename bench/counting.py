@@ -1,7 +1,7 @@
-"""How many instructions a guest has run: read from the file into which the plugin of QEMU counts (programs/instructions.c).
+"""How many instructions a guest has run: a plugin of QEMU counts them into a file (programs/instructions.c).
 
 Counts hold on any machine, unlike seconds: the guest runs the same instructions wherever it is emulated. What differs
-from run to run is how many packets come with one interrupt, and how the hashes of the kernel, seeded at each boot, fall.
+from run to run is how many packets come with one interrupt, and how the hashes of the kernel fall, seeded at each boot.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-import subprocess
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import compiled
+from bench import compiled, head
 from tests.lab.machine import Machine
 
 _PAIR = struct.Struct("QQ")
@@ -56,7 +56,7 @@ def per_unit(load: Counts, seconds: float, idle: Counts, idle_seconds: float, un
 
 def plugin_words(file: Path, places: bool = False) -> tuple[str, ...]:
     """Words for QEMU. Raises CannotCount, and CannotCompile."""
-    check_version(subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True).stdout)
+    check_version(head.first_line("qemu-system-x86_64", "--version"))
     return "-plugin", f"{compiled.library('instructions')},out={file}{',places=on' if places else ''}"
 
 
@@ -100,8 +100,6 @@ class Symbols:
                 self.names.append(name)
 
     def by_function(self, places: Mapping[int, float]) -> Counter[str]:
-        from bisect import bisect_right
-
         found: Counter[str] = Counter()
         for address, count in places.items():
             place = bisect_right(self.starts, address) - 1

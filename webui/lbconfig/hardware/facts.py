@@ -84,9 +84,9 @@ class Card:
     speed: int = 0  # Mbit/s; 0: not told
     duplex: str = ""  # "full", "half"
     mtu: int = 1500
-    queues: Queues = Queues()  # noqa: RUF009 (frozen)
-    ring: Ring = Ring()  # noqa: RUF009
-    coalescing: Coalescing = Coalescing()  # noqa: RUF009
+    queues: Queues = Queues()
+    ring: Ring = Ring()
+    coalescing: Coalescing = Coalescing()
     offloads: Mapping[str, bool] = field(default_factory=dict)  # ethtool's long names: "large-receive-offload"
     fixed: frozenset[str] = frozenset()  # those of them that cannot be changed
     interrupts: tuple[int, ...] = ()  # numbers, in the order of its queues

@@ -37,6 +37,7 @@ _TABLE = (
     Setting("net/ipv4/conf/default/accept_source_route", "0", "the same for interfaces that appear later"),
     Setting("net/ipv4/icmp_echo_ignore_broadcasts", "1", "no amplifier for others' attacks"),
     Setting("net/ipv4/tcp_syncookies", "1", "the web UI stays reachable under a SYN flood"),
+    Setting("net/ipv4/ip_early_demux", "0", "nearly all packets are passed on: none has a program that waits for it"),
     # Never switched off: that would take every address and route along, and an undo would have to know them.
     Setting("net/ipv6/conf/all/disable_ipv6", "0", "IPv6 is there, with the addresses that were asked for"),
     Setting("net/ipv6/conf/default/disable_ipv6", "0", "the same for interfaces that appear later"),
@@ -56,6 +57,7 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
     return (
         *_TABLE,
         *_policy(snapshot.policy),
+        _answers(snapshot),
         *_announcements(snapshot),
         _conntrack(snapshot),
         *redirects,
@@ -90,9 +92,16 @@ def _policy(policy: Policy) -> Iterator[Setting]:
         ("expire_quiescent_template", policy.release_persistent, "whether a persistent client leaves weight 0"),
         ("sloppy_tcp", policy.adopt, "whether connections are taken that began before the box saw them"),
         ("schedule_icmp", policy.icmp_errors, "whether ICMP errors of unknown connections are passed on"),
-        ("snat_reroute", policy.route_answers, "whether the route of an answer is looked up again"),
     ):
         yield Setting(f"net/ipv4/vs/{name}", str(int(wanted)), reason)
+
+
+def _answers(snapshot: Snapshot) -> Setting:
+    """Where no route depends on the source, the second look finds what the first one found."""
+    wanted = snapshot.policy.route_answers and bool(snapshot.network.policies)
+    return Setting(
+        "net/ipv4/vs/snat_reroute", str(int(wanted)), "whether an answer's route is looked up again, by its new source"
+    )
 
 
 def _announcements(snapshot: Snapshot) -> Iterator[Setting]:
