@@ -108,9 +108,9 @@ def _input(all_of: All) -> list[str]:
     take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
     rules = [
         "type filter hook input priority filter; policy drop;",
-        "iif lo accept",
         f"meta mark {_OF_SERVICE:#x} {take}",
         *([f"meta mark 1-{_OF_ANSWER - 1:#x} {take}"] if any(by_mark(all_of, one) for one, _, _ in FAMILIES) else []),
+        "iif lo accept",
         "ct state established,related accept",
         f"icmp type {{ {_ICMP_ERRORS} }} accept",
         f"icmpv6 type {{ {_ICMP6_ERRORS}, {_ND} }} accept",
