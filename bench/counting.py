@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import compiled, head
-from tests.lab.machine import Machine
 
 _PAIR = struct.Struct("QQ")
 _LAST_VERSION = 8  # of QEMU, with the plugin API that the plugin is made for
@@ -90,16 +89,18 @@ class Counting:
 class Symbols:
     """The functions of a guest's kernel, and where they begin."""
 
-    def __init__(self, machine: Machine) -> None:
-        machine.succeed("sysctl -qw kernel.kptr_restrict=0")
-        self.starts, self.names = [], []
-        for line in sorted(machine.read("/proc/kallsyms").splitlines()):
-            address, kind, name = line.split()[:3]
-            if kind in "tTwW":
-                self.starts.append(int(address, 16))
-                self.names.append(name)
+    def __init__(self, starts: Mapping[int, str]) -> None:
+        self.starts = sorted(starts)
+        self.names = [starts[one] for one in self.starts]
+
+    @classmethod
+    def of(cls, kallsyms: str) -> Symbols:
+        """From the text of /proc/kallsyms, which shows addresses while kernel.kptr_restrict is 0."""
+        lines = (line.split() for line in kallsyms.splitlines())
+        return cls({int(address, 16): name for address, kind, name, *_ in lines if kind in "tTwW"})
 
     def by_function(self, places: Mapping[int, float]) -> Counter[str]:
+        """Of `Counting.places`; what lies before all functions is "?"."""
         found: Counter[str] = Counter()
         for address, count in places.items():
             place = bisect_right(self.starts, address) - 1
