@@ -145,11 +145,11 @@ class Cost:
 class CountedStage(Stage):
     counting: Counting | None = None
 
-    def connections(self, *places: str, seconds: float) -> Cost:
-        """HTTP/1.0, a new connection for each page of 628 bytes."""
+    def connections(self, *places: str, seconds: float, size: int = PAGE, at_once: int = AT_ONCE) -> Cost:
+        """HTTP/1.0, a new connection for each page of `size` bytes."""
 
         def load() -> tuple[int, int]:
-            log = self.load(*places, seconds=seconds, at_once=AT_ONCE, size=PAGE, timeout=3.0).log
+            log = self.load(*places, seconds=seconds, at_once=at_once, size=size, timeout=3.0).log
             return log.replies + log.late, log.failed
 
         return self.cost(load)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bench.result import Result
 from bench.settings import Settings
 
-PARTS: dict[str, str] = {"instructions": "bench.instructions"}
+PARTS: dict[str, str] = {"instructions": "bench.instructions", "steps": "bench.steps"}
 
 
 class NoSuchPart(ValueError):

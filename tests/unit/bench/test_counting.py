@@ -79,6 +79,7 @@ def test_the_plugin_counts_what_a_machine_runs(tmp_path):
             machine.kill()
 
 
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
 def test_a_plugin_without_a_file_ends_the_machine_with_a_sentence():
     plugin = compiled.library("instructions")
     done = subprocess.run(
