@@ -10,6 +10,8 @@ from bench.settings import Settings
 from board.lab.build import Image
 
 PARTS: dict[str, str] = {
+    "instructions": "bench.instructions",
+    "steps": "bench.steps",
     "lisa2001": "bench.lisa2001",
     "netpipe": "bench.netpipe",
     "sizes": "bench.sizes",

@@ -75,12 +75,14 @@ class Machine:
         devices: tuple[str, ...] = (),
         may_panic: bool = False,
         writes: Path | None = None,
+        kernel_words: str = "",
     ) -> None:
         """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB.
 
         `firmware`: "bios" or "uefi" to start from the disk `data` instead of from the layers. `devices` are more
         words for QEMU. `may_panic`: the kernel giving up is part of the story. `writes`: an empty file in which all
-        that is written to the disk `data`, a raw one, is noted (see tests.lab.writes).
+        that is written to the disk `data`, a raw one, is noted (see tests.lab.writes). `kernel_words`: more for the
+        kernel of a machine that starts from the layers; what comes later counts.
         """
         self.name = name
         self.folder = folder
@@ -94,6 +96,7 @@ class Machine:
         self.devices = devices
         self.may_panic = may_panic
         self.writes = writes
+        self.kernel_words = kernel_words
         self.console_log = folder / f"{name}.console"
         self.process: subprocess.Popen | None = None
         self.started = 0.0
@@ -185,6 +188,7 @@ class Machine:
             return []
         clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
         kernel = f"console=ttyS0 quiet mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
+        kernel += f" {self.kernel_words}" if self.kernel_words else ""
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
             words += self.disk(layer, f"file={self.image.layers[layer]},format=raw,readonly=on")

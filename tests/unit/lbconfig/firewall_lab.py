@@ -110,7 +110,7 @@ class FirewallLab:
             far_end = [far, "address", BOX_SIDE[far], "netns", self.names["box"]]
             self._run([self.ip, "link", "add", *near_end, "type", "veth", "peer", "name", *far_end])
         for key, value in SETTINGS.items():
-            self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
+            self.box(["sh", "-c", f"echo {one.value} > /proc/sys/{one.key}"])
         self.box([self.ip, "link", "set", "lo", "up"])
         for far, near in WIRES.items():
             for who, name in (("box", far), ("outside", near)):
@@ -169,8 +169,8 @@ class FirewallLab:
                 words = ["from", rule.source, "lookup", str(rule.table), "pref", str(rule.preference), *shut]
                 self.box([self.ip, "rule", "add", *words])
                 undo.callback(self.box, [self.ip, "rule", "del", *words])
-            for key, value, _ in checks:
-                self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
+            for one in checks:
+                self.box(["sh", "-c", f"echo {one.value} > /proc/sys/{one.key}"])
             yield
 
     def listing(self) -> str:
@@ -178,18 +178,18 @@ class FirewallLab:
 
     def send(self, packet: Packet, wait: float = 0.0, same_port: bool = False) -> Seen:
         """It begins a connection of its own, by another source port each time; unless that is to be the `same_port`."""
-        before = self._counts()
+        before = self.counts()
         frame = make(packet, 0 if same_port else next(self._numbers))
         order = {"wire": WIRES[packet.interface], "frame": frame.hex(), "wait": wait}
         self._sender.stdin.write(json.dumps(order) + "\n")
         self._sender.stdin.flush()
         answers = [bytes.fromhex(text)[14:] for _, text in json.loads(self._sender.stdout.readline())]
-        after = self._counts()
+        after = self.counts()
         found = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
         rules = {int(name.split()[1]): count for name, count in found.items() if name.startswith("rule ")}
         return Seen(bool(found.get("passed")), answers, rules)
 
-    def _counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Comment -> packets."""
         found: dict[str, int] = {}
         for entry in json.loads(self.listing())["nftables"]:

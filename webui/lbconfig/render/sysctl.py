@@ -61,6 +61,7 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
         *_TABLE,
         *_policy(snapshot.policy),
         *_defence(snapshot.policy.flood_defence),
+        _answers(snapshot),
         *_announcements(snapshot),
         _conntrack(snapshot),
         *redirects,
@@ -95,7 +96,6 @@ def _policy(policy: Policy) -> Iterator[Setting]:
         ("expire_quiescent_template", policy.release_persistent, "whether a persistent client leaves weight 0"),
         ("sloppy_tcp", policy.adopt, "whether connections are taken that began before the box saw them"),
         ("schedule_icmp", policy.icmp_errors, "whether ICMP errors of unknown connections are passed on"),
-        ("snat_reroute", policy.route_answers, "whether the route of an answer is looked up again"),
     ):
         yield Setting(f"net/ipv4/vs/{name}", str(int(wanted)), reason)
 
@@ -114,6 +114,14 @@ def _defence(when: FloodDefence) -> Iterator[Setting]:
         ("secure_tcp", "0", "half-open connections are not kept for longer"),
     ):
         yield Setting(f"net/ipv4/vs/{name}", value, reason, also="2" if value == "1" else "")
+
+
+def _answers(snapshot: Snapshot) -> Setting:
+    """Where no route depends on the source, the second look finds what the first one found."""
+    wanted = snapshot.policy.route_answers and bool(snapshot.network.policies)
+    return Setting(
+        "net/ipv4/vs/snat_reroute", str(int(wanted)), "whether an answer's route is looked up again, by its new source"
+    )
 
 
 def _announcements(snapshot: Snapshot) -> Iterator[Setting]:

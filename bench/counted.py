@@ -1,0 +1,254 @@
+"""The director whose instructions are counted, the boxes that it can be, and what goes through it.
+
+The same guest is one box after the other, so that all figures are of one kernel in one run:
+  ours    the appliance as its applier configured it
+  stock   Debian as it is set up in ten minutes: its settings, and rules that keep state and name one thing a line
+  bare    no rules at all, settings of ours: the least that a router of this kernel can do
+The services and the real servers are the same; in `stock` and `ours` IPVS's own table is, too.
+
+What runs beside the data path is stopped (web page, health checks, the applier), and what still runs is counted before
+each load and taken off. Idle instructions could be left in by making the load longer; but then a slow machine, on which
+a connection takes longer, would show more of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import compiled, counting
+from bench.counting import Counting, Counts, per_unit
+from bench.settings import Settings
+from bench.stage import CLIENT, PAGE, PAST, PORT, ROUTER, SERVERS, Stage, vip
+from bench.stage import service as tcp_service
+from board.lab import balancers
+from board.lab.build import Image
+from tests.lab.director import wish
+from tests.lab.fixtures import make_lab
+from tests.lab.machine import DIRECTOR
+
+from lbconfig.firewall import Firewall, Rule, RuleProtocol, Where
+from lbconfig.snapshot import Protocol, Snapshot
+
+COUNT = 3  # real servers
+UDP = 8003  # datagrams are sent to it, and nobody answers
+LOCAL = "9001-9009"  # ports of balancers that run on the director
+BESIDE = "10.3.0.1{}"  # addresses of the servers whose answers go past the director, as those of a VIP do
+FORGET = 1  # seconds after which an ended connection is forgotten: its end belongs to its cost
+TAIL = 2.0  # seconds after a load until that has happened
+AT_ONCE = 64  # connections
+BURST, PAUSE = 16, 0.01  # datagrams at once, and seconds between
+QUIET = "for one in web applier ldirectord nginx sorry time bootcheck; do sv down /etc/sv/$one /run/service/$one; done"
+WORDS = "clocksource=tsc tsc=reliable mitigations=auto"  # a processor's own clock costs a program what a real one does
+# The world's cards collect what they send for 4 ms. The director is the quicker one of the two guests: it would sleep
+# and be woken for each packet, and that costs as much as to pass it on. A box with something to do is not woken.
+BURSTS = tuple(
+    word
+    for name, value in (("tx", "timer"), ("x-txtimer", 4_000_000), ("x-txburst", 256))
+    for word in ("-global", f"virtio-net-device.{name}={value}")
+)
+# One real server: its VIPs, and the address that packets are routed to.
+SERVER = (
+    "modprobe ipip; ip -n rs{n} link set tunl0 up; "
+    "for one in {vips} 10.3.0.1{n}; do ip -n rs{n} addr add $one/32 dev lo; done; "
+    "ip netns exec rs{n} sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
+    "net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 net.ipv4.conf.tunl0.rp_filter=0; "
+    "ip -n rs{n} rule add from 10.3.0.0/24 lookup 100; ip -n client route add 10.2.0.1{n} via 10.1.0.1"
+)
+# A socket that nobody reads takes datagrams until it is full, and says nothing to those that come then.
+TAKE = "import socket,time; s=socket.socket(2,2); s.bind(('',{port})); time.sleep(9999)"
+SEND = """
+import socket, sys, time
+many = [socket.socket(2, 2) for _ in range(64)]
+end, sent, places = time.monotonic() + {seconds}, 0, {places}
+while time.monotonic() < end:
+    for _ in range({burst}):
+        many[sent % 64].sendto(bytes(100), places[sent % 64 % len(places)])
+        sent += 1
+    time.sleep({pause})
+print(sent)
+"""
+SETTINGS_OF_STOCK = {  # of the kernel, or where it has one of systemd (sysctl.d/50-default.conf)
+    "net.ipv4.ip_early_demux": 1,
+    "net.ipv4.vs.snat_reroute": 1,
+    **{f"net.ipv4.conf.{place}.rp_filter": 2 for place in ("all", "eth1", "eth2")},
+}
+RULES_OF_STOCK = f"""flush ruleset
+table inet filter {{
+	chain input {{
+		type filter hook input priority filter; policy drop;
+		iif lo accept
+		ct state established,related accept
+		ip protocol icmp accept
+		tcp dport 22 accept
+		tcp dport 443 accept
+		tcp dport {PORT} accept
+		tcp dport {LOCAL} accept
+		udp dport {UDP} accept
+	}}
+	chain forward {{
+		type filter hook forward priority filter; policy drop;
+		ct state established,related accept
+		ip saddr 10.2.0.0/24 accept
+		ip daddr 10.2.0.0/24 accept
+		ip daddr 10.3.0.0/24 accept
+	}}
+	chain output {{
+		type filter hook output priority filter; policy accept;
+	}}
+}}
+"""
+
+
+def snapshot() -> Snapshot:
+    """Services of each way, by TCP and UDP, and rules for what is routed and for balancers on the box."""
+    services = []
+    for number, way in enumerate(("NAT", "DR", "TUN"), 1):
+        one = tcp_service(number, way, COUNT, PORT)
+        datagrams = tcp_service(number + 10, way, COUNT, UDP)
+        services += [one, dataclasses.replace(datagrams, protocol=Protocol.UDP)]
+    rules = (
+        Rule(1, "balancers", where=Where.BOX, protocol=RuleProtocol.TCP, ports=LOCAL),
+        Rule(2, "routed", where=Where.THROUGH),
+    )
+    return dataclasses.replace(wish(*services), firewall=Firewall(rules))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one load: instructions for each connection, or for each datagram, and what went through."""
+
+    counts: Counts
+    units: int
+    failed: int
+    packets: float  # that the director took in for each unit
+    idle: float  # instructions a second while nothing went through
+
+    @property
+    def all(self) -> float:
+        return self.counts.all
+
+    def said(self) -> str:
+        return (
+            f"{self.all:,.0f} instructions ({self.counts.programs:,.0f} of programs; {self.units} done, {self.failed} "
+            f"failed, {self.packets:.1f} packets each; idle {self.idle:,.0f} a second)"
+        )
+
+
+@dataclass
+class CountedStage(Stage):
+    counting: Counting | None = None
+
+    def connections(self, *places: str, seconds: float, size: int = PAGE, at_once: int = AT_ONCE) -> Cost:
+        """HTTP/1.0, a new connection for each page of `size` bytes."""
+
+        def load() -> tuple[int, int]:
+            log = self.load(*places, seconds=seconds, at_once=at_once, size=size, timeout=3.0).log
+            return log.replies + log.late, log.failed
+
+        return self.cost(load)
+
+    def datagrams(self, *places: str, seconds: float) -> Cost:
+        """Of 100 bytes, from 64 ports. What counts is what the director passes on."""
+        pairs = [(place.partition(":")[0], int(place.partition(":")[2])) for place in places]
+        program = SEND.format(seconds=seconds, places=pairs, burst=BURST, pause=PAUSE)
+
+        def load() -> tuple[int, int]:
+            before = self.packets("eth1", "tx")
+            sent = int(self.world.succeed(["ip", "netns", "exec", "client", "python3", "-c", program], seconds + 60))
+            passed = self.packets("eth1", "tx") - before
+            return passed, max(0, sent - passed)
+
+        return self.cost(load)
+
+    def cost(self, load: Callable[[], tuple[int, int]]) -> Cost:
+        """`load` returns how many units went through, and how many failed. Raises ValueError where none did."""
+        idle, idle_seconds, _ = self.counted(lambda: time.sleep(TAIL))
+        packets = self.packets("eth1", "rx") + self.packets("eth2", "rx")
+        done: list[tuple[int, int]] = []
+        used, seconds, _ = self.counted(lambda: (done.append(load()), time.sleep(TAIL)))
+        packets = self.packets("eth1", "rx") + self.packets("eth2", "rx") - packets
+        units, failed = done[0]
+        counts = per_unit(used, seconds, idle, idle_seconds, units)
+        return Cost(counts, units, failed, packets / units, idle.all / idle_seconds)
+
+    def counted(self, action: Callable[[], object]) -> tuple[Counts, float, object]:
+        before, began = self.counting.read(), time.monotonic()
+        result = action()
+        return self.counting.read() - before, time.monotonic() - began, result
+
+    def packets(self, card: str, way: str) -> int:
+        return int(self.director.read(f"/sys/class/net/{card}/statistics/{way}_packets"))
+
+    # --- which box it is ---
+
+    def become(self, box: str) -> None:
+        """ "ours", "stock" or "bare"."""
+        ours = box != "stock"
+        self.director.succeed(f"sysctl -qp /run/bench/{'ours' if ours else 'stock'}.sysctl")
+        if box == "bare":
+            self.director.succeed("nft flush ruleset")
+        else:
+            self.director.succeed(f"nft -f /run/bench/{box}.nft")
+
+    def rules(self, text: str) -> None:
+        self.director.succeed(["nft", "-f", "-"], stdin=text.encode())
+
+
+def prepare(stage: CountedStage) -> None:
+    """Configure the box as an admin does, set up the servers, note what the box is, and end what else runs on it."""
+    director, world = stage.director, stage.world
+    compiled.bring(world, "load", "serve", "pipe")
+    world.give_servers_a_router()
+    world.succeed(CLIENT)
+    director.apply(snapshot())
+    vips = " ".join(vip(way, COUNT) for way in ("NAT", "DR", "TUN"))
+    for number in range(1, COUNT + 1):
+        name = f"rs{number}"
+        world.succeed(
+            f"set -e; ip -n {name} route replace default via 10.2.0.1; {PAST.format(name=name, router=ROUTER)}"
+        )
+        world.succeed(f"set -e; {SERVER.format(n=number, vips=vips)}")
+        world.succeed(f'ip netns exec {name} python3 -c "{TAKE.format(port=UDP)}" >/dev/null 2>&1 &')
+        director.succeed(f"ip route replace {BESIDE.format(number)} via {SERVERS[number - 1]}")
+    stage.serve(COUNT)
+    director.succeed(f"{QUIET} >/dev/null 2>&1; ipvsadm --set 900 {FORGET} {FORGET}; mkdir -p /run/bench")
+    director.succeed(
+        "set -e; (echo flush ruleset; cat /run/fairlead/nftables.conf) >/run/bench/ours.nft; "
+        f"sysctl {' '.join(SETTINGS_OF_STOCK)} >/run/bench/ours.sysctl"
+    )
+    director.write("/run/bench/stock.sysctl", "".join(f"{key}={value}\n" for key, value in SETTINGS_OF_STOCK.items()))
+    director.write("/run/bench/stock.nft", RULES_OF_STOCK)
+    time.sleep(5)  # until what was stopped has ended
+
+
+@contextmanager
+def counted_stage(settings: Settings, words: str = WORDS) -> Iterator[CountedStage]:
+    """Both machines, booted and prepared; `words` are more for the director's kernel."""
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    lab = make_lab(folder, with_balancers(settings))
+    file = folder / "counts"
+    director = lab.director
+    director.devices, director.kernel_words = counting.plugin_words(file), words
+    lab.world.devices = BURSTS
+    director.layers, director.memory = (*DIRECTOR, balancers.LAYER), 1024
+    try:
+        with lab.world, director:
+            director.wait_until_started(300)
+            lab.world.wait_for_servers(300)
+            stage = CountedStage(lab, settings.say, Counting(file))
+            prepare(stage)
+            yield stage
+    finally:
+        shutil.rmtree(folder)
+
+
+def with_balancers(settings: Settings) -> Image:
+    layer = {balancers.LAYER: balancers.build(settings.say)}
+    return dataclasses.replace(settings.image, layers=settings.image.layers | layer)
