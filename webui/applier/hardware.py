@@ -24,7 +24,7 @@ from lbconfig.render.sysctl import Setting
 
 log = logging.getLogger("applier")
 
-ROUNDS = 4  # queues, rings, and what depends on them; then it must be done
+ROUNDS = 5  # queues and rings, what depends on them, and the look that finds nothing more to do
 MEDDLER_ENDS = 3.0  # seconds
 ETHTOOL_TIMEOUT = 30.0  # seconds; some cards start anew
 NOT_KEPT = "it was taken, and is not so"
@@ -50,11 +50,11 @@ def tune(host: Host, paths: Paths, tuning: Tuning, of: str = "") -> Tuned:
             if not action.done and str(action.do) in tried:
                 done.refused.setdefault(str(action.do), NOT_KEPT)
         todo = due(tuple(one for one in actions if str(one.do) not in done.refused))
+        if not todo:
+            break
         for action in todo:
             tried.add(str(action.do))
             _carry_out(host, action, done)
-        if not any(action.reshapes for action in todo):
-            break
     _note(host, paths, done, of)
     return done
 

@@ -73,13 +73,12 @@ class MachineHost:
 
     def command(self, argv, stdin="", timeout=0):
         match list(argv):
-            case ["ethtool", "-i", "eth0"]:
-                return Output(0, "driver: igb\nbus-info: 0000:03:00.0\n", "")
-            case ["ethtool", "-l", "eth0"]:
-                return Output(0, f"Combined: 4\nCurrent hardware settings:\nCombined: {self.queues}\n", "")
-            case ["ethtool", "-g", "eth0"]:
-                said = f"RX: 4096\nTX: 4096\nCurrent hardware settings:\nRX: {self.ring}\nTX: {self.ring}\n"
-                return Output(0, said, "")
+            case ["ethtool", "-l", "*"]:
+                used = f"Combined: 4\nCurrent hardware settings:\nCombined: {self.queues}\n"
+                return Output(0, f"Channel parameters for eth0:\n{used}", "")
+            case ["ethtool", "-g", "*"]:
+                used = f"Current hardware settings:\nRX: {self.ring}\nTX: {self.ring}\n"
+                return Output(0, f"Ring parameters for eth0:\nRX: 4096\nTX: 4096\n{used}", "")
             case ["ethtool", "-L", "eth0", "combined", number]:
                 self._refuse(" ".join(argv))
                 self.queues = int(number)

@@ -125,6 +125,12 @@ def test_two_single_queue_cards_do_not_meet_on_one_cpu():
     assert homes(plan(machine(2, cards), USUAL)) == {24: 0, 25: 1}
 
 
+def test_a_card_with_a_queue_for_each_core_is_in_order_whatever_was_before():
+    cards = [card("eth0", queues=1, most=1, first=20), card("eth1", queues=2, most=2, first=24)]
+    cards.append(card("eth2", queues=1, most=1, first=30))
+    assert homes(plan(machine(2, cards), USUAL)) == {20: 0, 24: 0, 25: 1, 30: 1}
+
+
 def test_fewer_queues_than_cores_share_them_out():
     actions = plan(machine(8, [card(queues=2, most=2)]), USUAL)
     masks = [parse_mask(writes(actions)[f"/sys/class/net/eth0/queues/rx-{n}/rps_cpus"]) for n in range(2)]
@@ -211,6 +217,8 @@ def test_interrupts_follow_the_load_where_the_card_can():
     assert adaptive in commands(plan(machine(1, [able]), USUAL))
     assert adaptive not in commands(plan(machine(1, [able]), Tuning(power=Power.LATENCY)))
     assert adaptive not in commands(plan(machine(1, [card(queues=1, most=1)]), USUAL))
+    idle = card(queues=1, most=1, coalescing=Coalescing(0, 0, False, False))
+    assert adaptive not in commands(plan(machine(1, [idle]), USUAL))
 
 
 def test_clock_and_sleep_by_the_wish():

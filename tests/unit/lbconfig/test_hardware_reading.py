@@ -10,6 +10,7 @@ from lbconfig.hardware.cpu_lists import list_text, mask_text, parse_list, parse_
 from lbconfig.hardware.facts import IO_APIC, MSI, MSI_X, OTHER, XT_PIC, Coalescing, Cpu, Queues, Ring, Softnet
 from lbconfig.hardware.queue_names import BOTH, RX, TX, queue_of
 from lbconfig.hardware.reading import read
+from lbconfig.hardware.reading_cards import by_card
 from lbconfig.hardware.reading_interrupts import interrupts
 
 OLD = """           CPU0       CPU1
@@ -291,6 +292,15 @@ def test_a_card_with_queues_for_each_way():
     said = "Pre-set maximums:\nRX:\t8\nTX:\t8\nOther:\t0\nCombined:\t0\nCurrent hardware settings:\nRX:\t2\nTX:\t1\n"
     card = read(MACHINE, {"ethtool -l eth0": said}).cards[0]
     assert card.queues == Queues(2, 1, 8, 8, combined=False, settable=True)
+
+
+def test_what_ethtool_prints_of_all_cards_at_once():
+    text = "\nFeatures for lo:\nx: off\n\nFeatures for eth0:\nlarge-receive-offload: on\n"
+    assert by_card(text) == {
+        "lo": "Features for lo:\nx: off\n\n",
+        "eth0": "Features for eth0:\nlarge-receive-offload: on\n",
+    }
+    assert by_card("netlink error: Operation not supported\n") == by_card("") == {}
 
 
 def test_a_kernel_that_says_nothing_still_has_a_cpu():

@@ -31,7 +31,7 @@ def cores(machine: Machine, node: int = -1) -> tuple[Cpu, ...]:
 
 
 def place(machine: Machine, tuning: Tuning) -> tuple[Placement, ...]:
-    """Each queue takes the CPU that has the fewest so far, of the card's own node."""
+    """Each queue takes the CPU that has the fewest so far, of the card's own node; enough queues go round in order."""
     load: Counter[int] = Counter()
     found = []
     for card in machine.cards:
@@ -41,13 +41,18 @@ def place(machine: Machine, tuning: Tuning) -> tuple[Placement, ...]:
             cpus += tuple(number for number in machine.numbers if number not in cpus)
         most = max(card.queues.most_rx, card.queues.most_tx)
         queues = min(wish or len(cpus), most, len(machine.cpus))
-        homes = []
-        for _ in range(max(card.queues.rx, card.queues.tx)):
-            home = min(cpus, key=lambda number: (load[number], cpus.index(number)))
-            load[home] += 1
-            homes.append(home)
-        found.append(Placement(card, cpus, queues, tuple(homes)))
+        found.append(Placement(card, cpus, queues, _homes(cpus, max(card.queues.rx, card.queues.tx), load)))
     return tuple(found)
+
+
+def _homes(cpus: tuple[int, ...], queues: int, load: Counter[int]) -> tuple[int, ...]:
+    homes = []
+    for queue in range(queues):
+        least = min(cpus, key=lambda number: (load[number], cpus.index(number)))
+        home = cpus[queue % len(cpus)] if queues >= len(cpus) else least
+        load[home] += 1
+        homes.append(home)
+    return tuple(homes)
 
 
 def quietest(machine: Machine, placements: tuple[Placement, ...]) -> int:

@@ -68,7 +68,9 @@ def offloads(machine: Machine, tuning: Tuning) -> Iterator[Action]:
 def coalescing(machine: Machine, tuning: Tuning) -> Iterator[Action]:
     """Adaptive, where the card can: at rest at once, under load in batches. For latency it is left as it is."""
     for card in machine.cards:
-        if card.coalescing.adaptive_rx is not None and tuning.power is Power.BALANCED:
+        # A card that delays nothing (virtio) says "off" and takes the word without doing anything.
+        able = card.coalescing.adaptive_rx is not None and bool(card.coalescing.rx_usecs or card.coalescing.adaptive_rx)
+        if able and tuning.power is Power.BALANCED:
             yield Action(
                 card.name,
                 "interrupts follow the load (adaptive)",

@@ -10,7 +10,8 @@ from lbconfig.hardware.facts import Card, Coalescing, Interrupt, Queues, Ring
 from lbconfig.hardware.queue_names import in_order
 
 NET = "/sys/class/net/"
-OPTIONS = ("-i", "-l", "-g", "-c", "-k")  # that ethtool is asked with for each card
+OPTIONS = ("-l", "-g", "-c", "-k")  # that ethtool is asked with; "-i" tells what sysfs tells, too
+_BLOCK = re.compile(r"^(?:Channel parameters|Ring parameters|Coalesce parameters|Features) for (?P<name>\S+):$", re.M)
 _QUEUE = re.compile(r"queues/(rx|tx)-(\d{1,5})/(?:rps_cpus|xps_cpus)")
 _FIELD = re.compile(r"\s*(?P<name>[^:]+?)\s*:\s*(?P<value>.*)")
 
@@ -21,6 +22,13 @@ def cards(
     """`msi`: interrupt number -> place of the PCI device that has it."""
     given = tuple(interrupts)
     return tuple(_card(_Source(name, files, commands), given, msi) for name in _names(files, commands))
+
+
+def by_card(text: str) -> dict[str, str]:
+    """What `ethtool -l '*'` prints of all cards, by their names."""
+    found = list(_BLOCK.finditer(text))
+    ends = [*(match.start() for match in found[1:]), len(text)]
+    return {match["name"]: text[match.start() : end] for match, end in zip(found, ends, strict=False)}
 
 
 def _names(files: Mapping[str, str], commands: Mapping[str, str]) -> list[str]:
