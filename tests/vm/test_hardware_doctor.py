@@ -125,4 +125,4 @@ def test_what_somebody_spoils_is_named_and_mended(box):
     assert status == 200 and found(said) == set(), said["findings"]
     for finding, (_, look, mended) in PLANTED.items():
         assert box.succeed(look) == mended, finding
-    assert {one["state"] for one in said["actions"]} == {"done"}, said["actions"]
+    assert not [one for one in said["actions"] if one["state"] != "done"]
