@@ -5,12 +5,13 @@ import struct
 import subprocess
 
 import pytest
-from bench import compiled, counting, instructions
 from bench.counted import Cost
 from bench.counting import CannotCount, Counting, Counts, Symbols, check_version, per_unit
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.wait import until
+
+from bench import compiled, counting, instructions
 
 amounts = st.integers(0, 10**12)
 

@@ -110,7 +110,7 @@ class FirewallLab:
             far_end = [far, "address", BOX_SIDE[far], "netns", self.names["box"]]
             self._run([self.ip, "link", "add", *near_end, "type", "veth", "peer", "name", *far_end])
         for key, value in SETTINGS.items():
-            self.box(["sh", "-c", f"echo {one.value} > /proc/sys/{one.key}"])
+            self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
         self.box([self.ip, "link", "set", "lo", "up"])
         for far, near in WIRES.items():
             for who, name in (("box", far), ("outside", near)):
