@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bench.neighbours import SERVERS
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from bench.stage import WAYS, Loaded, Stage, services, stage, vip
+from bench.stage import WAYS, Loaded, Stage, services, vip
 
 from bench import papers
 
@@ -49,7 +49,7 @@ def run(settings: Settings) -> Result:
     wished = [Configuration("direct", 1), *(Configuration(way, count) for way in WAYS for count in counts)]
     peak, curves = 0.0, {}
     for cpus in processors:
-        with stage(settings, cpus) as here:
+        with settings.stages.take(cpus) as here:
             here.apply(services(counts))
             if not peak:
                 peak = highest(here, vip("DR", max(counts)), settings.seconds)
@@ -131,7 +131,8 @@ def times(cpus: int, found: dict[Configuration, Curve]) -> Table:
         rate = max(curve)
         logs = [each.log for each in curve[rate]]
         rows.append((
-            one.way, one.servers, Measured(tuple(log.offered for log in logs)), Measured(tuple(log.rate for log in logs)),
+            one.way, one.servers,
+            Measured(tuple(log.offered for log in logs)), Measured(tuple(log.rate for log in logs)),
             Measured(tuple(100 * log.failed / max(1, log.tried) for log in logs)),
             Measured(tuple(log.median for log in logs)), Measured(tuple(log.p99 for log in logs)),
         ))  # fmt: skip

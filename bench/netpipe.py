@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from bench.neighbours import SERVERS, cpu_seconds
 from bench.result import Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from bench.stage import PIPE, Stage, services, stage, vip
+from bench.stage import PIPE, Stage, services, vip
 from tests.lab.director import browser
 
 from bench import papers
@@ -26,9 +26,9 @@ NAME = "netpipe"
 WAYS = ("direct", "NAT", "DR")
 LONGEST = 20.0  # seconds after which the page counts as not answered
 METHOD = (
-    "NetPIPE's way: a block goes to each server and comes back whole, over one connection each, all at once; sizes grow, "
-    "and the figure is the highest sum over the sizes (size × 2 ÷ time of the round trip). Meanwhile the log-in page of "
-    f"the director is asked for without pause; what takes longer than {LONGEST:.0f} s counts as no answer."
+    "NetPIPE's way: a block goes to each server and comes back whole, over one connection each, all at once; sizes "
+    "grow, and the figure is the highest sum over the sizes (size × 2 ÷ time of the round trip). Meanwhile the log-in "
+    f"page of the director is asked for without pause; what takes longer than {LONGEST:.0f} s counts as no answer."
 )
 
 
@@ -77,8 +77,9 @@ class Piped:
 def run(settings: Settings) -> Result:
     counts = settings.pick((1, 3, 6), (1, 2, 3, 4, 5, 6))
     found: dict[tuple[str, int], list[Piped]] = {(way, count): [] for way in WAYS for count in counts}
-    with stage(settings) as here:
+    with settings.stages.take() as here:
         here.apply(services(counts, ("NAT", "DR"), (PIPE,)))
+        here.near.stop()
         here.near.serve("pipe", "serve", PIPE)
         with Page(here.director.url) as quiet:
             time.sleep(settings.pick(5, 15))
@@ -149,7 +150,8 @@ def reached(found: dict[tuple[str, int], list[Piped]], before: Piped) -> Table:
             Measured(tuple(pages)).median if pages else None, max(pages, default=None), broken,
         ))  # fmt: skip
     columns = (
-        "load", "servers", "director's CPU, %", "pages", "not answered", "median, s", "longest, s", "broken connections",
+        "load", "servers", "director's CPU, %", "pages", "not answered", "median, s", "longest, s",
+        "broken connections",
     )  # fmt: skip
     return Table("The director's web page meanwhile", columns, tuple(rows))
 

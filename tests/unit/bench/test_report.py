@@ -5,9 +5,10 @@ import json
 import platform
 
 import pytest
-from bench import kept, parts, report
 from bench.head import TOP, Head, look, processor
 from bench.result import Measured, Picture, Result, Series, Table, from_json, to_json
+
+from bench import kept, parts, report
 
 HEAD = Head("2026-11-23 12:04", "make bench", False, "Some CPU", 2, 24105, "6.1.0", "tcg", "QEMU 7.2.22", "abc1234")
 RATES = Table(
