@@ -23,8 +23,8 @@ CHANGED = 3  # servers, of which one comes and goes
 METHOD = (
     f"As fast as {AT_ONCE} clients allow. Without a director the clients ask the servers in turn, as WebBench does. "
     f"Each real server is held to {SERVER_SHARE:.0%} of what the director reaches by NAT (in the paper a half: "
-    "eight servers answered four times what NAT passed on). Then a server is removed and added again by an apply, while "
-    "the clients go on."
+    "eight servers answered four times what NAT passed on). Then a server is removed and added again by an apply, "
+    "while the clients go on."
 )
 
 

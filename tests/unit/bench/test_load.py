@@ -124,9 +124,9 @@ def test_wrong_words_are_refused(programs, words):
 
 def test_blocks_go_there_and_back(programs):
     pipe = programs.program("pipe")
-    with subprocess.Popen([pipe, "serve", str(PORT)]) as server:
+    with subprocess.Popen([pipe, "serve", str(PORT), "0"]) as server:
         time.sleep(0.2)
-        words = ["ask", "127.0.0.1", str(PORT), str(time.time()), "0.2", "64", "100000"]
+        words = ["ask", "127.0.0.1", str(PORT), "0", str(time.time()), "0.2", "64", "100000"]
         done = subprocess.run([pipe, *words], capture_output=True, text=True, timeout=30, check=True)
         server.kill()
     (size, trips, seconds), (larger, *_) = (line.split() for line in done.stdout.splitlines())
