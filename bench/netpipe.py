@@ -28,11 +28,11 @@ LONGEST = 20.0  # seconds after which the page counts as not answered
 # Of what NAT reaches: one server's card of the paper beside what NAT carried at most (50 of 75 Mbit/s).
 CARD = papers.NETPIPE_MBITS["direct"][1] / max(papers.NETPIPE_MBITS["NAT"].values())
 METHOD = (
-    "NetPIPE's way: a block goes to each server and comes back whole, over one connection each, all at once; sizes grow. "
-    f"Every end sends no faster than a network card would: {CARD:.2f} of what NAT carries at most, as in the paper, where "
-    "the cards were slow and not the servers. The figure is the highest sum over the sizes (size × 2 ÷ time of the round "
-    "trip). Meanwhile the log-in page of the director is asked for without pause; what takes longer than "
-    f"{LONGEST:.0f} s counts as no answer."
+    "NetPIPE's way: a block goes to each server and comes back whole, over one connection each, all at once; sizes "
+    f"grow. Every end sends no faster than a network card would: {CARD:.2f} of what NAT carries at most, as in the "
+    "paper, where the cards were slow and not the servers. The figure is the highest sum over the sizes (size × 2 ÷ "
+    "time of the round trip). Meanwhile the log-in page of the director is asked for without pause; what takes longer "
+    f"than {LONGEST:.0f} s counts as no answer."
 )
 
 
