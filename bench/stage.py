@@ -136,6 +136,10 @@ class Stages:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Turn off what is kept: somebody needs the machine, or nobody knows in what state it is."""
         self._kept.clear()
         self._open.close()
 
@@ -144,14 +148,14 @@ class Stages:
         """A booted director with so many virtual processors, and whatever servers it was used with before."""
         try:
             if cpus not in self._kept:
-                self.__exit__()  # one at a time: they have the same addresses
+                self.close()  # one at a time: they have the same addresses
                 self._kept[cpus] = self._open.enter_context(booted(self.image, self.say, cpus))
             yield self._kept[cpus]
         except BaseException:
-            self.__exit__()  # nobody knows in what state it is
+            self.close()
             raise
         if not self.shared:
-            self.__exit__()
+            self.close()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ METHOD = (
 def run(settings: Settings) -> Result:
     names = settings.pick(QUICK, tuple(schedulers.SCHEDULERS))
     seconds = settings.pick(8, schedulers.SECONDS)
+    settings.stages.close()  # this one has machines of its own
     counted = schedulers.measure(settings.image, names, settings.rounds, seconds)
     rates = {name: Measured(tuple(sum(one.values()) / seconds for one in rounds)) for name, rounds in counted.items()}
     paper = papers.LIGHTTPD_RATES

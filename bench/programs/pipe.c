@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define LARGEST (16 << 20)
-#define WAIT 5
+#define WAIT 20
 
 static char block[LARGEST];
 
