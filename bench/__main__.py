@@ -72,7 +72,7 @@ def measure(names: tuple[str, ...], quick: bool, as_typed: str) -> int:
     """Run the parts one after the other; how many failed."""
     image = prepared(names, build())  # before: there is no way to Debian's packages from inside
     neighbours.inside()
-    folder = kept.begin(head.look(as_typed, quick))
+    folder = kept.begin(head.look(as_typed, quick, image))
     with Stages(image, say, shared=quick) as stages:
         failed = sum(not ran(name, Settings(quick, image, stages, say), folder) for name in names)
     say(f"kept: {folder.relative_to(head.TOP)}")
