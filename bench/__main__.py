@@ -10,6 +10,7 @@ A part that fails is said and left out; the others run. The exit code then is 1.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shlex
 import sys
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from bench.compiled import CannotCompile
 from bench.neighbours import Failed
+from bench.others import Others
 from bench.parts import PARTS, NoSuchPart, chosen, prepared, runner
 from bench.settings import Settings
 from bench.stage import Stages
@@ -84,10 +86,13 @@ def ran(name: str, settings: Settings, folder: Path) -> bool:
     began = time.monotonic()
     settings.say(f"== {name}")
     try:
-        kept.keep(folder, runner(name)(settings))
+        with Others() as others:
+            result = runner(name)(settings)
     except FAILURES as error:
         print(f"error: {name}: {type(error).__name__}: {error}", file=sys.stderr)
         return False
+    told = f"Other programs took {others.share:.0%} of this machine's processors meanwhile."
+    kept.keep(folder, dataclasses.replace(result, remarks=(*result.remarks, told)))
     settings.say(f"== {name}: {time.monotonic() - began:.0f} s")
     return True
 

@@ -1,7 +1,7 @@
 /*
  * NetPIPE's way of measuring: blocks of ever larger sizes go to the other end and come back whole.
  *
- *     pipe serve PORT RATE
+ *     pipe serve PORT
  *     pipe ask ADDRESS PORT RATE EPOCH SLOT SIZE…
  *
  * Each end sends at most RATE bytes a second, as through a network card of that speed; 0: as fast as it can.
@@ -58,17 +58,20 @@ static void prepare(int fd, unsigned rate, int wait)
 		setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
 }
 
-/* One client: a size of four bytes, then the block; the block goes back when it is there whole. */
-static void echo(int fd, unsigned rate)
+/* One client: its rate, then again and again a size and a block, which goes back when it is there whole. */
+static void echo(int fd)
 {
-	uint32_t size;
+	uint32_t size, rate;
+	prepare(fd, 0, 60);
+	if (!all(fd, (char *)&rate, sizeof rate, 0))
+		return;
 	prepare(fd, rate, 60);
 	while (all(fd, (char *)&size, sizeof size, 0) && size <= LARGEST && all(fd, block, size, 0) &&
 	       all(fd, block, size, 1))
 		;
 }
 
-static int serve(int port, unsigned rate)
+static int serve(int port)
 {
 	int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
 	struct sockaddr_in here = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -84,7 +87,7 @@ static int serve(int port, unsigned rate)
 			continue;
 		if (!fork()) {
 			close(listener);
-			echo(fd, rate);
+			echo(fd);
 			_exit(0);
 		}
 		close(fd);
@@ -100,6 +103,8 @@ static int ask(char *address, int port, unsigned rate, double epoch, double slot
 		perror("pipe");
 		return 1;
 	}
+	if (!all(fd, (char *)&rate, sizeof rate, 1))
+		return 1;
 	for (int i = 0; i < count; i++) {
 		uint32_t size = strtoul(sizes[i], NULL, 10);
 		double begin = epoch + i * slot, wait = begin - clock_now(CLOCK_REALTIME);
@@ -127,10 +132,10 @@ static int ask(char *address, int port, unsigned rate, double epoch, double slot
 
 int main(int count, char **words)
 {
-	if (count == 4 && !strcmp(words[1], "serve"))
-		return serve(atoi(words[2]), atof(words[3]));
+	if (count == 3 && !strcmp(words[1], "serve"))
+		return serve(atoi(words[2]));
 	if (count > 7 && !strcmp(words[1], "ask"))
 		return ask(words[2], atoi(words[3]), atof(words[4]), atof(words[5]), atof(words[6]), count - 7, words + 7);
-	fprintf(stderr, "usage: pipe serve PORT RATE | pipe ask ADDRESS PORT RATE EPOCH SLOT SIZE...\n");
+	fprintf(stderr, "usage: pipe serve PORT | pipe ask ADDRESS PORT RATE EPOCH SLOT SIZE...\n");
 	return 2;
 }

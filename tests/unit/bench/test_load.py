@@ -124,7 +124,7 @@ def test_wrong_words_are_refused(programs, words):
 
 def test_blocks_go_there_and_back(programs):
     pipe = programs.program("pipe")
-    with subprocess.Popen([pipe, "serve", str(PORT), "0"]) as server:
+    with subprocess.Popen([pipe, "serve", str(PORT)]) as server:
         time.sleep(0.2)
         words = ["ask", "127.0.0.1", str(PORT), "0", str(time.time()), "0.2", "64", "100000"]
         done = subprocess.run([pipe, *words], capture_output=True, text=True, timeout=30, check=True)
@@ -132,6 +132,17 @@ def test_blocks_go_there_and_back(programs):
     (size, trips, seconds), (larger, *_) = (line.split() for line in done.stdout.splitlines())
     assert (size, larger) == ("64", "100000")
     assert int(trips) > 1 and float(seconds) > 0
+
+
+def test_large_blocks_go_no_faster_than_a_card_would_send_them(programs):
+    pipe = programs.program("pipe")
+    with subprocess.Popen([pipe, "serve", str(PORT)]) as server:
+        time.sleep(0.2)
+        words = ["ask", "127.0.0.1", str(PORT), "5000000", str(time.time()), "1", "1000000"]
+        done = subprocess.run([pipe, *words], capture_output=True, text=True, timeout=30, check=True)
+        server.kill()
+    size, trips, seconds = map(float, done.stdout.split())
+    assert size * trips * 2 / seconds < 6_000_000
 
 
 def test_a_program_that_does_not_compile_says_why(monkeypatch, tmp_path):

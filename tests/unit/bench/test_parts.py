@@ -58,7 +58,7 @@ def test_ways_have_addresses_of_their_own():
 
 def test_netpipe_shows_ratios_and_whether_the_page_came():
     found = {
-        (way, count): [netpipe.Piped({64: 1.0, 1024: 50.0 * number}, 0, 0.4, (0.1, 0.3), 1)]
+        (way, count): [netpipe.Piped({64: 1000.0, 65536: 1.0, 262144: 50.0 * number}, 0, 0.4, (0.1, 0.3), 1)]
         for number, way in enumerate(netpipe.WAYS, 1)
         for count in (1, 2)
     }
@@ -72,7 +72,7 @@ def test_netpipe_shows_ratios_and_whether_the_page_came():
 
 
 def test_a_page_that_never_came_has_no_seconds():
-    silent = netpipe.Piped({64: 1.0}, 1, 0.4, (), 3)
+    silent = netpipe.Piped({65536: 1.0}, 1, 0.4, (), 3)
     row = of(netpipe.reached({("NAT", 1): [silent]}, silent), 1)
     assert (row["pages"], row["not answered"], row["median, s"], row["broken connections"]) == (0, 3, None, 1)
 
