@@ -18,7 +18,7 @@ from bench import papers
 NAME = "aries"
 WAYS = ("direct", "NAT", "DR")
 SERVER_SHARE = 0.5  # of what the director reaches by NAT; in the paper eight servers were four times the director
-AT_ONCE = 64
+AT_ONCE = 256
 CHANGED = 3  # servers, of which one comes and goes
 METHOD = (
     f"As fast as {AT_ONCE} clients allow. Without a director the clients ask the servers in turn, as WebBench does. "

@@ -17,6 +17,7 @@ from bench import papers
 
 NAME = "lisa2001"
 SERVER_SHARE = papers.LISA_DIRECT / papers.LISA_PEAKS["DR", 1, 4][0]
+MANY = 256  # connections at once: with fewer it is the time of an answer that is measured
 METHOD = (
     "httperf's way: a page of 628 bytes, HTTP/1.0, one request a connection, so many connections begun a second "
     "whatever becomes of them, one second without progress is an error; four clients' logs are added up. Only the "
@@ -76,8 +77,8 @@ def run(settings: Settings) -> Result:
 def highest(here: Stage, place: str, seconds: float) -> float:
     """Replies a second that the director manages when no server holds it back."""
     here.serve()
-    here.load(place, seconds=2, at_once=64)  # whatever is slow at the first time
-    return here.load(place, seconds=seconds, at_once=64).log.rate
+    here.load(place, seconds=2, at_once=MANY)  # whatever is slow at the first time
+    return here.load(place, seconds=seconds, at_once=MANY).log.rate
 
 
 def measured(

@@ -13,7 +13,7 @@ from board.lab.build import Image
 
 NAME = "peers"
 SERVERS_USED = 4
-AT_ONCE = 64
+AT_ONCE = 256
 VIP = "10.1.0.200"  # of the others
 PLACES = tuple(f"{address}:{PORT}" for address in SERVERS[:SERVERS_USED])
 METHOD = (
