@@ -113,8 +113,10 @@ class Neighbours:
         self.stop()
         end(self.tunnels)
         names = [f"rs{number}" for number in range(1, self.servers + 1)]
+        # Links by name: those of a namespace that is deleted go only when the kernel has the time.
+        cables = ["to-servers", "to-clients", *(f"v-{name}" for name in names)]
+        run("for name; do ip link del $name; done", *cables, "servers", "clients", "tap-servers", "tap-clients")
         run("for name; do ip netns del $name; done", "client", *names)
-        run("for name in servers clients; do ip link del $name; ip link del tap-$name; done")
         run("umount --recursive --lazy /run")
 
     def add_servers(self, count: int) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 REMARKS: dict[str, tuple[str, ...]] = {
     "netpipe": (
         "NAT falls behind direct with one server already (0.40; the paper: 1.20, with cards that carried "
-        "50 to 70 Mbit/s depending on which two were connected): a block and its echo wait for an emulated director twice, and "
-        "with one connection nothing else is on the way meanwhile.",
+        "50 to 70 Mbit/s depending on which two were connected): a block and its echo wait for an emulated director "
+        "twice, and with one connection nothing else is on the way meanwhile.",
         "NAT carries the same with three servers as with six, as in the paper: there, too, the director was at its end "
         "from the second server on.",
         "Direct routing stays at about 0.4 of direct with 1, 3 and 6 servers (the paper: 1.0): there the client's card "
