@@ -73,7 +73,7 @@ def test_clients_ask_servers_that_take_a_vip_without_answering_arp(tmp_path):
     (tmp_path / "story.py").write_text(STORY)
     words = ["unshare", *NAMESPACES, sys.executable, tmp_path / "story.py"]
     environment = {**os.environ, MARK: "1", "PYTHONPATH": f"{TOP}/webui:{TOP}"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     for tried, answered, rate, failed, silent, datagram in json.loads(done.stdout):
         assert tried == answered > 50
