@@ -97,7 +97,8 @@ PEERS = (
         Peer(
             f"HAProxy {mode.upper()}",
             HAPROXY.format(mode=mode, vip=VIP, port=PORT, servers=lines("    server s{number} {address}:{port}")),
-            "ulimit -n 50000; haproxy -D -p /run/bench/haproxy.pid -f FILE", END.format("haproxy"), "haproxy -v | head -n 1",
+            "ulimit -n 50000; haproxy -D -p /run/bench/haproxy.pid -f FILE",
+            END.format("haproxy"), "haproxy -v | head -n 1",
         )
         for mode in ("tcp", "http")
     ),
