@@ -14,11 +14,11 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "Direct routing with four servers reaches 1.62 (the paper: 1.82). The director had less of the machine in the "
         "rounds than when its highest rate was looked for: other programs took four fifths of it, and QEMU's processor "
         "was only half used.",
-        "With one server direct routing gives what direct gives (0.97; the paper: 0.98), and NAT less than that, as there.",
+        "With one server direct routing gives what direct gives (0.97; the paper: 0.98), and NAT less, as there.",
         "Beyond the highest rate the curves fall where the paper's stay level: a client's second is over before an "
         "answer has come through a director that waits for its turn on a busy machine.",
-        "The tunnel, which the paper left out, costs more than direct routing here: its ends on the servers are a program "
-        "of ours and no kernel module, and share the machine.",
+        "The tunnel, which the paper left out, costs more than direct routing here: its ends on the servers are a "
+        "program of ours and no kernel module, and share the machine.",
     ),
     "netpipe": (
         "NAT falls behind direct with one server already (0.40; the paper: 1.20, with cards that carried "
