@@ -167,8 +167,9 @@ def booted(image: Image, say: Callable[[str], None], cpus: int) -> Iterator[Stag
     director = Director("director", folder, image, nics=cards, data=director_disk(folder), cpus=cpus)
     director.layers = (*(name for name in (layer.NAME,) if name in image.layers), *director.layers)
     director.clock = "tsc"
-    # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
-    director.processor, director.kernel_words = "qemu64", "clearcpuid=cx16"
+    if layer.NAME in director.layers:
+        # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
+        director.processor, director.kernel_words = "qemu64", "clearcpuid=cx16"
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:
