@@ -34,11 +34,11 @@ REMARKS: dict[str, tuple[str, ...]] = {
     ),
     "sizes": (
         "The highest bandwidth is that of 43 kB for each of the most hits by NAT and of 18 kB by direct routing; on "
-        "the page 34 kB. So the curve has the page's shape, some forty times lower: this director is emulated.",
+        "the page 34 kB. So the curve has the page's shape, 15 to 45 times lower: this director is emulated.",
         "By NAT half of the highest bandwidth comes with the largest object only (the page: 32 kB): a quick run has "
-        "five sizes, and one of 256 KiB is still slowed by the way through a director that takes milliseconds.",
-        "By direct routing only the clients' acknowledgements pass the director, and they are its end: the largest "
-        "object gets no more than one of 256 KiB.",
+        "five sizes, and one of 256 KiB is probably still slowed by the way through a director that takes milliseconds.",
+        "By direct routing only the clients' acknowledgements pass the director. It is at its end with the largest "
+        "object all the same (124 % of a processor), which gets no more than one of 256 KiB.",
     ),
     "aries": (
         "With four servers NAT gives 0.80 of direct where 0.5 was expected from the rate that each server was held to: "
