@@ -34,9 +34,9 @@ REMARKS: dict[str, tuple[str, ...]] = {
     ),
     "sizes": (
         "The highest bandwidth is that of 43 kB for each of the most hits by NAT and of 18 kB by direct routing; on "
-        "the page 34 kB. So the curve has the page's shape, 15 to 45 times lower: this director is emulated.",
+        "the page 34 kB. So the curve has the page's shape, 15 to 45 times lower, by an emulated director.",
         "By NAT half of the highest bandwidth comes with the largest object only (the page: 32 kB): a quick run has "
-        "five sizes, and one of 256 KiB is probably still slowed by the way through a director that takes milliseconds.",
+        "five sizes, and one of 256 KiB is probably slowed by the way through a director that takes milliseconds.",
         "By direct routing only the clients' acknowledgements pass the director. It is at its end with the largest "
         "object all the same (124 % of a processor), which gets no more than one of 256 KiB.",
     ),
