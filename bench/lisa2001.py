@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from bench.neighbours import SERVERS
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from bench.stage import WAYS, Loaded, Stage, services, stage, vip
+from bench.stage import WAYS, Loaded, Stage, services, vip
 
 from bench import papers
 
 NAME = "lisa2001"
 SERVER_SHARE = papers.LISA_DIRECT / papers.LISA_PEAKS["DR", 1, 4][0]
+MANY = 256  # connections at once: with fewer it is the time of an answer that is measured
 METHOD = (
     "httperf's way: a page of 628 bytes, HTTP/1.0, one request a connection, so many connections begun a second "
     "whatever becomes of them, one second without progress is an error; four clients' logs are added up. Only the "
@@ -49,7 +50,7 @@ def run(settings: Settings) -> Result:
     wished = [Configuration("direct", 1), *(Configuration(way, count) for way in WAYS for count in counts)]
     peak, curves = 0.0, {}
     for cpus in processors:
-        with stage(settings, cpus) as here:
+        with settings.stages.take(cpus) as here:
             here.apply(services(counts))
             if not peak:
                 peak = highest(here, vip("DR", max(counts)), settings.seconds)
@@ -76,8 +77,8 @@ def run(settings: Settings) -> Result:
 def highest(here: Stage, place: str, seconds: float) -> float:
     """Replies a second that the director manages when no server holds it back."""
     here.serve()
-    here.load(place, seconds=2, at_once=64)  # whatever is slow at the first time
-    return here.load(place, seconds=seconds, at_once=64).log.rate
+    here.load(place, seconds=2, at_once=MANY)  # whatever is slow at the first time
+    return here.load(place, seconds=seconds, at_once=MANY).log.rate
 
 
 def measured(
@@ -131,7 +132,8 @@ def times(cpus: int, found: dict[Configuration, Curve]) -> Table:
         rate = max(curve)
         logs = [each.log for each in curve[rate]]
         rows.append((
-            one.way, one.servers, Measured(tuple(log.offered for log in logs)), Measured(tuple(log.rate for log in logs)),
+            one.way, one.servers,
+            Measured(tuple(log.offered for log in logs)), Measured(tuple(log.rate for log in logs)),
             Measured(tuple(100 * log.failed / max(1, log.tried) for log in logs)),
             Measured(tuple(log.median for log in logs)), Measured(tuple(log.p99 for log in logs)),
         ))  # fmt: skip

@@ -113,8 +113,11 @@ class Neighbours:
         self.stop()
         end(self.tunnels)
         names = [f"rs{number}" for number in range(1, self.servers + 1)]
+        # Links by name: those of a namespace that is deleted go only when the kernel has the time.
+        cables = ["to-servers", "to-clients", *(f"v-{name}" for name in names)]
+        run("for name; do ip link del $name; done", *cables, "servers", "clients", "tap-servers", "tap-clients")
         run("for name; do ip netns del $name; done", "client", *names)
-        run("for name in servers clients; do ip link del $name; ip link del tap-$name; done; umount /run")
+        run("umount --recursive --lazy /run")
 
     def add_servers(self, count: int) -> None:
         """Until there are so many."""
@@ -128,7 +131,7 @@ class Neighbours:
         if tunnel and not self.has_tunnel(name):
             self.tunnels.append(self.start(name, "untunnel", "tun0"))
             run("for try in $(seq 50); do ip -n $1 link set tun0 up 2>/dev/null && exit; sleep 0.1; done; exit 1", name)
-        run("ip -n $1 addr add $2/32 dev $3", name, address, "tun0" if tunnel else "lo")
+        run("ip -n $1 addr replace $2/32 dev $3", name, address, "tun0" if tunnel else "lo")
 
     @staticmethod
     def has_tunnel(name: str) -> bool:

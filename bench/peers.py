@@ -1,4 +1,4 @@
-"""Other balancers on the same director in the same run: HAProxy, nginx stream, nftables DNAT, keepalived-driven IPVS."""
+"""Other balancers on the same director, in the same run: HAProxy, nginx stream, nftables DNAT, keepalived's IPVS."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from bench.neighbours import SERVERS
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from bench.stage import PORT, Stage, services, stage, vip
+from bench.stage import PORT, Stage, services, vip
 from board.lab import bench as layer
 from board.lab.build import Image
 
 NAME = "peers"
 SERVERS_USED = 4
-AT_ONCE = 64
+AT_ONCE = 256
 VIP = "10.1.0.200"  # of the others
 PLACES = tuple(f"{address}:{PORT}" for address in SERVERS[:SERVERS_USED])
 METHOD = (
-    f"As fast as {AT_ONCE} clients allow: a page of 628 bytes, a new connection for each, {SERVERS_USED} real servers in "
-    "turn. All balancers run on the same box, one at a time, with one virtual processor. The box's firewall stays; the "
-    "others get one rule in front of it that lets their packets pass, so what it does behind costs them nothing. "
+    f"As fast as {AT_ONCE} clients allow: a page of 628 bytes, a new connection for each, {SERVERS_USED} real servers "
+    "in turn. All balancers run on the same box, one at a time, with one virtual processor. The box's firewall stays; "
+    "the others get one rule in front of it that lets their packets pass, so what it does behind costs them nothing. "
     "nftables DNAT has Linux's connection tracking, which it needs."
 )
 # What lets the others' packets pass, and the address that they answer at.
@@ -97,7 +97,8 @@ PEERS = (
         Peer(
             f"HAProxy {mode.upper()}",
             HAPROXY.format(mode=mode, vip=VIP, port=PORT, servers=lines("    server s{number} {address}:{port}")),
-            "haproxy -D -p /run/bench/haproxy.pid -f FILE", END.format("haproxy"), "haproxy -v | head -n 1",
+            "ulimit -n 50000; haproxy -D -p /run/bench/haproxy.pid -f FILE",
+            END.format("haproxy"), "haproxy -v | head -n 1",
         )
         for mode in ("tcp", "http")
     ),
@@ -117,7 +118,8 @@ PEERS = (
         Peer(
             f"keepalived, {kind}",
             KEEPALIVED.format(vip=VIP, port=PORT, kind=kind, servers=lines(CHECKED)),
-            f"keepalived --check --use-file FILE --pid /run/bench/keepalived.pid --checkers_pid /run/bench/checkers.pid; "
+            "keepalived --check --use-file FILE --pid /run/bench/keepalived.pid "
+            f"--checkers_pid /run/bench/checkers.pid; "
             f"for try in $(seq 100); do [ $(ipvsadm -Ln -t {VIP}:{PORT} 2>/dev/null | grep -c '10.2.0') = "
             f"{SERVERS_USED} ] && exit 0; sleep 0.2; done; exit 1",
             END.format("keepalived"), "keepalived --version 2>&1 | head -n 1",
@@ -135,7 +137,7 @@ def prepare(image: Image) -> Image:
 def run(settings: Settings) -> Result:
     ours = ("NAT", "DR", "TUN")
     found: dict[str, list] = {f"this box, {way}": [] for way in ours} | {one.name: [] for one in PEERS}
-    with stage(settings, layers=(layer.NAME,)) as here:
+    with settings.stages.take() as here:
         here.apply(services((SERVERS_USED,)))
         for number in range(1, SERVERS_USED + 1):
             here.near.give_vip(number, VIP)

@@ -6,13 +6,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.stage import Stages
 from board.lab.build import Image
 
 
 @dataclass(frozen=True)
 class Settings:
     quick: bool
-    image: Image  # what the director and the world around it are started from
+    image: Image  # what the director, and other guests, are started from
+    stages: Stages
     say: Callable[[str], None] = print  # progress, a line at a time
 
     @property

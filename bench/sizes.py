@@ -8,7 +8,7 @@ from bench.load import best_third
 from bench.neighbours import SERVERS
 from bench.result import Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from bench.stage import Stage, services, stage, vip
+from bench.stage import Stage, services, vip
 
 from bench import papers
 
@@ -21,9 +21,9 @@ WAYS = ("direct", "NAT", "DR")
 HEAD = 70  # bytes of an answer's head, about
 METHOD = (
     f"As fast as {AT_ONCE} clients allow that fetch one object again and again, a new connection for each; "
-    f"{SERVERS_USED} real servers. Averaged as on that page: of one measure a second the best twelfth is left out and the "
-    "next third averaged (there 60 seconds: 5 and 20). Bandwidth is that of heads and bodies; hits are whole objects, for "
-    "objects that take longer than a second the bandwidth divided by their size."
+    f"{SERVERS_USED} real servers. Averaged as on that page: of one measure a second the best twelfth is left out and "
+    "the next third averaged (there 60 seconds: 5 and 20). Bandwidth is that of heads and bodies; hits are whole "
+    "objects, for objects that take longer than a second the bandwidth divided by their size."
 )
 
 
@@ -39,7 +39,7 @@ def run(settings: Settings) -> Result:
     sizes = settings.pick(QUICK_SIZES, SIZES)
     seconds = settings.pick(4, 12)
     found: dict[str, dict[int, Point]] = {}
-    with stage(settings) as here:
+    with settings.stages.take() as here:
         here.apply(services((SERVERS_USED,), ("NAT", "DR")))
         here.serve()
         for way in WAYS:
@@ -48,7 +48,7 @@ def run(settings: Settings) -> Result:
                 found[way][size] = one = point(here, way, size, seconds, settings.rounds)
                 here.say(f"{way}, {size} bytes: {one.hits.median:.0f} hits/s, {one.bits.median / 1e6:.0f} Mbit/s")
     remarks = (
-        f"Each size was fetched for {seconds} seconds a round, not for a minute: the emulated director makes a full run "
+        f"Each size was fetched for {seconds} seconds a round, not for a minute: an emulated director makes a run "
         "long enough as it is.",
         *([f"Sizes up to {sizes[-1] >> 20} MiB only: a quick run."] if settings.quick else []),
     )

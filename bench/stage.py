@@ -12,13 +12,14 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.load import Log, collect, parse
 from bench.neighbours import CLIENTS, SERVERS, Failed, Neighbours, TapEnd, cpu_seconds
-from bench.settings import Settings
+from board.lab import bench as layer
+from board.lab.build import Image
 from tests.lab.director import Director, wish
 from tests.lab.fixtures import WAITING, director_disk
 from tests.lab.link import Forward, UserNetwork, free_port
@@ -123,24 +124,56 @@ class Stage:
         return cpu_seconds(self.director.process.pid), self.near.used()
 
 
-@contextmanager
-def stage(
-    settings: Settings, cpus: int = 1, devices: tuple[str, ...] = (), layers: tuple[str, ...] = ()
-) -> Iterator[Stage]:
-    """A booted director with so many virtual processors, nobody has set it up yet; no real server yet.
+class Stages:
+    """Where the parts get their stage from; use it as a context. One that is shared is booted once for all parts."""
 
-    `devices` are more words for its QEMU, `layers` lie over those of the director.
-    """
+    def __init__(self, image: Image, say: Callable[[str], None], shared: bool) -> None:
+        self.image, self.say, self.shared = image, say, shared
+        self._open = ExitStack()
+        self._kept: dict[int, Stage] = {}
+
+    def __enter__(self) -> Stages:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Turn off what is kept: somebody needs the machine, or nobody knows in what state it is."""
+        self._kept.clear()
+        self._open.close()
+
+    @contextmanager
+    def take(self, cpus: int = 1) -> Iterator[Stage]:
+        """A booted director with so many virtual processors, and whatever servers it was used with before."""
+        try:
+            if cpus not in self._kept:
+                self.close()  # one at a time: they have the same addresses
+                self._kept[cpus] = self._open.enter_context(booted(self.image, self.say, cpus))
+            yield self._kept[cpus]
+        except BaseException:
+            self.close()
+            raise
+        if not self.shared:
+            self.close()
+
+
+@contextmanager
+def booted(image: Image, say: Callable[[str], None], cpus: int) -> Iterator[Stage]:
+    """A director that nobody has set up yet; no real server yet."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     cards = (UserNetwork((forward,)), TapEnd("tap-servers"), TapEnd("tap-clients"))
-    director = Director("director", folder, settings.image, nics=cards, data=director_disk(folder), cpus=cpus)
-    director.layers = (*layers, *director.layers)
-    director.devices, director.clock = devices, "tsc"
+    director = Director("director", folder, image, nics=cards, data=director_disk(folder), cpus=cpus)
+    director.layers = (*(name for name in (layer.NAME,) if name in image.layers), *director.layers)
+    director.clock = "tsc"
+    if layer.NAME in director.layers:
+        # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
+        director.processor, director.kernel_words = "qemu64", "clearcpuid=cx16"
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:
-            director.wait_until_up(2 * WAITING)
-            yield Stage(director, near, settings.say)
+            say(f"the director is up after {director.wait_until_up(2 * WAITING):.0f} s")
+            yield Stage(director, near, say)
     finally:
         shutil.rmtree(folder)

@@ -14,7 +14,8 @@ from board.lab import trim
 from board.lab.build import HERE, SUITE, Image, base_inputs, base_tree, cached, finish, locked, run
 
 NAME = "bench"
-KEPT = ("usr/bin", "usr/sbin", "usr/lib")
+# keepalived does not start without the names of its options in /etc.
+KEPT = ("usr/bin", "usr/sbin", "usr/lib", "etc/keepalived")
 LEFT_OUT = ("usr/lib/systemd", "usr/lib/python3", "usr/lib/x86_64-linux-gnu/perl-base")
 
 

@@ -60,6 +60,10 @@ class Machine:
     # `save`, and gunicorn, for one, would take its worker for dead. Who measures speed never goes back, and takes
     # "tsc": this one is asked for at every packet, and is a device that QEMU emulates.
     clock = "hpet"
+    # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now and
+    # then spoils the flags behind it, and the kernel falls in the middle of its allocator.
+    processor = "qemu64,cx16=off"
+    kernel_words = ""  # more of them
 
     def __init__(
         self,
@@ -147,9 +151,7 @@ class Machine:
         # one to load a kernel after a few restarts.
         usual = "tcg,tb-size=128" if self.firmware else "tcg"
         accelerator = os.environ.get("FAIRLEAD_ACCEL", usual)
-        # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now
-        # and then spoils the flags behind it, and the kernel falls in the middle of its allocator.
-        processor = "host" if accelerator == "kvm" else "qemu64,cx16=off"
+        processor = "host" if accelerator == "kvm" else self.processor
         words = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
             "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
@@ -188,7 +190,7 @@ class Machine:
             return []
         clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
         kernel = f"console=ttyS0 quiet mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
-        kernel += f" {self.kernel_words}" if self.kernel_words else ""
+        kernel = f"{kernel} {self.kernel_words}".rstrip()
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
             words += self.disk(layer, f"file={self.image.layers[layer]},format=raw,readonly=on")
