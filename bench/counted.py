@@ -37,6 +37,7 @@ from lbconfig.firewall import Firewall, Rule, RuleProtocol, Where
 from lbconfig.snapshot import Protocol, Snapshot
 
 COUNT = 3  # real servers
+ROUTED = 8010  # of servers that packets are routed to: what comes from the port of a service, IPVS must know
 UDP = 8003  # datagrams are sent to it, and nobody answers
 LOCAL = "9001-9009"  # ports of balancers that run on the director
 BESIDE = "10.3.0.1{}"  # addresses of the servers whose answers go past the director, as those of a VIP do
@@ -217,6 +218,7 @@ def prepare(stage: CountedStage) -> None:
         world.succeed(f"set -e; {SERVER.format(n=number, vips=vips)}")
         world.succeed(f'ip netns exec {name} python3 -c "{TAKE.format(port=UDP)}" >/dev/null 2>&1 &')
         director.succeed(f"ip route replace {BESIDE.format(number)} via {SERVERS[number - 1]}")
+        world.succeed(f"ip netns exec {name} /run/bench/serve {ROUTED} >/dev/null 2>&1 &")
     stage.serve(COUNT)
     director.succeed(f"{QUIET} >/dev/null 2>&1; ipvsadm --set 900 {FORGET} {FORGET}; mkdir -p /run/bench")
     director.succeed(

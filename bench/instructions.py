@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bench.counted import BESIDE, COUNT, UDP, Cost, CountedStage, counted_stage
+from bench.counted import BESIDE, COUNT, ROUTED, UDP, Cost, CountedStage, counted_stage
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
 from bench.stage import PORT, SERVERS, vip
@@ -59,8 +59,8 @@ class Setup:
 
 
 def setups() -> list[Setup]:
-    beside = tuple(f"{BESIDE.format(number)}:{PORT}" for number in range(1, COUNT + 1))
-    through = tuple(f"{address}:{PORT}" for address in SERVERS[:COUNT])
+    beside = tuple(f"{BESIDE.format(number)}:{ROUTED}" for number in range(1, COUNT + 1))
+    through = tuple(f"{address}:{ROUTED}" for address in SERVERS[:COUNT])
     tcp = [
         Setup("routing, requests alone", beside, ("bare", "stock")),
         Setup("routing, both ways", through, ("bare", "ours", "stock")),
