@@ -10,6 +10,8 @@ from bench.counted import BESIDE, COUNT, ROUTED, UDP, Cost, CountedStage, counte
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
 from bench.stage import PORT, SERVERS, vip
+from tests.lab.machine import CommandFailed
+from tests.lab.wait import WaitedInVain
 
 OWN = "10.1.0.1"  # the director's address, at which balancers of its own listen
 BY_KEEPALIVED = "10.1.0.190"
@@ -31,7 +33,7 @@ listen one
 	balance roundrobin
 {servers}
 """
-NGINX = """daemon off; worker_processes 1; pid /run/bench/nginx.pid; error_log /dev/null;
+NGINX = """daemon off; user root; worker_processes 1; pid /run/bench/nginx.pid; error_log /dev/null;
 load_module /usr/lib/nginx/modules/ngx_stream_module.so;
 events {{ worker_connections 8000; }}
 stream {{ upstream servers {{ {servers} }} server {{ listen {own}:9003; proxy_pass servers; }} }}
@@ -135,13 +137,22 @@ def run(settings: Settings) -> Result:
         for turn in range(settings.rounds):
             for setup in setups():
                 for box in setup.boxes:
-                    with set_up(stage, setup, box):
-                        measure = stage.datagrams if setup.datagrams else stage.connections
-                        cost = measure(*setup.places, seconds=SECONDS[settings.quick])
-                    found.setdefault((setup.datagrams, setup.name, box), []).append(cost)
                     kind = "datagrams" if setup.datagrams else "connections"
-                    settings.say(f"{turn + 1}: {setup.name}, {kind}, {box}: {cost.said()}")
+                    what = f"{turn + 1}: {setup.name}, {kind}, {box}"
+                    try:
+                        cost = measure(stage, setup, box, SECONDS[settings.quick])
+                    except (CommandFailed, WaitedInVain, ValueError) as error:  # the others are worth their time
+                        settings.say(f"{what}: left out: {error}")
+                        continue
+                    found.setdefault((setup.datagrams, setup.name, box), []).append(cost)
+                    settings.say(f"{what}: {cost.said()}")
     return result(found)
+
+
+def measure(stage: CountedStage, setup: Setup, box: str, seconds: float) -> Cost:
+    with set_up(stage, setup, box):
+        load = stage.datagrams if setup.datagrams else stage.connections
+        return load(*setup.places, seconds=seconds)
 
 
 def result(found: dict[tuple[bool, str, str], list[Cost]]) -> Result:
