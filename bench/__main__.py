@@ -10,21 +10,27 @@ A part that fails is said and left out; the others run. The exit code then is 1.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shlex
 import sys
 import time
 from pathlib import Path
 
-from bench import head, kept, report
-from bench.parts import PARTS, NoSuchPart, chosen, runner
+from bench.compiled import CannotCompile
+from bench.neighbours import Failed
+from bench.others import Others
+from bench.parts import PARTS, NoSuchPart, chosen, prepared, runner
 from bench.settings import Settings
+from bench.stage import Stages
 from board.lab.build import BuildError, build
 from tests.lab.channel import ChannelError
 from tests.lab.machine import CommandFailed, GuestPanic
 from tests.lab.wait import WaitedInVain
 
+from bench import head, kept, neighbours, report
+
 # What may become of a lab: none of it is a reason to lose the other parts.
-FAILURES = (BuildError, ChannelError, CommandFailed, GuestPanic, WaitedInVain)
+FAILURES = (BuildError, ChannelError, CommandFailed, GuestPanic, WaitedInVain, Failed, CannotCompile)
 
 
 def main(words: list[str]) -> int:
@@ -66,20 +72,33 @@ def place(part: kept.Part) -> int:
 
 def measure(names: tuple[str, ...], quick: bool, as_typed: str) -> int:
     """Run the parts one after the other; how many failed."""
-    settings = Settings(quick, build())
-    folder = kept.begin(head.look(as_typed, quick))
-    failed = 0
-    for name in names:
-        began = time.monotonic()
-        settings.say(f"== {name}")
-        try:
-            kept.keep(folder, runner(name)(settings))
-        except FAILURES as error:
-            failed += 1
-            print(f"error: {name}: {type(error).__name__}: {error}", file=sys.stderr)
-        settings.say(f"== {name}: {time.monotonic() - began:.0f} s")
-    settings.say(f"kept: {folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder}")
+    image = prepared(names, build())  # before: there is no way to Debian's packages from inside
+    neighbours.inside()
+    folder = kept.begin(head.look(as_typed, quick, image))
+    with Stages(image, say, shared=quick) as stages:
+        failed = sum(not ran(name, Settings(quick, image, stages, say), folder) for name in names)
+    say(f"kept: {folder.relative_to(head.TOP)}")
     return failed
+
+
+def ran(name: str, settings: Settings, folder: Path) -> bool:
+    """Whether the part came to its end; its result is kept then."""
+    began = time.monotonic()
+    settings.say(f"== {name}")
+    try:
+        with Others() as others:
+            result = runner(name)(settings)
+    except FAILURES as error:
+        print(f"error: {name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return False
+    told = f"Other programs took {others.share:.0%} of this machine's processors meanwhile."
+    kept.keep(folder, dataclasses.replace(result, remarks=(*result.remarks, told)))
+    settings.say(f"== {name}: {time.monotonic() - began:.0f} s")
+    return True
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from board.lab.build import Image
+
 TOP = Path(__file__).parents[1]
 
 
@@ -24,6 +26,7 @@ class Head:
     accelerator: str  # what runs the guests' instructions
     emulator: str
     version: str  # of the tree that was measured
+    guest: str = "unknown"  # the guests' kernel
 
     def facts(self) -> dict[str, str]:
         """What the report says of it, as pairs."""
@@ -31,12 +34,12 @@ class Head:
             "date": f"{self.date} UTC",
             "command": f"`{self.command}`",
             "machine": f"{self.processor}, {self.cores} cores, {self.memory / 1024:.0f} GiB, Linux {self.kernel}",
-            "guests": f"{self.emulator}, accelerator {self.accelerator}",
+            "guests": f"Linux {self.guest}; {self.emulator}, accelerator {self.accelerator}",
             "tree": self.version,
         }
 
 
-def look(command: str, quick: bool) -> Head:
+def look(command: str, quick: bool, image: Image) -> Head:
     """Of this machine, now."""
     pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     return Head(
@@ -49,6 +52,7 @@ def look(command: str, quick: bool) -> Head:
         kernel=platform.release().partition("-")[0],
         accelerator=os.environ.get("FAIRLEAD_ACCEL", "tcg"),
         emulator=first_line("qemu-system-x86_64", "--version").partition(" (")[0],
+        guest=next((image.kernel.parent / "tree/usr/lib/modules").iterdir()).name,
         version=first_line("git", "-C", str(TOP), "describe", "--always", "--dirty"),
     )
 

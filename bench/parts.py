@@ -7,8 +7,18 @@ from collections.abc import Callable
 
 from bench.result import Result
 from bench.settings import Settings
+from board.lab.build import Image
 
-PARTS: dict[str, str] = {"instructions": "bench.instructions", "steps": "bench.steps"}
+PARTS: dict[str, str] = {
+    "lisa2001": "bench.lisa2001",
+    "netpipe": "bench.netpipe",
+    "sizes": "bench.sizes",
+    "unequal": "bench.unequal",
+    "aries": "bench.aries",
+    "peers": "bench.peers",
+    "instructions": "bench.instructions",
+    "steps": "bench.steps",
+}
 
 
 class NoSuchPart(ValueError):
@@ -21,6 +31,14 @@ def chosen(only: str) -> tuple[str, ...]:
     for name in sorted(wanted - set(PARTS)):
         raise NoSuchPart(f"there is no part {name!r}; there are: {', '.join(PARTS) or 'none'}")
     return tuple(name for name in PARTS if not wanted or name in wanted)
+
+
+def prepared(names: tuple[str, ...], image: Image) -> Image:
+    """With what these parts want to have in it beside; that can take downloads. Raises BuildError."""
+    for name in names:
+        prepare = getattr(importlib.import_module(PARTS[name]), "prepare", None)
+        image = prepare(image) if prepare else image
+    return image
 
 
 def runner(name: str) -> Callable[[Settings], Result]:

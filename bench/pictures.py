@@ -8,6 +8,7 @@ import matplotlib
 from bench.result import Picture, Series
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 # Equal results give equal files: no date, no random ids. Text stays text, in whatever plain font the reader has.
 matplotlib.rcParams.update({
@@ -27,6 +28,10 @@ def draw(picture: Picture, path: Path) -> None:
     if other:
         other.set_ylabel(picture.right)
         other.grid(visible=False)
+    else:
+        axes.spines["right"].set_visible(False)
+    if all(isinstance(x, int) for series in picture.series for x in series.x) and not picture.logarithmic:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))  # there is no half server
     DRAWERS[picture.kind](picture, axes, other)
     for one in filter(None, (axes, other)):
         one.set_ylim(bottom=0)

@@ -14,10 +14,10 @@ PAGE = TOP / "docs/benchmarks.md"
 IMAGES = TOP / "docs/images"
 INTRODUCTION = """# Measurements
 
-Made by `make bench` and not by hand; [bench/README.md](../bench/README.md) tells how each part measures. All machines \
-of a run are guests of one machine. Emulated processors are some twenty times slower than real ones, so **a figure \
-counts beside the others of its own run**: that is why ratios stand beside the papers' ratios. A figure with \
-parentheses is the median of its rounds, with the lowest and the highest of them.
+Made by `make bench` and not by hand; [bench/README.md](../bench/README.md) tells how each part measures. The \
+director is a guest; clients and real servers run beside it on the same machine. An emulated processor is many times \
+slower than a real one, so **a figure counts beside the others of its own run**: that is why ratios stand beside the \
+papers' ratios. A figure with parentheses is the median of its rounds, with the lowest and the highest of them.
 """
 
 

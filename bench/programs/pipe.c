@@ -2,8 +2,9 @@
  * NetPIPE's way of measuring: blocks of ever larger sizes go to the other end and come back whole.
  *
  *     pipe serve PORT
- *     pipe ask ADDRESS PORT EPOCH SLOT SIZE…
+ *     pipe ask ADDRESS PORT RATE EPOCH SLOT SIZE…
  *
+ * Each end sends at most RATE bytes a second, as through a network card of that speed; 0: as fast as it can.
  * `ask` begins at that second of the clock and spends SLOT seconds on each size, so that several of them, begun
  * together, are always at the same one. Prints a line for each size: bytes, round trips, seconds. A block that is not
  * back when its slot has ended is waited for at most WAIT seconds; then the program ends with what it has.
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 #define LARGEST (16 << 20)
-#define WAIT 5
+#define WAIT 20
 
 static char block[LARGEST];
 
@@ -46,20 +47,25 @@ static int all(int fd, char *data, long length, int sending)
 	return 1;
 }
 
-static void prepare(int fd, int wait)
+static void prepare(int fd, unsigned rate, int wait)
 {
 	int one = 1;
 	struct timeval limit = {.tv_sec = wait};
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+	if (rate)
+		setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
 }
 
-/* One client: a size of four bytes, then the block; the block goes back when it is there whole. */
+/* One client: its rate, then again and again a size and a block, which goes back when it is there whole. */
 static void echo(int fd)
 {
-	uint32_t size;
-	prepare(fd, 60);
+	uint32_t size, rate;
+	prepare(fd, 0, 60);
+	if (!all(fd, (char *)&rate, sizeof rate, 0))
+		return;
+	prepare(fd, rate, 60);
 	while (all(fd, (char *)&size, sizeof size, 0) && size <= LARGEST && all(fd, block, size, 0) &&
 	       all(fd, block, size, 1))
 		;
@@ -88,15 +94,17 @@ static int serve(int port)
 	}
 }
 
-static int ask(char *address, int port, double epoch, double slot, int count, char **sizes)
+static int ask(char *address, int port, unsigned rate, double epoch, double slot, int count, char **sizes)
 {
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
-	prepare(fd, WAIT);
+	prepare(fd, rate, WAIT);
 	if (inet_pton(AF_INET, address, &to.sin_addr) != 1 || connect(fd, (struct sockaddr *)&to, sizeof to)) {
 		perror("pipe");
 		return 1;
 	}
+	if (!all(fd, (char *)&rate, sizeof rate, 1))
+		return 1;
 	for (int i = 0; i < count; i++) {
 		uint32_t size = strtoul(sizes[i], NULL, 10);
 		double begin = epoch + i * slot, wait = begin - clock_now(CLOCK_REALTIME);
@@ -126,8 +134,8 @@ int main(int count, char **words)
 {
 	if (count == 3 && !strcmp(words[1], "serve"))
 		return serve(atoi(words[2]));
-	if (count > 6 && !strcmp(words[1], "ask"))
-		return ask(words[2], atoi(words[3]), atof(words[4]), atof(words[5]), count - 6, words + 6);
-	fprintf(stderr, "usage: pipe serve PORT | pipe ask ADDRESS PORT EPOCH SLOT SIZE...\n");
+	if (count > 7 && !strcmp(words[1], "ask"))
+		return ask(words[2], atoi(words[3]), atof(words[4]), atof(words[5]), atof(words[6]), count - 7, words + 7);
+	fprintf(stderr, "usage: pipe serve PORT | pipe ask ADDRESS PORT RATE EPOCH SLOT SIZE...\n");
 	return 2;
 }

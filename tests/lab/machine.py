@@ -56,6 +56,11 @@ class CommandFailed(AssertionError):
 
 
 class Machine:
+    # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time since
+    # `save`, and gunicorn, for one, would take its worker for dead. Who measures speed never goes back, and takes
+    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates.
+    clock = "hpet"
+
     def __init__(
         self,
         name: str,
@@ -181,9 +186,8 @@ class Machine:
             return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
         if self.firmware == "bios":
             return []
-        # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time
-        # since `save`, and gunicorn, for one, would take its worker for dead.
-        kernel = f"console=ttyS0 quiet mitigations=off clocksource=hpet fairlead.layers={','.join(self.layers)}"
+        clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
+        kernel = f"console=ttyS0 quiet mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
         kernel += f" {self.kernel_words}" if self.kernel_words else ""
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:

@@ -5,11 +5,13 @@ import json
 import platform
 
 import pytest
-from bench import kept, parts, report
 from bench.head import TOP, Head, look, processor
 from bench.result import Measured, Picture, Result, Series, Table, from_json, to_json
+from board.lab.build import Image
 
-HEAD = Head("2026-11-23 12:04", "make bench", False, "Some CPU", 2, 24105, "6.1.0", "tcg", "QEMU 7.2.22", "abc1234")
+from bench import kept, parts, report
+
+HEAD = Head("2026-11-23 12:04", "make bench", False, "Some CPU", 2, 24105, "6.1.0", "tcg", "QEMU 7.2.22", "abc", "6.12")
 RATES = Table(
     "Rates", ("way", "rate", "of"), (("NAT", Measured((10.0, 12.0, 11.0)), None), ("a|b", 1234, 0.5)), "Note."
 )
@@ -129,8 +131,11 @@ def test_every_part_can_be_run():
         assert callable(parts.runner(name))
 
 
-def test_the_head_of_this_machine_names_neither_host_nor_folder():
-    said = json.dumps(dataclasses.asdict(look("make bench", True)))
+def test_the_head_of_this_machine_names_neither_host_nor_folder(tmp_path):
+    (tmp_path / "tree/usr/lib/modules/6.12.1").mkdir(parents=True)
+    seen = look("make bench", True, Image(tmp_path / "vmlinuz", tmp_path / "initramfs", {}))
+    said = json.dumps(dataclasses.asdict(seen))
+    assert seen.guest == "6.12.1" and str(tmp_path) not in said
     assert platform.node() not in said and str(TOP) not in said
 
 
