@@ -159,14 +159,16 @@ class Stages:
 
 
 @contextmanager
-def booted(image: Image, say: Callable[[str], None], cpus: int) -> Iterator[Stage]:
-    """A director that nobody has set up yet; no real server yet."""
+def booted(
+    image: Image, say: Callable[[str], None], cpus: int = 1, devices: tuple[str, ...] = (), kernel_words: str = ""
+) -> Iterator[Stage]:
+    """A director that nobody has set up yet; no real server yet. `devices` are more words for QEMU."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     cards = (UserNetwork((forward,)), TapEnd("tap-servers"), TapEnd("tap-clients"))
     director = Director("director", folder, image, nics=cards, data=director_disk(folder), cpus=cpus)
     director.layers = (*(name for name in (layer.NAME,) if name in image.layers), *director.layers)
-    director.clock = "tsc"
+    director.clock, director.devices, director.kernel_words = "tsc", devices, kernel_words
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:
