@@ -199,6 +199,9 @@ ONLY ?=
 bench: setup-bench image-lab ## Repeat the papers' measurements, beside other balancers (QUICK=1: 15 minutes; ONLY=part,part); writes docs/benchmarks.md
 	@PYTHONPATH=webui $(PYTHON) -m bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
+bench-instructions: ONLY = instructions,steps
+bench-instructions: bench ## Count the director's instructions for each connection and packet, ours and others' (QUICK=1: 15 minutes)
+
 bench-report: setup-bench ## docs/benchmarks.md and its pictures anew, from what runs of make bench have kept
 	@PYTHONPATH=webui $(PYTHON) -m bench --report
 
@@ -214,5 +217,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format bench bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -14,7 +14,8 @@ a connection takes longer, would show more of them.
 from __future__ import annotations
 
 import dataclasses
-import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -22,49 +23,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import compiled, counting
 from bench.counting import Counting, Counts, per_unit
+from bench.neighbours import SERVERS
 from bench.settings import Settings
-from bench.stage import CLIENT, PAGE, PAST, PORT, ROUTER, SERVERS, Stage, vip
-from bench.stage import service as tcp_service
-from board.lab import balancers
-from board.lab.build import Image
-from tests.lab.director import wish
-from tests.lab.fixtures import make_lab
-from tests.lab.machine import DIRECTOR
+from bench.stage import PAGE, PORT, WAYS, Stage, booted, service
+from tests.lab.director import Director, wish
 
+from bench import counting, neighbours
 from lbconfig.firewall import Firewall, Rule, RuleProtocol, Where
 from lbconfig.snapshot import Protocol, Snapshot
 
 COUNT = 3  # real servers
+ROUTED = 8010  # of servers that packets are routed to: what comes from the port of a service, IPVS must know
 UDP = 8003  # datagrams are sent to it, and nobody answers
 LOCAL = "9001-9009"  # ports of balancers that run on the director
-BESIDE = "10.3.0.1{}"  # addresses of the servers whose answers go past the director, as those of a VIP do
+# More addresses of the servers: the answers of the first kind go past the director, as those of a VIP do.
+BESIDE, THROUGH = "10.3.0.1{}", "10.4.0.1{}"
 FORGET = 1  # seconds after which an ended connection is forgotten: its end belongs to its cost
-TAIL = 2.0  # seconds after a load until that has happened
+TAIL = 1.5  # seconds after a load until that has happened
 AT_ONCE = 64  # connections
-BURST, PAUSE = 16, 0.01  # datagrams at once, and seconds between
+BURST, PAUSE = 32, 0.02  # datagrams at once, and seconds between
 QUIET = "for one in web applier ldirectord nginx sorry time bootcheck; do sv down /etc/sv/$one /run/service/$one; done"
-WORDS = "clocksource=tsc tsc=reliable mitigations=auto"  # a processor's own clock costs a program what a real one does
-# The world's cards collect what they send for 4 ms. The director is the quicker one of the two guests: it would sleep
-# and be woken for each packet, and that costs as much as to pass it on. A box with something to do is not woken.
-BURSTS = tuple(
-    word
-    for name, value in (("tx", "timer"), ("x-txtimer", 4_000_000), ("x-txburst", 256))
-    for word in ("-global", f"virtio-net-device.{name}={value}")
-)
-# One real server: its VIPs, and the address that packets are routed to.
-SERVER = (
-    "modprobe ipip; ip -n rs{n} link set tunl0 up; "
-    "for one in {vips} 10.3.0.1{n}; do ip -n rs{n} addr add $one/32 dev lo; done; "
-    "ip netns exec rs{n} sysctl -qw net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2 "
-    "net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 net.ipv4.conf.tunl0.rp_filter=0; "
-    "ip -n rs{n} rule add from 10.3.0.0/24 lookup 100; ip -n client route add 10.2.0.1{n} via 10.1.0.1"
-)
+WORDS = "mitigations=auto"  # as every kernel has it that nobody told otherwise
+MORE_ADDRESSES = """
+ip -n rs$1 addr add 10.3.0.1$1/32 dev lo
+ip -n rs$1 addr add 10.4.0.1$1/32 dev lo
+ip -n rs$1 rule add from 10.3.0.0/24 lookup 100
+"""
 # A socket that nobody reads takes datagrams until it is full, and says nothing to those that come then.
 TAKE = "import socket,time; s=socket.socket(2,2); s.bind(('',{port})); time.sleep(9999)"
 SEND = """
-import socket, sys, time
+import socket, time
 many = [socket.socket(2, 2) for _ in range(64)]
 end, sent, places = time.monotonic() + {seconds}, 0, {places}
 while time.monotonic() < end:
@@ -109,10 +98,9 @@ table inet filter {{
 def snapshot() -> Snapshot:
     """Services of each way, by TCP and UDP, and rules for what is routed and for balancers on the box."""
     services = []
-    for number, way in enumerate(("NAT", "DR", "TUN"), 1):
-        one = tcp_service(number, way, COUNT, PORT)
-        datagrams = tcp_service(number + 10, way, COUNT, UDP)
-        services += [one, dataclasses.replace(datagrams, protocol=Protocol.UDP)]
+    for number, way in enumerate(WAYS, 1):
+        datagrams = service(number + 10, way, COUNT, UDP)
+        services += [service(number, way, COUNT), dataclasses.replace(datagrams, protocol=Protocol.UDP)]
     rules = (
         Rule(1, "balancers", where=Where.BOX, protocol=RuleProtocol.TCP, ports=LOCAL),
         Rule(2, "routed", where=Where.THROUGH),
@@ -142,14 +130,19 @@ class Cost:
 
 
 @dataclass
-class CountedStage(Stage):
-    counting: Counting | None = None
+class CountedStage:
+    stage: Stage
+    counting: Counting
+
+    @property
+    def director(self) -> Director:
+        return self.stage.director
 
     def connections(self, *places: str, seconds: float, size: int = PAGE, at_once: int = AT_ONCE) -> Cost:
         """HTTP/1.0, a new connection for each page of `size` bytes."""
 
         def load() -> tuple[int, int]:
-            log = self.load(*places, seconds=seconds, at_once=at_once, size=size, timeout=3.0).log
+            log = self.stage.load(*places, seconds=seconds, at_once=at_once, size=size, timeout=3.0).log
             return log.replies + log.late, log.failed
 
         return self.cost(load)
@@ -158,23 +151,22 @@ class CountedStage(Stage):
         """Of 100 bytes, from 64 ports. What counts is what the director passes on."""
         pairs = [(place.partition(":")[0], int(place.partition(":")[2])) for place in places]
         program = SEND.format(seconds=seconds, places=pairs, burst=BURST, pause=PAUSE)
+        command = ["ip", "netns", "exec", "client", sys.executable, "-c", program]
 
         def load() -> tuple[int, int]:
             before = self.packets("eth1", "tx")
-            sent = int(self.world.succeed(["ip", "netns", "exec", "client", "python3", "-c", program], seconds + 60))
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 60)
             passed = self.packets("eth1", "tx") - before
-            return passed, max(0, sent - passed)
+            return passed, max(0, int(done.stdout) - passed)
 
         return self.cost(load)
 
     def cost(self, load: Callable[[], tuple[int, int]]) -> Cost:
         """`load` returns how many units went through, and how many failed. Raises ValueError where none did."""
         idle, idle_seconds, _ = self.counted(lambda: time.sleep(TAIL))
-        packets = self.packets("eth1", "rx") + self.packets("eth2", "rx")
-        done: list[tuple[int, int]] = []
-        used, seconds, _ = self.counted(lambda: (done.append(load()), time.sleep(TAIL)))
-        packets = self.packets("eth1", "rx") + self.packets("eth2", "rx") - packets
-        units, failed = done[0]
+        before = self.taken_in()
+        used, seconds, (units, failed) = self.counted(lambda: (load(), time.sleep(TAIL))[0])
+        packets = self.taken_in() - before
         counts = per_unit(used, seconds, idle, idle_seconds, units)
         return Cost(counts, units, failed, packets / units, idle.all / idle_seconds)
 
@@ -183,6 +175,9 @@ class CountedStage(Stage):
         result = action()
         return self.counting.read() - before, time.monotonic() - began, result
 
+    def taken_in(self) -> int:
+        return self.packets("eth1", "rx") + self.packets("eth2", "rx")
+
     def packets(self, card: str, way: str) -> int:
         return int(self.director.read(f"/sys/class/net/{card}/statistics/{way}_packets"))
 
@@ -190,34 +185,27 @@ class CountedStage(Stage):
 
     def become(self, box: str) -> None:
         """ "ours", "stock" or "bare"."""
-        ours = box != "stock"
-        self.director.succeed(f"sysctl -qp /run/bench/{'ours' if ours else 'stock'}.sysctl")
-        if box == "bare":
-            self.director.succeed("nft flush ruleset")
-        else:
-            self.director.succeed(f"nft -f /run/bench/{box}.nft")
+        self.director.succeed(f"sysctl -qp /run/bench/{'stock' if box == 'stock' else 'ours'}.sysctl")
+        self.director.succeed("nft flush ruleset" if box == "bare" else f"nft -f /run/bench/{box}.nft")
 
     def rules(self, text: str) -> None:
+        """Of nft, on top of what there is."""
         self.director.succeed(["nft", "-f", "-"], stdin=text.encode())
 
 
-def prepare(stage: CountedStage) -> None:
+def prepare(stage: Stage) -> None:
     """Configure the box as an admin does, set up the servers, note what the box is, and end what else runs on it."""
-    director, world = stage.director, stage.world
-    compiled.bring(world, "load", "serve", "pipe")
-    world.give_servers_a_router()
-    world.succeed(CLIENT)
-    director.apply(snapshot())
-    vips = " ".join(vip(way, COUNT) for way in ("NAT", "DR", "TUN"))
+    director, near = stage.director, stage.near
+    stage.apply(snapshot())
+    stage.serve()
+    near.serve("serve", ROUTED)
     for number in range(1, COUNT + 1):
-        name = f"rs{number}"
-        world.succeed(
-            f"set -e; ip -n {name} route replace default via 10.2.0.1; {PAST.format(name=name, router=ROUTER)}"
-        )
-        world.succeed(f"set -e; {SERVER.format(n=number, vips=vips)}")
-        world.succeed(f'ip netns exec {name} python3 -c "{TAKE.format(port=UDP)}" >/dev/null 2>&1 &')
-        director.succeed(f"ip route replace {BESIDE.format(number)} via {SERVERS[number - 1]}")
-    stage.serve(COUNT)
+        neighbours.run(MORE_ADDRESSES, str(number))
+        command = ["ip", "netns", "exec", f"rs{number}", sys.executable, "-c", TAKE.format(port=UDP)]
+        near.serving.append(subprocess.Popen(command))
+        for address in (BESIDE, THROUGH):
+            director.succeed(f"ip route replace {address.format(number)} via {SERVERS[number - 1]}")
+    neighbours.run("for one in 3 4; do ip -n client route add 10.$one.0.0/24 via 10.1.0.1; done")
     director.succeed(f"{QUIET} >/dev/null 2>&1; ipvsadm --set 900 {FORGET} {FORGET}; mkdir -p /run/bench")
     director.succeed(
         "set -e; (echo flush ruleset; cat /run/fairlead/nftables.conf) >/run/bench/ours.nft; "
@@ -225,30 +213,16 @@ def prepare(stage: CountedStage) -> None:
     )
     director.write("/run/bench/stock.sysctl", "".join(f"{key}={value}\n" for key, value in SETTINGS_OF_STOCK.items()))
     director.write("/run/bench/stock.nft", RULES_OF_STOCK)
-    time.sleep(5)  # until what was stopped has ended
+    time.sleep(10)  # until what was stopped has ended
 
 
 @contextmanager
 def counted_stage(settings: Settings, words: str = WORDS) -> Iterator[CountedStage]:
-    """Both machines, booted and prepared; `words` are more for the director's kernel."""
-    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    lab = make_lab(folder, with_balancers(settings))
-    file = folder / "counts"
-    director = lab.director
-    director.devices, director.kernel_words = counting.plugin_words(file), words
-    lab.world.devices = BURSTS
-    director.layers, director.memory = (*DIRECTOR, balancers.LAYER), 1024
-    try:
-        with lab.world, director:
-            director.wait_until_started(300)
-            lab.world.wait_for_servers(300)
-            stage = CountedStage(lab, settings.say, Counting(file))
+    """A director that is booted and prepared; `words` are more for its kernel."""
+    settings.stages.close()
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        file = Path(folder, "counts")
+        devices = counting.plugin_words(file)
+        with booted(settings.image, settings.say, devices=devices, kernel_words=words) as stage:
             prepare(stage)
-            yield stage
-    finally:
-        shutil.rmtree(folder)
-
-
-def with_balancers(settings: Settings) -> Image:
-    layer = {balancers.LAYER: balancers.build(settings.say)}
-    return dataclasses.replace(settings.image, layers=settings.image.layers | layer)
+            yield CountedStage(stage, Counting(file))

@@ -159,17 +159,19 @@ class Stages:
 
 
 @contextmanager
-def booted(image: Image, say: Callable[[str], None], cpus: int) -> Iterator[Stage]:
-    """A director that nobody has set up yet; no real server yet."""
+def booted(
+    image: Image, say: Callable[[str], None], cpus: int = 1, devices: tuple[str, ...] = (), kernel_words: str = ""
+) -> Iterator[Stage]:
+    """A director that nobody has set up yet; no real server yet. `devices` are more words for QEMU."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     cards = (UserNetwork((forward,)), TapEnd("tap-servers"), TapEnd("tap-clients"))
     director = Director("director", folder, image, nics=cards, data=director_disk(folder), cpus=cpus)
     director.layers = (*(name for name in (layer.NAME,) if name in image.layers), *director.layers)
-    director.clock = "tsc"
+    director.clock, director.devices, director.kernel_words = "tsc", devices, kernel_words
     if layer.NAME in director.layers:
         # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
-        director.processor, director.kernel_words = "qemu64", "clearcpuid=cx16"
+        director.processor, director.kernel_words = "qemu64", f"{kernel_words} clearcpuid=cx16".strip()
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.counted import COUNT, SETTINGS_OF_STOCK, WORDS, Cost, CountedStage, counted_stage
+from bench.neighbours import SERVERS
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
-from bench.stage import PORT, SERVERS, vip
+from bench.stage import PORT, vip
 
 WAYS = ("DR", "NAT")
 LARGE = 1_000_000  # bytes of a page that comes in many packets

@@ -63,7 +63,6 @@ class Machine:
     # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now and
     # then spoils the flags behind it, and the kernel falls in the middle of its allocator.
     processor = "qemu64,cx16=off"
-    kernel_words = ""  # more of them
 
     def __init__(
         self,

@@ -147,9 +147,7 @@ class FirewallLab:
 
     def load(self, rules: str, whole: bool = False) -> None:
         """Unless they are to be whole: as if IPVS, which is not here, took what comes to it."""
-        chains = () if whole else ("input_after_ipvs", "forward_after_ipvs")
-        taken = "".join(f"delete chain inet fairlead {one}\n" for one in chains)
-        self.box([self.nft, "-f", "-"], rules + taken + PROBE)
+        self.box([self.nft, "-f", "-"], (rules if whole else taken_by_ipvs(rules)) + PROBE)
 
     @contextlib.contextmanager
     def routed(self, snapshot: Snapshot) -> Iterator[None]:
@@ -198,6 +196,13 @@ class FirewallLab:
                 packets = sum(part["counter"]["packets"] for part in rule["expr"] if "counter" in part)
                 found[rule["comment"]] = found.get(rule["comment"], 0) + packets
         return found
+
+
+def taken_by_ipvs(rules: str) -> str:
+    """These rules as if IPVS took every packet that comes to it: behind it nothing is dropped that it does not know."""
+    unknown = "\t\tmeta mark 0x20000000 counter drop\n"
+    known = rules.replace(unknown, unknown.replace("counter drop", "accept"))
+    return f"{known}delete chain inet fairlead input_after_ipvs\n"
 
 
 def make(packet: Packet, number: int) -> bytes:

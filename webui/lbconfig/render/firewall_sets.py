@@ -32,6 +32,7 @@ def sets(all_of: All) -> list[str]:
         place = f"{kind} . inet_proto . inet_service"
         lines += one_set(f"services{suffix}", place, _services(all_of, version), "what clients may reach")
         lines += one_set(f"replies{suffix}", place, _replies(all_of, version), "sources of NAT replies")
+        lines += one_set(f"answering{suffix}", kind, _answering(all_of, version), "their sources when IPVS knows them")
         if by_mark(all_of, version):
             lines += _ranges(all_of, version, suffix, place)
     for name, kind, elements, comment, flags in own_rules.sets(snapshot.firewall):
@@ -163,6 +164,14 @@ def _replies(all_of: All, version: int) -> list[str]:
         return ipaddress.ip_address(server.address), str(service.protocol), server.port
 
     return by_place(all_of, version, place)
+
+
+def _answering(all_of: All, version: int) -> list[str]:
+    """All VIPs; were a real server's own address one of them, nobody could tell its answer from one that IPVS knows."""
+    services = [service for snapshot in all_of for service in snapshot.enabled_services]
+    vips = {vip for service in services for vip in service.vips}
+    vips -= {server.address for service in services for server in service.machines}
+    return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
 def by_place(all_of: All, version: int, place: Callable[[VirtualService, RealServer], tuple | None]) -> list[str]:

@@ -16,9 +16,10 @@ leaves. Its tracked connection was made for the VIP: a server may stand behind o
 another one without.
 
 IPVS's hooks stand at priorities 98 to 100 (ip_vs_core.c): it takes a client's packet out of `input`
-there, and gives a reply in `forward` the VIP as its source. So a chain at 150 sees only what IPVS did
-not want: without it a service on a VIP's port 443 would be the web UI, for everybody, while the IPVS
-table is empty.
+there, and gives a reply in `forward` the VIP as its source. So a chain for `input` at 150 sees only what
+IPVS did not want: without it a service on a VIP's port 443 would be the web UI, for everybody, while the
+IPVS table is empty. The one for `forward` stands there as a whole, as it tells by the source whether IPVS
+knows an answer.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_input(all_of),
         "",
-        *_forward(all_of),
-        "",
         *_after_ipvs(all_of),
+        "",
+        *_forward(all_of),
         "",
         *translation.chain(all_of),
         "}",
@@ -70,8 +71,8 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
 def _early(all_of: All) -> list[str]:
     """Before anything else looks at a packet: what is it, and need it be tracked?
 
-    IPVS finds a service of several ports by its mark. An answer is one that goes elsewhere: what a real server says to
-    the box itself belongs to a connection of the box, or to one that is translated.
+    IPVS finds a service of several ports by its mark. An answer that comes for the box itself stays tracked: it belongs
+    to a connection of the box, or to one whose source the box wrote.
     """
     rules = _ranged(all_of, "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six} notrack accept")
     for version, suffix, _ in FAMILIES:
@@ -80,7 +81,7 @@ def _early(all_of: All) -> list[str]:
             rules.append(
                 f"{ip} daddr . meta l4proto . th dport @services{suffix} meta mark set {_OF_SERVICE:#x} notrack accept"
             )
-    answer = f"fib daddr type unicast meta mark set {_OF_ANSWER:#x} notrack accept"
+    answer = f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept"
     for version, suffix, _ in FAMILIES:
         if _has(all_of, version):
             rules.append(f"ip{suffix} saddr . meta l4proto . th sport @replies{suffix} {answer}")
@@ -137,27 +138,24 @@ def _after_ipvs(all_of: All) -> list[str]:
         "\t\tip6 daddr . meta l4proto . th dport @services6 counter drop",
         *_ranged(all_of, "\t\t{ip} daddr . meta l4proto . th dport @service_ranges{six} counter drop"),
         "\t}",
-        "",
-        "\tchain forward_after_ipvs {",
-        f"\t\ttype filter hook forward priority {_AFTER_IPVS}; policy accept;",
-        "\t\tip saddr . meta l4proto . th sport @replies counter drop",
-        "\t\tip6 saddr . meta l4proto . th sport @replies6 counter drop",
-        *_ranged(all_of, "\t\t{ip} saddr . meta l4proto . th sport @reply_ranges{six} counter drop"),
-        "\t}",
     ]
 
 
 def _forward(all_of: All) -> list[str]:
+    """An answer that IPVS knows has a VIP as its source here; one that it does not know still has the real server's."""
     own = f"jump {own_rules.CHAINS[Where.THROUGH]}"
     used = own_rules.used(all_of[0].firewall, Where.THROUGH)
     routed = ["ct state established,related accept", "ct state invalid counter drop", own] if used else []
     errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
+    answers = [
+        f"meta mark {_OF_ANSWER:#x} ip{suffix} saddr @answering{suffix} accept"
+        for version, suffix, _ in FAMILIES
+        if _has(all_of, version)
+    ]
     rules = [
-        "type filter hook forward priority filter; policy drop;",
-        f"meta mark {_OF_ANSWER:#x} accept",
-        "ip saddr . meta l4proto . th sport @replies accept",  # with source NAT it came for the box itself
-        "ip6 saddr . meta l4proto . th sport @replies6 accept",
-        *_ranged(all_of, "{ip} saddr . meta l4proto . th sport @reply_ranges{six} accept"),
+        f"type filter hook forward priority {_AFTER_IPVS}; policy drop;",
+        *answers,
+        *([f"meta mark {_OF_ANSWER:#x} counter drop"] if answers else []),
         *(errors if routed or any(snapshot.enabled_services for snapshot in all_of) else []),
         *routed,
         'limit rate 5/second burst 20 packets log prefix "fairlead forward drop: "',
