@@ -62,6 +62,10 @@ DNAT = """table ip bench {{
         type nat hook prerouting priority dstnat;
         ip daddr {vip} tcp dport {port} dnat to numgen inc mod {count} map {{ {places} }} : {port}
     }}
+    chain tracked {{
+        type filter hook prerouting priority raw - 10;
+        ip saddr 10.2.0.0/24 tcp sport {port} ct zone set 0 comment "the box leaves answers of its servers untracked"
+    }}
 }}
 """
 KEEPALIVED = """virtual_server {vip} {port} {{
@@ -97,7 +101,8 @@ PEERS = (
         Peer(
             f"HAProxy {mode.upper()}",
             HAPROXY.format(mode=mode, vip=VIP, port=PORT, servers=lines("    server s{number} {address}:{port}")),
-            "ulimit -n 50000; haproxy -D -p /run/bench/haproxy.pid -f FILE", END.format("haproxy"), "haproxy -v | head -n 1",
+            "ulimit -n 50000; haproxy -D -p /run/bench/haproxy.pid -f FILE",
+            END.format("haproxy"), "haproxy -v | head -n 1",
         )
         for mode in ("tcp", "http")
     ),
