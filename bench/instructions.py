@@ -19,10 +19,13 @@ from tests.lab.wait import WaitedInVain
 OWN = "10.1.0.1"  # the director's address, at which balancers of its own listen
 BY_KEEPALIVED = "10.1.0.190"
 _TARGETS = ", ".join(f"{number} : {address}" for number, address in enumerate(SERVERS[:COUNT]))
-DNAT = (
-    "table ip dnat {{ chain prerouting {{ type nat hook prerouting priority dstnat; "
-    "ip daddr {address} {protocol} dport {port} dnat to numgen inc mod {count} map {{ {targets} }}; }}; }}"
-)
+DNAT = """table ip translated {{
+	chain prerouting {{
+		type nat hook prerouting priority dstnat;
+		ip daddr {address} {protocol} dport {port} dnat to numgen inc mod {count} map {{ {targets} }}
+	}}
+}}
+"""
 HAPROXY = """global
 	maxconn 4000
 	nbthread 1

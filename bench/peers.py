@@ -62,6 +62,10 @@ DNAT = """table ip bench {{
         type nat hook prerouting priority dstnat;
         ip daddr {vip} tcp dport {port} dnat to numgen inc mod {count} map {{ {places} }} : {port}
     }}
+    chain tracked {{
+        type filter hook prerouting priority raw - 10;
+        ip saddr 10.2.0.0/24 tcp sport {port} ct zone set 0 comment "the box leaves answers of its servers untracked"
+    }}
 }}
 """
 KEEPALIVED = """virtual_server {vip} {port} {{

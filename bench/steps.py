@@ -14,13 +14,14 @@ from bench.stage import PORT, vip
 WAYS = ("DR", "NAT")
 LARGE = 1_000_000  # bytes of a page that comes in many packets
 # Without the box's own rules: what meets connection tracking in neither direction.
-UNTRACKED = (
-    "table ip untracked {{ chain prerouting {{ type filter hook prerouting priority raw; "
-    "ip daddr {{ {vips} }} tcp dport {port} notrack; ip saddr {{ {servers} }} tcp sport {port} fib daddr type unicast "
-    "notrack; }}; }}"
-).format(
-    vips=", ".join(vip(way, COUNT) for way in WAYS), port=PORT, servers=", ".join(SERVERS[:COUNT])
-)  # fmt: skip
+UNTRACKED = """table ip untracked {{
+	chain prerouting {{
+		type filter hook prerouting priority raw;
+		ip daddr {{ {vips} }} tcp dport {port} notrack
+		ip saddr {{ {servers} }} tcp sport {port} fib daddr type unicast notrack
+	}}
+}}
+""".format(vips=", ".join(vip(way, COUNT) for way in WAYS), port=PORT, servers=", ".join(SERVERS[:COUNT]))
 # ETHTOOL_SGRO of linux/ethtool.h; ethtool itself is not in every image.
 GRO = """
 import array, fcntl, socket, struct
