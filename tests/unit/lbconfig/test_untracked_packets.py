@@ -83,7 +83,7 @@ def test_what_ipvs_handles_is_not_tracked(box, packet):
     [
         Packet(CLIENT, VIP, TCP, 81, "up0"),
         Packet(CLIENT, VIP, UDP, 80, "up0"),
-        Packet("192.168.50.2", "192.168.50.1", TCP, 443, "up0"),
+        Packet("192.168.50.2", "192.168.50.1", TCP, 22, "up0"),
         Packet(CLIENT, "10.2.0.11", TCP, 80, "up0"),
         answer("10.2.0.11", CLIENT, TCP, 9),
         # Answers to the box itself: of a health check, or of a connection whose source it wrote.
@@ -95,6 +95,12 @@ def test_what_ipvs_handles_is_not_tracked(box, packet):
 def test_all_else_is_tracked(box, packet):
     load(box, SNAPSHOT)
     assert fate(box, packet) == "tracked"
+
+
+def test_the_web_page_is_not_tracked(box):
+    """A flood to its port fills no table (decision 28)."""
+    load(box, SNAPSHOT)
+    assert fate(box, Packet("192.168.50.2", "192.168.50.1", TCP, 443, "up0")) == "untracked"
 
 
 def test_with_source_nat_the_service_is_tracked_and_others_are_not(box):
@@ -124,4 +130,4 @@ def test_a_masquerading_box_tracks_services_at_its_own_address_alone(box):
 
 def test_a_box_without_services_has_no_rule_for_them(box):
     load(box, FACTORY)
-    assert "notrack" not in box.box([NFT, "list", "ruleset"])
+    assert "chain prerouting" not in box.box([NFT, "list", "ruleset"])
