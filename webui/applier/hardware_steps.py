@@ -5,6 +5,7 @@ from __future__ import annotations
 from applier import hardware
 from applier.host import HostError
 from applier.job import Job, Step
+from applier.target import Target
 from lbconfig.snapshot import Tuning
 
 
@@ -36,6 +37,16 @@ class TuneHardware(Step):
 class PlaceInterrupts(TuneHardware):
     name = "interrupts"
     why = "Right after the cards are up: many have no interrupts before."
+
+    def due(self, job: Job) -> bool:
+        """Also where an apply takes an interface into use: only now its card asks for interrupts."""
+        return super().due(job) or bool(_used(job.new) - (_used(job.before) if job.before else set()))
+
+
+def _used(target: Target) -> set[str]:
+    """Names of the interfaces that are up."""
+    interfaces = [one for one in target.snapshot.network.interfaces if one.on]
+    return {name for one in interfaces for name in (one.name, *one.members)}
 
 
 def wish(job: Job) -> Tuning:

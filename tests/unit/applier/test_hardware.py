@@ -134,6 +134,14 @@ def test_an_apply_that_wishes_nothing_else_looks_at_no_card(host):
     assert TuneHardware().due(job(host, USUAL, ONE, lenient=True))
 
 
+def test_an_apply_that_takes_a_card_into_use_places_its_interrupts(host):
+    first, *others = ONE.network.interfaces
+    fewer = dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, interfaces=(first,)))
+    run = job(host, USUAL, fewer)
+    assert others and PlaceInterrupts().due(run) and not TuneHardware().due(run)
+    assert not PlaceInterrupts().due(job(host, USUAL, ONE))
+
+
 def test_an_apply_and_its_undo(host):
     hardware.tune(host, PATHS, USUAL)
     before = dict(host.files)
