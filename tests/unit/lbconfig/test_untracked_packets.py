@@ -130,4 +130,4 @@ def test_a_masquerading_box_tracks_services_at_its_own_address_alone(box):
 
 def test_a_box_without_services_has_no_rule_for_them(box):
     load(box, FACTORY)
-    assert "chain prerouting" not in box.box([NFT, "list", "ruleset"])
+    assert "mark set" not in box.box([NFT, "list", "ruleset"])
