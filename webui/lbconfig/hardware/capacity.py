@@ -18,6 +18,7 @@ MOST_TRIALS = 12  # at one load
 FAR = 4  # times: a rate that failed is so far from one that did not that halving takes too many trials
 BUSY = 0.95  # of a CPU's time: nothing more is to be had of it
 WINDOW = 5  # seconds that a rate has to last to count
+SHORTEST_WATCH, LONGEST_WATCH, USUAL_WATCH = 10, 600, 30  # seconds
 
 # Who held the highest rate where it is: the box itself, the one who sent, the speed of the cable.
 BOX, SENDER, WIRE = "box", "sender", "wire"
