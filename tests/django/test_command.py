@@ -258,3 +258,15 @@ def test_drift(run, box):
     box.drift.found, box.failing_step = fake_drift.sample(), "ipvs"
     code, _, err = run("drift", "--repair")
     assert code == 1 and "Not as it should be" in err
+
+
+def test_what_the_box_can_forward(run, box):
+    assert "never measured on this hardware" in run("bench")[1]
+    code, said, _ = run("bench", "--watch", "20")
+    assert code == 0 and "Counting for 20 seconds." in said and "and kept." in said
+    assert "Packets/s      at least 60,000, now 60,000 (100%)" in said
+    assert json.loads(run("bench", "--json")[1])["load"]["figure"] == "connections"
+    assert json.loads(run("bench", "--watch", "20", "--json")[1])["job"]["state"] == "done"  # nothing else is printed
+    assert run("bench", "--stop")[0] == 1
+    code, _, complaint = run("bench", "--watch", "5")
+    assert code == 1 and "must be 10 to 600" in complaint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from api import changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
+from api import capacity, changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
 from api.bodies import (
     JSON,
     LARGE,
@@ -17,10 +17,12 @@ from api.bodies import (
     PacketRequest,
     ResetRequest,
     TokenRequest,
+    WatchRequest,
 )
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
 from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
+from applier.shapes_capacity import Capacity
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -188,6 +190,13 @@ ROUTES: list[Route] = [
           answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
     Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
           state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
+    read("/capacity", "get_capacity", "What the box can forward, and how near it is to that", capacity.state,
+         answer=Capacity, needs_draft=False),
+    Route("POST", "/capacity/watch", "measure_capacity", "Count what the box forwards while your clients send",
+          capacity.watch, APPLY, body=Body(WatchRequest, typed=True), answer=capacity.WatchStarted, status=202,
+          needs_draft=False, refusals=(409,), words="The highest rate that lasted without a drop is kept."),
+    Route("POST", "/capacity/stop", "stop_measuring", "End a measurement; what lasted until then is kept",
+          capacity.stop, APPLY, answer=Capacity, needs_draft=False, refusals=(409,)),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,
