@@ -73,7 +73,7 @@ class Record:
         return [{**one, "same": one["hardware"] == hardware_.to_data()} for one in self.all()]
 
     def known(self, hardware_: Hardware) -> dict[str, Known]:
-        return known([to_limit(one["limit"])] for one in self.of(hardware_) if one["same"])
+        return known(to_limit(one["limit"]) for one in self.of(hardware_) if one["same"])
 
     def add(self, one: Measurement) -> None:
         """OSError where it cannot be kept."""

@@ -73,7 +73,7 @@ class FakeCapacityState:
             self.job.message = f"Measured for {self.job.seconds:.0f} seconds, and kept."
 
     def load(self) -> LoadStatus | None:
-        limits = known([to_limit(one["limit"])] for one in self.measured if one["same"])
+        limits = known(to_limit(one["limit"]) for one in self.measured if one["same"])
         if not limits:
             return None
         nearest = share(Rates(**self.now), limits) if self.now else None

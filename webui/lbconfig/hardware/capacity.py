@@ -1,30 +1,22 @@
 """How much this machine can forward: from what was counted to a limit, and from a limit to a share of it.
 
-The method is that of RFC 2544, section 26.1: the highest rate at which what was sent also arrived, found by halving
-what is left between a rate that was forwarded and one that was not. It asks for no loss at all; here one packet in a
-thousand may be missing, because on a box that goes on working a single late interrupt would move the limit.
+The limit is the highest rate that lasted without a dropped packet while clients sent more and more, in the sense of
+RFC 2544, section 26.1. What is counted is what IPVS forwards, all services together.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 FIGURES = ("connections", "packets", "bytes")  # per second, of all services together
-LOSS = 0.001  # of what was sent; more is more than the box can do
-CLOSE = 0.05  # the limit is known when a rate that failed is nearer than this to one that did not
-MOST_TRIALS = 12  # at one load
-FAR = 4  # times: a rate that failed is so far from one that did not that halving takes too many trials
+CLOSE = 0.05  # rates nearer to each other than this count as the same
 BUSY = 0.95  # of a CPU's time: nothing more is to be had of it
 WINDOW = 5  # seconds that a rate has to last to count
 SHORTEST_WATCH, LONGEST_WATCH, USUAL_WATCH = 10, 600, 30  # seconds
 
-# Who held the highest rate where it is: the box itself, the one who sent, the speed of the cable.
-BOX, SENDER, WIRE = "box", "sender", "wire"
-WIRE_FULL = 0.95  # of the speed of the card
-FRAMING = 24  # bytes a packet takes on the cable beside itself: preamble, checksum, gap (IEEE 802.3)
-ETHERNET = 14  # bytes of header that IPVS does not count
+# Who held the highest rate where it is: the box itself, or the clients, who asked for no more.
+BOX, SENDER = "box", "sender"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +56,6 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """So much was offered for a moment, and so much of it came through."""
-
-    wanted: int  # packets/s; 0: as many as the sender could
-    seconds: float
-    sent: int  # packets
-    arrived: int
-    rates: Rates  # as IPVS counted them
-    cpus: Cpus
-
-    @property
-    def offered(self) -> float:
-        return self.sent / self.seconds
-
-    @property
-    def clean(self) -> bool:
-        return self.sent > 0 and self.sent - self.arrived <= LOSS * self.sent
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """A second of watching."""
 
@@ -95,11 +67,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The highest rate that lasted, at one kind of load."""
+    """The highest rate that lasted, while clients sent."""
 
     rates: Rates
     cpus: Cpus
-    held: str  # BOX, SENDER or WIRE
+    held: str  # BOX or SENDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,34 +154,6 @@ def use(before: Sequence[CpuTimes], after: Sequence[CpuTimes]) -> Cpus:
 # --- the limit -------------------------------------------------------------------------------------
 
 
-def next_rate(trials: Sequence[Trial]) -> int | None:
-    """Packets/s to offer next; 0: as many as the sender can; None: there is nothing more to find out."""
-    if not trials:
-        return 0
-    good = max((one.offered for one in trials if one.clean), default=0.0)
-    bad = min((one.offered for one in trials if not one.clean), default=0.0)
-    if not bad or len(trials) >= MOST_TRIALS or good >= bad * (1 - CLOSE):
-        return None
-    if len(trials) == 1:
-        # What came through while too much was offered is a good guess, unless the box choked on what it dropped.
-        came = trials[0].arrived / trials[0].seconds
-        return max(1, round(min(max(came, bad / FAR), bad * (1 - CLOSE))))
-    if not good:
-        return max(1, round(bad / FAR))
-    return max(1, round(math.sqrt(good * bad) if bad > FAR * good else (good + bad) / 2))
-
-
-def limit_of(trials: Sequence[Trial], speed: int, size: int) -> Limit | None:
-    """None: at every rate something was lost. `speed`: of the cable, Mbit/s, 0: not told; `size`: bytes on it."""
-    clean = [one for one in trials if one.clean]
-    if not clean:
-        return None
-    best = max(clean, key=lambda one: one.offered)
-    full = speed and best.offered * (size + FRAMING) * 8 >= WIRE_FULL * speed * 1e6
-    held = WIRE if full else BOX if any(not one.clean for one in trials) else SENDER
-    return Limit(best.rates, best.cpus, held)
-
-
 def sustained(samples: Sequence[Sample], window: int = WINDOW) -> Limit | None:
     """The highest rate of packets that lasted so many samples without a drop; None: there is no such time.
 
@@ -258,27 +202,19 @@ class Known:
         return self.held == SENDER
 
 
-def known(found: Iterable[Iterable[Limit]]) -> dict[str, Known]:
-    """By figure, from the limits of each measurement on this hardware, the newest first.
+def known(limits: Iterable[Limit]) -> dict[str, Known]:
+    """By figure, from the measurements on this hardware, the newest first.
 
-    The newest that came to an end of the box or the cable holds, unless something higher was seen since.
+    The newest that came to an end of the box holds, unless something higher was seen since.
     """
     best: dict[str, Known] = {}
-    settled: set[str] = set()
-    for limits in found:
-        newest: dict[str, Known] = {}
-        for limit in limits:
-            for figure in FIGURES:
-                rate = getattr(limit.rates, figure)
-                if rate > 0 and (figure not in newest or rate > newest[figure].rate):
-                    newest[figure] = Known(rate, limit.held)
-        for figure, one in newest.items():
-            if figure in settled:
-                continue
-            if figure not in best or one.rate > best[figure].rate:
-                best[figure] = one
-            if not one.at_least:
-                settled.add(figure)
+    for limit in limits:
+        for figure in FIGURES:
+            rate = getattr(limit.rates, figure)
+            if rate > 0 and (figure not in best or rate > best[figure].rate):
+                best[figure] = Known(rate, limit.held)
+        if limit.held == BOX:
+            break
     return best
 
 
