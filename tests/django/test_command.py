@@ -275,3 +275,15 @@ def test_hardware(run, box):
     assert {one["code"] for one in json.loads(run("hardware", "--json")[1])["findings"]} == {"one-queue", "meddler"}
     code, out, _ = run("hardware", "tune")
     assert "has one queue for 4 cores" not in out and box.machine.tuned
+
+
+def test_what_the_box_can_forward(run, box):
+    assert "never measured on this hardware" in run("bench")[1]
+    code, said, _ = run("bench", "--watch", "20")
+    assert code == 0 and "Counting for 20 seconds." in said and "and kept." in said
+    assert "Packets/s      at least 60,000, now 60,000 (100%)" in said
+    assert json.loads(run("bench", "--json")[1])["load"]["figure"] == "connections"
+    assert json.loads(run("bench", "--watch", "20", "--json")[1])["job"]["state"] == "done"  # nothing else is printed
+    assert run("bench", "--stop")[0] == 1
+    code, _, complaint = run("bench", "--watch", "5")
+    assert code == 1 and "must be 10 to 600" in complaint

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Trial,
         UpdateState,
     )
+    from applier.shapes_capacity import Capacity
     from applier.shapes_machine import MachineStatus
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
@@ -185,6 +186,18 @@ class Client:
     def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
         """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""
         return self._ask("restore", certificate=certificate, key=key, number=number, user=user)
+
+    def capacity(self) -> Capacity:
+        """What was measured, what the box forwards now, and a measurement under way."""
+        return self._ask("capacity")
+
+    def capacity_watch(self, seconds: int, user: str) -> dict:
+        """Start to count what is forwarded while somebody loads the box; {"job": id}. Follow capacity()["job"]."""
+        return self._ask("capacity_watch", seconds=seconds, user=user)
+
+    def capacity_stop(self, user: str) -> dict:
+        """End it; what lasted until then is kept. {}"""
+        return self._ask("capacity_stop", user=user)
 
     def factory_reset(self, hostname: str, user: str) -> dict:
         """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""

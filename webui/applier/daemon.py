@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 from applier import director, doctor, firewall, health, ipvs_netlink, network, reserve, storage, table, trial
 from applier.applying import Applies
+from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
 from applier.drift import Drift
 from applier.engine import Engine
@@ -66,7 +67,8 @@ class Applier:
             lambda: self.running.snapshot.network.hostname, self.updates.restart,
         )  # fmt: skip
         self.tuner = Tuner(self)
-        parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery)
+        self.capacities = Capacities(paths, host)
+        parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery, self.capacities)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
             verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
@@ -103,6 +105,7 @@ class Applier:
             "uptime": round(boottime(), 1),
             "update": update.to_data() if update else None,
             "drift": self.drift.to_data(),
+            "load": self.capacities.load(),
         }
 
     def check(self, snapshot: dict) -> Review:

@@ -173,6 +173,11 @@ class Paths:
         return self.shared / "update.json"
 
     @property
+    def capacity(self) -> Path:
+        """What the box was measured to forward."""
+        return self.shared / "capacity.json"
+
+    @property
     def slot_notes(self) -> Path:
         """When each slot was installed, and by whom."""
         return self.shared / "slots.json"

@@ -15,7 +15,7 @@ from monitoring import drift
 from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
-from system import backup_views, hardware, tuning, updates
+from system import backup_views, capacity, hardware, tuning, updates
 from system import views as system
 
 
@@ -105,6 +105,10 @@ urlpatterns = [
     path("live/updates/", updates.live, name="live-updates"),
     path("live/updates/sticks/", updates.sticks, name="live-sticks"),
     path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
+    path("system/capacity/", capacity.overview, name="capacity"),
+    path("system/capacity/watch/", capacity.watch, name="capacity-watch"),
+    path("system/capacity/stop/", capacity.stop, name="capacity-stop"),
+    path("live/capacity/", capacity.live, name="live-capacity"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),
