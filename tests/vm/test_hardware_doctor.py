@@ -64,7 +64,7 @@ class Spoiled(Director):
     def command_line(self) -> list[str]:
         """Without the clock that the other stories need for going back, which is a fault of its own."""
         words = [word.replace("clocksource=hpet", "tsc=reliable") for word in super().command_line()]
-        # With a thread for each of two CPUs the emulated kernel falls now and then: one boot of 26 when it was measured.
+        # With a thread for each of two CPUs the emulated kernel falls now and then: one boot of 26, when measured.
         words = ["tcg,thread=single" if word == "tcg" else word for word in words]
         place = next(index for index, word in enumerate(words) if word.startswith("virtio-net-pci,netdev=net0,"))
         words[place] = re.sub(r"^virtio-net-pci|,speed=\d+|,duplex=full", "", words[place])
