@@ -90,6 +90,10 @@ setup-test: ## The same for the tests
 	@board/lab/host-packages.sh test
 	@$(MAKE) -s $(VENV)/.test-stamp
 
+setup-bench: setup-test
+	@board/lab/host-packages.sh bench
+	@$(MAKE) -s $(VENV)/.bench-stamp
+
 $(VENV)/bin/python:
 	@python3 -m venv $(VENV)
 
@@ -99,6 +103,11 @@ $(VENV)/.run-stamp: webui/requirements.txt board/lab/requirements.txt | $(VENV)/
 	@touch $@
 
 $(VENV)/.test-stamp: tests/requirements.txt $(VENV)/.run-stamp
+	@echo "installing Python packages: $<"
+	@$(PYTHON) -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+$(VENV)/.bench-stamp: bench/requirements.txt $(VENV)/.test-stamp
 	@echo "installing Python packages: $<"
 	@$(PYTHON) -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
@@ -136,6 +145,9 @@ apply-cuts: COUNT = 200
 apply-cuts: setup-test image-lab ## Cut the power COUNT times (200) at any moment of applies and after each step, kill what runs
 	@FAIRLEAD_ALL=1 FAIRLEAD_APPLY_CUTS=$(COUNT) $(PYTHON) -m pytest -q -s \
 		tests/vm/test_lost_writes.py tests/vm/test_interrupted.py $(ARGS)
+
+record-machines: setup-test ## Record again what kernel and ethtool show of the machines that QEMU plays, for the doctor's tests
+	@PYTHONPATH=webui $(PYTHON) -m tests.lab.record $(ARGS)
 
 FUZZ = tests/django/test_api_fuzz.py tests/unit/applier/test_socket_fuzz.py
 fuzz: COUNT = 20000
@@ -182,6 +194,17 @@ BOOTS ?= 3
 footprint: setup-test image-lab ## Measure the booted image: size, memory, seconds to the first balanced answer
 	@PYTHONPATH=webui $(PYTHON) -m bench.footprint $(BOOTS)
 
+QUICK ?=
+ONLY ?=
+bench: setup-bench image-lab ## Repeat the papers' measurements, beside other balancers (QUICK=1: 15 minutes; ONLY=part,part); writes docs/benchmarks.md
+	@PYTHONPATH=webui $(PYTHON) -m bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+
+bench-instructions: ONLY = instructions,steps
+bench-instructions: bench ## Count the director's instructions for each connection and packet, ours and others' (QUICK=1: 15 minutes)
+
+bench-report: setup-bench ## docs/benchmarks.md and its pictures anew, from what runs of make bench have kept
+	@PYTHONPATH=webui $(PYTHON) -m bench --report
+
 bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000")
 	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS)
 
@@ -194,5 +217,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: help run stop dev test $(SPEEDS:%=test-%) lint format footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-test assets clean \
+.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

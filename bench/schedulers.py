@@ -12,9 +12,10 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from board.lab.build import build
+from board.lab.build import Image, build
 from tests.lab.director import VIP, wish
 from tests.lab.fixtures import boot, make_lab
 from tests.lab.world import SERVERS
@@ -51,19 +52,28 @@ def service(number: int, name: str, weights: tuple[int, ...]) -> VirtualService:
     )  # fmt: skip
 
 
-def main() -> None:
-    services = {name: service(number, name, weights) for number, (name, weights) in enumerate(SCHEDULERS.items(), 1)}
+def measure(
+    image: Image, names: Iterable[str] = SCHEDULERS, rounds: int = ROUNDS, seconds: int = SECONDS
+) -> dict[str, list[Counter[str]]]:
+    """What each of these gave in each round: how many answers came from each server."""
+    wanted = {name: SCHEDULERS[name] for name in names}
+    services = {name: service(number, name, weights) for number, (name, weights) in enumerate(wanted.items(), 1)}
     counted: dict[str, list[Counter[str]]] = {name: [] for name in services}
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-        lab = make_lab(Path(folder), build())
+        lab = make_lab(Path(folder), image)
         with lab.world, lab.director:
             boot(lab)
             lab.director.apply(wish(*services.values()))
             for name, pace in PACES.items():
                 lab.world.pace(name, pace)
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 for name, one in services.items():
-                    counted[name].append(lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, SECONDS))
+                    counted[name].append(lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, seconds))
+    return counted
+
+
+def main() -> None:
+    counted = measure(build())
     base = statistics.median(sum(one.values()) for one in counted["rr"])
     print("scheduler              answers/s   rs1 of all   times round robin")
     for name, rounds in counted.items():

@@ -2,6 +2,8 @@
 
 import io
 import json
+import re
+from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
@@ -258,3 +260,30 @@ def test_drift(run, box):
     box.drift.found, box.failing_step = fake_drift.sample(), "ipvs"
     code, _, err = run("drift", "--repair")
     assert code == 1 and "Not as it should be" in err
+
+
+def test_hardware(run, box):
+    code, out, _ = run("hardware")
+    assert code == 0 and "Nothing is wrong with this machine" in out
+    assert re.search(r"^0 +25 % +0 +eth0 queue 0, eth1, eth1 helping", out, re.MULTILINE), out
+    box.machine.machine = replace(box.machine.machine, processes=frozenset({"irqbalance"}))
+    one, other = box.machine.machine.cards
+    box.machine.machine = replace(box.machine.machine, cards=(one, replace(other, rps=((),))))
+    code, out, _ = run("hardware")
+    assert code == 1 and "COSTS  eth1 (r8169) has one queue for 4 cores" in out and "LISA 2001" in out
+    assert "fairlead hardware tune: Lets the kernel spread" in out and "Not as planned:" in out
+    assert {one["code"] for one in json.loads(run("hardware", "--json")[1])["findings"]} == {"one-queue", "meddler"}
+    code, out, _ = run("hardware", "tune")
+    assert "has one queue for 4 cores" not in out and box.machine.tuned
+
+
+def test_what_the_box_can_forward(run, box):
+    assert "never measured on this hardware" in run("bench")[1]
+    code, said, _ = run("bench", "--watch", "20")
+    assert code == 0 and "Counting for 20 seconds." in said and "and kept." in said
+    assert "Packets/s      at least 60,000, now 60,000 (100%)" in said
+    assert json.loads(run("bench", "--json")[1])["load"]["figure"] == "connections"
+    assert json.loads(run("bench", "--watch", "20", "--json")[1])["job"]["state"] == "done"  # nothing else is printed
+    assert run("bench", "--stop")[0] == 1
+    code, _, complaint = run("bench", "--watch", "5")
+    assert code == 1 and "must be 10 to 600" in complaint

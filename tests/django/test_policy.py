@@ -6,7 +6,7 @@ import pytest
 from forms_on_page import form_values, words
 
 from changes import draft
-from lbconfig.snapshot import Policy
+from lbconfig.snapshot import FloodDefence, Policy
 
 
 def save(client, **changes):
@@ -29,6 +29,22 @@ def test_it_is_saved_and_reviewed(client):
     assert "Take TCP connections that began elsewhere: yes." in review
     assert "Persistent clients leave a server that drains or is down: no." in review
     assert "It holds for all services" in review
+
+
+def test_when_the_table_gives_way_is_chosen_and_reviewed(client):
+    assert save(client, flood_defence="always").status_code == 302
+    assert draft.current().policy == Policy(flood_defence=FloodDefence.ALWAYS)
+    review = words(client.get("/changes/"))
+    assert "turn some new ones away: half-open ones all the time in place of when memory runs short." in review
+
+
+@pytest.mark.parametrize("value", ["", "sometimes", "ALWAYS", "1; reboot", "always\n", "9" * 400])
+def test_what_is_no_choice_is_refused(client, value):
+    before = draft.current()
+    answer = save(client, flood_defence=value)
+    assert answer.status_code == 422
+    assert "Please choose one" in words(answer)
+    assert draft.current() == before
 
 
 @pytest.mark.parametrize("name", ["tcp_timeout", "fin_timeout", "udp_timeout"])

@@ -105,19 +105,21 @@ def lab(image: Image) -> Iterator[Lab]:
         shutil.rmtree(folder)
 
 
-def make_lab(folder: Path, image: Image) -> Lab:
-    servers, clients = Link(folder / "servers"), Link(folder / "clients")
+def make_lab(folder: Path, image: Image, clients: Link | None = None, memory: int = 512) -> Lab:
+    """`clients`: where the director is plugged in on their side, if not right into the world; its memory in MiB."""
+    servers, world_clients = Link(folder / "servers"), Link(folder / "clients")
     forward = Forward(free_port(), "10.0.2.15", 443)
     director = Director(
         "director",
         folder,
         image,
-        nics=(UserNetwork((forward,)), servers.other_end(), clients.other_end()),
+        nics=(UserNetwork((forward,)), servers.other_end(), (clients or world_clients).other_end()),
         data=director_disk(folder),
+        memory=memory,
         firmware=FIRMWARE if GIVEN_IMAGE else "",
     )
     director.url = f"https://127.0.0.1:{forward.host_port}"
-    world = World(folder, image, (servers.listening_end(), clients.listening_end()))
+    world = World(folder, image, (servers.listening_end(), world_clients.listening_end()))
     # The world writes to no disk; it has one because QEMU keeps a machine's saved memory in it.
     world.data = make_overlay(make_data_disk(folder / "world.img", 8), folder / "world.qcow2")
     return Lab(director, world)

@@ -56,6 +56,14 @@ class CommandFailed(AssertionError):
 
 
 class Machine:
+    # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time since
+    # `save`, and gunicorn, for one, would take its worker for dead. Who measures speed never goes back, and takes
+    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates.
+    clock = "hpet"
+    # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now and
+    # then spoils the flags behind it, and the kernel falls in the middle of its allocator.
+    processor = "qemu64,cx16=off"
+
     def __init__(
         self,
         name: str,
@@ -70,12 +78,14 @@ class Machine:
         devices: tuple[str, ...] = (),
         may_panic: bool = False,
         writes: Path | None = None,
+        kernel_words: str = "",
     ) -> None:
         """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB.
 
         `firmware`: "bios" or "uefi" to start from the disk `data` instead of from the layers. `devices` are more
         words for QEMU. `may_panic`: the kernel giving up is part of the story. `writes`: an empty file in which all
-        that is written to the disk `data`, a raw one, is noted (see tests.lab.writes).
+        that is written to the disk `data`, a raw one, is noted (see tests.lab.writes). `kernel_words`: more for the
+        kernel of a machine that starts from the layers; what comes later counts.
         """
         self.name = name
         self.folder = folder
@@ -89,6 +99,7 @@ class Machine:
         self.devices = devices
         self.may_panic = may_panic
         self.writes = writes
+        self.kernel_words = kernel_words
         self.console_log = folder / f"{name}.console"
         self.process: subprocess.Popen | None = None
         self.started = 0.0
@@ -139,9 +150,7 @@ class Machine:
         # one to load a kernel after a few restarts.
         usual = "tcg,tb-size=128" if self.firmware else "tcg"
         accelerator = os.environ.get("FAIRLEAD_ACCEL", usual)
-        # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now
-        # and then spoils the flags behind it, and the kernel falls in the middle of its allocator.
-        processor = "host" if accelerator == "kvm" else "qemu64,cx16=off"
+        processor = "host" if accelerator == "kvm" else self.processor
         words = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
             "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
@@ -178,9 +187,9 @@ class Machine:
             return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
         if self.firmware == "bios":
             return []
-        # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time
-        # since `save`, and gunicorn, for one, would take its worker for dead.
-        kernel = f"console=ttyS0 quiet mitigations=off clocksource=hpet fairlead.layers={','.join(self.layers)}"
+        clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
+        kernel = f"console=ttyS0 quiet mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
+        kernel = f"{kernel} {self.kernel_words}".rstrip()
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
             words += self.disk(layer, f"file={self.image.layers[layer]},format=raw,readonly=on")

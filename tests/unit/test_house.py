@@ -15,7 +15,14 @@ OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()
 SCREENS = sorted(OURS - {"lbconfig", "applier"})
 # Modules of the applier that both use, and that open no door: the pretended one, shapes of answers, a file format,
 # a question to OpenSSL.
-WITHOUT_ROOT = {"applier.fake", "applier.shapes", "applier.sqlite_copy", "applier.web_pair"}
+WITHOUT_ROOT = {
+    "applier.fake",
+    "applier.shapes",
+    "applier.shapes_capacity",
+    "applier.shapes_machine",
+    "applier.sqlite_copy",
+    "applier.web_pair",
+}
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
 TOUCHES_THE_WORLD = RUNS_COMMANDS | {
     "os",

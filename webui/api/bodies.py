@@ -10,6 +10,7 @@ from django.http import HttpRequest
 
 from api.errors import ApiError, of_shape
 from lbconfig.firewall import RuleProtocol
+from lbconfig.hardware.capacity import USUAL_WATCH
 from lbconfig.snapshot import SnapshotError, part
 
 SMALL = 256 * 1024  # bytes
@@ -40,6 +41,13 @@ class OperationRequest:
     address: str
     service: int = 0  # 0: all
     server: int = 0  # its id, where one service has the address twice
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """How long the box counts what it forwards."""
+
+    seconds: int = USUAL_WATCH
 
 
 @dataclass(frozen=True, slots=True)

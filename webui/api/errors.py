@@ -53,6 +53,8 @@ STATUS = {
     "lock-out": 409,
     "wrong-hostname": 422,
     "not-waiting": 409,
+    "not-measuring": 409,
+    "no-capacity": 409,
     "no-slots": 409,
     "slot-runs": 409,
     "slot-empty": 409,

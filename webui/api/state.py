@@ -84,6 +84,14 @@ def repair(call: Call) -> Answer:
     return started(connect().repair(call.caller.name)["apply"])
 
 
+def hardware(call: Call) -> Answer:
+    return Answer(connect().hardware())
+
+
+def tune(call: Call) -> Answer:
+    return Answer(connect().tune(str(call.query.get("object", "")), call.caller.name))
+
+
 def diagnose(call: Call) -> Answer:
     return Answer(connect().diagnose(_known(call)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from api import changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
+from api import capacity, changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
 from api.bodies import (
     JSON,
     LARGE,
@@ -17,10 +17,13 @@ from api.bodies import (
     PacketRequest,
     ResetRequest,
     TokenRequest,
+    WatchRequest,
 )
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
 from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
+from applier.shapes_capacity import Capacity
+from applier.shapes_machine import MachineStatus
 from lbconfig.fields import MAX_NAME
 from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 
@@ -46,6 +49,7 @@ PARTS = {
     "management": "how the web page is reached: from where, at which port, with which certificate",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
+    "tuning": "what is chosen about the machine below: kernel settings, queues, clock and sleep",
     "firewall": "the firewall rules of your own, in the order in which they are asked",
 }
 
@@ -59,6 +63,9 @@ SIDE = {"type": "string", "maxLength": 9}
 SIDES = {
     "old": Query(SIDE, "the number of a revision, running or draft; running where it is not said"),
     "new": Query(SIDE, "the same; draft where it is not said"),
+}
+OBJECT = {
+    "object": Query({"type": "string", "maxLength": 60}, "only of this object of the plan; all if it is not said")
 }
 NAME = {"name": Query({"type": "string", "maxLength": MAX_NAME}, "only the service of this name")}
 
@@ -188,6 +195,19 @@ ROUTES: list[Route] = [
           answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
     Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
           state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
+    read("/hardware", "get_hardware", "The machine below: what is wrong with it, who does its work, how it is set",
+         state.hardware, answer=MachineStatus, needs_draft=False,
+         words="It asks every network card, which takes a moment. Where `findings` is empty nothing is wrong."),
+    Route("POST", "/hardware/tune", "tune_hardware", "Set the machine below as planned, where it is not",
+          state.tune, APPLY, answer=MachineStatus, query=OBJECT, needs_draft=False, refusals=(409,),
+          words="Mends the findings that have a button; what is as planned stays untouched. Answers how it is then."),
+    read("/capacity", "get_capacity", "What the box can forward, and how near it is to that", capacity.state,
+         answer=Capacity, needs_draft=False),
+    Route("POST", "/capacity/watch", "measure_capacity", "Count what the box forwards while your clients send",
+          capacity.watch, APPLY, body=Body(WatchRequest, typed=True), answer=capacity.WatchStarted, status=202,
+          needs_draft=False, refusals=(409,), words="The highest rate that lasted without a drop is kept."),
+    Route("POST", "/capacity/stop", "stop_measuring", "End a measurement; what lasted until then is kept",
+          capacity.stop, APPLY, answer=Capacity, needs_draft=False, refusals=(409,)),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

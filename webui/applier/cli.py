@@ -173,6 +173,11 @@ _PLAIN = {
         lambda _: _print(connect().rule_counters()),
         "how often each firewall rule of the admin matched, as JSON",
     ),
+    "hardware": (lambda _: _print(connect().hardware()), "the machine, and how far it is set as planned, as JSON"),
+    "tune": (
+        lambda _: _print(connect().tune("", "console")),
+        "carry out what is planned for the hardware and differs; the same as JSON",
+    ),
     "look": (lambda _: _print(connect().look()), "where the kernel differs from the configuration, as JSON"),
     "setup-code": (_setup_code, "the set-up code; exit 2 where none is active"),
     "make-room": (_make_room, "on a full data partition: spend the reserve, forget old generations"),

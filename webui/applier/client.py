@@ -33,6 +33,8 @@ if TYPE_CHECKING:
         Trial,
         UpdateState,
     )
+    from applier.shapes_capacity import Capacity
+    from applier.shapes_machine import MachineStatus
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
@@ -110,6 +112,14 @@ class Client:
         """Start to put right what differs; {"apply": id}. Follow status()["apply"] until its state is in ENDED."""
         return self._ask("repair", user=user)
 
+    def hardware(self) -> MachineStatus:
+        """What the machine below is, and how far it is set as planned; takes a second and changes nothing."""
+        return self._ask("hardware")
+
+    def tune(self, object: str = "", user: str = "") -> MachineStatus:
+        """Carry out what is planned and differs, of one object ("eth0") or of all; the machine as it is then."""
+        return self._ask("tune", object=object, user=user)
+
     def generations(self) -> list[GenerationEntry]:
         """The newest first."""
         return self._ask("generations")
@@ -176,6 +186,18 @@ class Client:
     def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
         """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""
         return self._ask("restore", certificate=certificate, key=key, number=number, user=user)
+
+    def capacity(self) -> Capacity:
+        """What was measured, what the box forwards now, and a measurement under way."""
+        return self._ask("capacity")
+
+    def capacity_watch(self, seconds: int, user: str) -> dict:
+        """Start to count what is forwarded while somebody loads the box; {"job": id}. Follow capacity()["job"]."""
+        return self._ask("capacity_watch", seconds=seconds, user=user)
+
+    def capacity_stop(self, user: str) -> dict:
+        """End it; what lasted until then is kept. {}"""
+        return self._ask("capacity_stop", user=user)
 
     def factory_reset(self, hostname: str, user: str) -> dict:
         """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""

@@ -14,14 +14,16 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 
-from applier import director, doctor, firewall, health, ipvs_netlink, network, storage, table, trial
+from applier import director, doctor, firewall, health, ipvs_netlink, network, reserve, storage, table, trial
 from applier.applying import Applies
+from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
 from applier.drift import Drift
 from applier.engine import Engine
 from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
+from applier.hardware_verbs import Tuner
 from applier.host import PRIVATE, Host, HostError, Live
 from applier.job import Job
 from applier.paths import Paths
@@ -64,7 +66,9 @@ class Applier:
             paths, host, self.generations, self.take, self.release,
             lambda: self.running.snapshot.network.hostname, self.updates.restart,
         )  # fmt: skip
-        parts = (self, self.applies, self.drift, self.updates, self.recovery)
+        self.tuner = Tuner(self)
+        self.capacities = Capacities(paths, host)
+        parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery, self.capacities)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {
             verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
@@ -101,6 +105,7 @@ class Applier:
             "uptime": round(boottime(), 1),
             "update": update.to_data() if update else None,
             "drift": self.drift.to_data(),
+            "load": self.capacities.load(),
         }
 
     def check(self, snapshot: dict) -> Review:
@@ -194,6 +199,7 @@ class Applier:
         self._lock.acquire()
         handed_on = False
         try:
+            reserve.keep(self.host)
             left = self.applies.left_waiting()
             interrupted = self._open_storage(left.number if left else None)
             if left is None:
@@ -348,6 +354,7 @@ def main() -> None:
     paths = Paths.from_environment()
     applier = Applier(paths, Live())
     uids, gid = web_identity()
+    applier.tuner.load_balancer()  # before anybody asks for the table: the kernel would make it by itself
     server = Server(paths.socket, applier.handle, uids, gid)
     for number in (signal.SIGTERM, signal.SIGINT):
         # The system stays as it is: what runs goes on running without the applier.

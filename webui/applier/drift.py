@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from applier import applying, director, firewall, network, steps, table, web_server
+from applier import applying, director, firewall, hardware, network, steps, table, web_server
 from applier.applying import Applies
 from applier.deadline import Clock
 from applier.engine import Engine
@@ -86,7 +86,7 @@ def _network(job: Job) -> list[Difference]:
 def _settings(job: Job) -> list[Difference]:
     # What this kernel has not cannot be repaired; the start of the box has told it.
     seen = [(setting, present) for setting, present in steps.settings_that_differ(job) if present is not None]
-    found = drift.settings(seen)
+    found = drift.settings([*seen, *hardware.settings_that_differ(job.host, job.paths, job.new.snapshot.tuning)])
     wished, present = job.new.network.hostname, job.host.setting("kernel/hostname")
     if wished and present != wished:
         why = "In logs the box calls itself by another name."

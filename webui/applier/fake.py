@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 
 from applier import doctor, fake_run, health
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_capacity import FakeCapacity, FakeCapacityState
 from applier.fake_drift import FakeDrift, FakeDriftState
+from applier.fake_hardware import FakeHardware, FakeMachine
 from applier.fake_recovery import FakeBelongings, FakeRecovery
 from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.pending import Ask
@@ -110,6 +112,8 @@ class Box:
     started: float = field(default_factory=time.monotonic)
     update: FakeUpdate = field(default_factory=FakeUpdate)
     drift: FakeDriftState = field(default_factory=FakeDriftState)
+    machine: FakeMachine = field(default_factory=FakeMachine)
+    capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
     wrong_guesses: int = 0
     change: fake_run.Change | None = None
@@ -157,7 +161,7 @@ def reset(**settings: object) -> Box:
     return box
 
 
-class Fake(FakeUpdates, FakeRecovery, FakeDrift):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
     """The methods of applier.client.Client."""
 
     def __init__(self, instant: bool | None = None) -> None:
@@ -182,6 +186,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift):
                 "uptime": round(time.monotonic() - b.started, 1),
                 "update": b.update.record.to_data() if b.update.record else None,
                 "drift": b.drift.to_data(),
+                "load": b.capacity.load(),
             }
 
     def check(self, snapshot: Snapshot | dict) -> Review:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from applier.fake import Box
 
 STEPS = (
-    "nftables", "web-page", "links", "sysctl", "interfaces-add", "announce", "names", "sorry-page", "ldirectord-stop",
-    "ipvs", "ldirectord-start", "interfaces-remove", "nftables-remove", "verify",
+    "nftables", "web-page", "links", "hardware", "sysctl", "interfaces-add", "interrupts", "announce", "names",
+    "sorry-page", "ldirectord-stop", "ipvs", "ldirectord-start", "interfaces-remove", "nftables-remove", "verify",
 )  # fmt: skip
 
 

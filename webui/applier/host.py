@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -77,6 +78,12 @@ class Host(Protocol):
     def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         """Replace a file of the running state in one piece; None removes it."""
 
+    def names(self, folder: Path) -> list[str]:
+        """What is in a folder, in order; empty if there is none."""
+
+    def tell(self, path: Path, text: str) -> None:
+        """Write into a file of the kernel's below /proc or /sys, as it stands there."""
+
     def add_service(self, folder: Path, template: Path) -> None:
         """Make a runit service folder with links to what is in the template."""
 
@@ -95,6 +102,9 @@ class Host(Protocol):
         """All that run (zombies do not)."""
 
     def kill_group(self, group: int) -> None: ...
+
+    def end(self, pid: int) -> None:
+        """Ask a process to end, as a shutdown does."""
 
     def now(self) -> float:
         """Seconds on a clock that only goes forward."""
@@ -206,6 +216,18 @@ class Live:
         except OSError as error:
             raise HostError(f"write {path}", None, error.strerror or str(error)) from None
 
+    def names(self, folder: Path) -> list[str]:
+        try:
+            return sorted(os.listdir(folder))
+        except OSError:
+            return []
+
+    def tell(self, path: Path, text: str) -> None:
+        try:
+            path.write_text(text)
+        except OSError as error:
+            raise HostError(f"write {text} to {path}", None, error.strerror or str(error)) from None
+
     def add_service(self, folder: Path, template: Path) -> None:
         # runit does not look at names that begin with a dot, so it never sees half a folder.
         temporary = folder.with_name(f".{folder.name}.new")
@@ -278,6 +300,12 @@ class Live:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, 9)
 
+    def end(self, pid: int) -> None:
+        if pid <= 1 or pid == os.getpid():
+            raise HostError("kill", None, f"process {pid} is not one to end")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
     def now(self) -> float:
         return time.monotonic()
 
@@ -347,6 +375,9 @@ class Replay(Live):
     def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
         raise HostError(f"write {path}", None, "a recording changes nothing")
 
+    def tell(self, path: Path, text: str) -> None:
+        raise HostError(f"write {text} to {path}", None, "a recording changes nothing")
+
     def add_service(self, folder: Path, template: Path) -> None:
         raise HostError(f"make the service {folder}", None, "a recording changes nothing")
 
@@ -364,3 +395,5 @@ class Replay(Live):
 
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")
+
+    end = kill_group

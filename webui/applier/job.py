@@ -10,6 +10,7 @@ from applier.generations import Generations
 from applier.host import Host, HostError
 from applier.paths import Paths
 from applier.target import Target
+from lbconfig.hardware.actions import Ethtool, Write
 from lbconfig.netstate import NOTHING, Address, NetworkState
 from lbconfig.render import nftables
 from lbconfig.render.ipvs import Table
@@ -39,6 +40,7 @@ class Saved:
     web: str | None = None
     checks: str | None = None
     table: Table | None = None
+    tuned: list[Write | Ethtool] = field(default_factory=list)  # each puts one thing back, the last change first
 
 
 @dataclass

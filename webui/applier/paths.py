@@ -130,6 +130,16 @@ class Paths:
         return self.run / "pending.json"
 
     @property
+    def untuned(self) -> Path:
+        """What the kernel or a card refused when the hardware was tuned last (hardware.py)."""
+        return self.run / "untuned.json"
+
+    @property
+    def module_options(self) -> Path:
+        """modprobe reads what is in this folder."""
+        return self.run.parent / "modprobe.d/fairlead.conf"
+
+    @property
     def boot_faults(self) -> Path:
         """A folder where the boot scripts leave a sentence a file about what went wrong."""
         return self.run / "faults"
@@ -161,6 +171,11 @@ class Paths:
     @property
     def update_record(self) -> Path:
         return self.shared / "update.json"
+
+    @property
+    def capacity(self) -> Path:
+        """What the box was measured to forward."""
+        return self.shared / "capacity.json"
 
     @property
     def slot_notes(self) -> Path:

@@ -7,7 +7,7 @@ Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
     bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy (drift.py as well), unknown-generation, damaged-generation               daemon.py
+    busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
     unknown-service, no-diagnosis                                                 daemon.py
     not-waiting, wrong-secret                                                     applying.py
     unknown-service, problems, no-trial                                           trial.py
@@ -18,6 +18,7 @@ Codes of refusal, and who gives them:
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
     not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
+    busy, no-capacity, not-measuring                                              capacity.py
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 
 from applier.errors import ApplierRefused
 from lbconfig.cutoff import LONGEST, SHORTEST
+from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
@@ -69,6 +71,11 @@ def _number_or_none(value: object) -> str | None:
 def _seconds_or_none(value: object) -> str | None:
     good = value is None or (type(value) is int and SHORTEST <= value <= LONGEST)
     return None if good else f"must be a whole number of seconds, {SHORTEST} to {LONGEST}, or nothing"
+
+
+def _watch_seconds(value: object) -> str | None:
+    good = type(value) is int and SHORTEST_WATCH <= value <= LONGEST_WATCH
+    return None if good else f"must be a whole number of seconds, {SHORTEST_WATCH} to {LONGEST_WATCH}"
 
 
 def _object(value: object) -> str | None:
@@ -130,6 +137,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "rule_counters": {},
     "look": {},
     "repair": {"user": _user},
+    "hardware": {},
+    "tune": {"object": _text(64), "user": _user},
     "generations": {},
     "generation": {"number": _number},
     "setup_check": {"code": _text(64)},
@@ -147,6 +156,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "certificate": {},
     "pair": {},
     "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
+    "capacity": {},
+    "capacity_watch": {"seconds": _watch_seconds, "user": _user},
+    "capacity_stop": {"user": _user},
     "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }
 FOR_ROOT = frozenset({"new_setup_code", "make_room"})

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from applier.shapes_capacity import LoadStatus
+
 Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
@@ -151,6 +153,7 @@ class Status(TypedDict):
     uptime: float
     update: UpdateOutcome | None  # what became of the last update
     drift: DriftStatus
+    load: LoadStatus | None  # None: what this hardware can do was never measured
 
 
 class SlotConfiguration(TypedDict):

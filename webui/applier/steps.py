@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from applier import director, firewall, network, table, web_server
+from applier.hardware_steps import PlaceInterrupts, TuneHardware
 from applier.host import PRIVATE, HostError, wait_until
 from applier.job import Job, Step, Unsafe
 from applier.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
@@ -160,7 +161,7 @@ class Settings(Step):
         # Each is read again: to switch forwarding changes others.
         changed = 0
         for setting in job.new.settings:
-            if setting.key in saved and host.setting(setting.key) != setting.value:
+            if setting.key in saved and not setting.holds(host.setting(setting.key)):
                 host.set(setting.key, setting.value)
                 changed += 1
         present = table.timeouts(host)
@@ -305,7 +306,7 @@ def _load_rules(job: Job, rules: str) -> None:
 def settings_that_differ(job: Job) -> list[tuple[Setting, str | None]]:
     """With their present values; None: this kernel or box has none of that name."""
     seen = [(setting, job.host.setting(setting.key)) for setting in job.new.settings]
-    return [(setting, present) for setting, present in seen if present != setting.value]
+    return [(setting, present) for setting, present in seen if not setting.holds(present)]
 
 
 def sorry_page_differs(job: Job) -> bool:
@@ -360,8 +361,10 @@ APPLY: tuple[Step, ...] = (
     Firewall(),
     MoveWebPage(),
     MakeLinks(),
+    TuneHardware(),
     Settings(),
     AddToNetwork(),
+    PlaceInterrupts(),
     Announce(),
     PutNames(),
     PutSorryPage(),

@@ -67,7 +67,7 @@ def _choices(table) -> list[tuple[str, str]]:
     return [(str(value), name.long) for value, name in table.items()]
 
 
-def _enum(kind, table, **kwargs) -> forms.TypedChoiceField:
+def enum_field(kind, table, **kwargs) -> forms.TypedChoiceField:
     field = forms.TypedChoiceField(
         coerce=kind,
         choices=_choices(table),
@@ -144,8 +144,8 @@ class ServiceForm(forms.Form):
         attrs={"placeholder": "10.0.2.101, 10.0.2.102"},
         help_text="It answers there on the same ports, and a client that comes back keeps its server at all of them.",
     )
-    protocol = _enum(Protocol, names.PROTOCOLS, label="Protocol")
-    scheduler = _enum(Scheduler, names.SCHEDULERS, label="Which server gets the next connection")
+    protocol = enum_field(Protocol, names.PROTOCOLS, label="Protocol")
+    scheduler = enum_field(Scheduler, names.SCHEDULERS, label="Which server gets the next connection")
     persistence = number_field(
         "Seconds that a client comes back to the same server",
         required=False,
@@ -183,8 +183,8 @@ class ServiceForm(forms.Form):
         help_text="Without it the box does not serve this service; it stays here to be enabled again.",
     )
     note = _text("Note", 500, required=False, help_text="For yourself and other admins.")
-    forwarding = _enum(Forwarding, names.FORWARDING, label="How packets reach the servers")
-    check_kind = _enum(CheckKind, names.CHECKS, label="How the box asks a server whether it is up")
+    forwarding = enum_field(Forwarding, names.FORWARDING, label="How packets reach the servers")
+    check_kind = enum_field(CheckKind, names.CHECKS, label="How the box asks a server whether it is up")
     check_path = _text(
         "Path", 200, required=False, attrs={"placeholder": "/"}, help_text="What is requested, such as /health."
     )
@@ -227,7 +227,7 @@ class ServiceForm(forms.Form):
         help_text="Between two whole checks, to spare the servers.",
     )
 
-    fallback_kind = _enum(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
+    fallback_kind = enum_field(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
     fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
     fallback_port = number_field("Port", required=False, placeholder="same")
 

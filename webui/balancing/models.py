@@ -78,6 +78,7 @@ class Policy(Tracked):
     adopt = models.BooleanField()
     icmp_errors = models.BooleanField()
     route_answers = models.BooleanField()
+    flood_defence = models.CharField(max_length=16, default="automatic")
 
     def __str__(self) -> str:
         return "how connections are treated"

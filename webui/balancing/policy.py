@@ -9,11 +9,12 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
-from balancing.forms import number_field
+from balancing.forms import enum_field, number_field
 from balancing.models import Policy
 from changes import draft
 from changes.pages import Page, check, finish, merged
-from lbconfig.names import POLICY
+from lbconfig.names import FLOOD_DEFENCES, POLICY
+from lbconfig.snapshot import FloodDefence
 from lbconfig.snapshot import Policy as Wish
 
 
@@ -37,6 +38,9 @@ class PolicyForm(forms.Form):
     adopt = _tick("adopt")
     icmp_errors = _tick("icmp_errors")
     route_answers = _tick("route_answers")
+    flood_defence = enum_field(
+        FloodDefence, FLOOD_DEFENCES, label=POLICY["flood_defence"].long, help_text=POLICY["flood_defence"].help
+    )
 
 
 def edit(request):

@@ -20,6 +20,7 @@ FILES = {
     "resolv.conf": "Name servers",
     "chrony.conf": "Time servers",
     "sysctl.conf": "Kernel settings",
+    "tuning.conf": "Hardware",
     "web.conf": "Web page",
 }
 

@@ -19,6 +19,7 @@ from changes.stamps import ONLY_ROW, change_number, stamp
 from lbconfig import snapshot as wish
 from network import rows as network_rows
 from network.models import Management, Network
+from system.models import Tuning
 
 
 def is_filled() -> bool:
@@ -32,6 +33,7 @@ def current() -> wish.Snapshot:
         management = Management.objects.filter(pk=ONLY_ROW).first() or Management()
         sorry = SorryPage.objects.filter(pk=ONLY_ROW).first()
         policy = Policy.objects.filter(pk=ONLY_ROW).first()
+        tuning = Tuning.objects.filter(pk=ONLY_ROW).first()
         firewall = draft_firewall.current()
         servers = defaultdict(list)
         for service, *values in RealServer.objects.values_list("service", *SERVER_COLUMNS):
@@ -42,8 +44,9 @@ def current() -> wish.Snapshot:
         network=network,
         management=wish.Management(tuple(management.allow), management.port, management.certificate, management.key),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
-        policy=wish.Policy(**{name: getattr(policy, name) for name in POLICY_FIELDS}) if policy else wish.Policy(),
+        policy=_policy_wish(policy) if policy else wish.Policy(),
         firewall=firewall,
+        tuning=tuning_wish(tuning) if tuning else wish.Tuning(),
     )
 
 
@@ -85,6 +88,7 @@ OPTIONS = (
     "more_ports",
 )  # fmt: skip
 POLICY_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Policy))
+TUNING_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Tuning))
 FALLBACK_FIELDS = ("kind", "address", "port")
 SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
@@ -161,11 +165,29 @@ def write_sorry_page(page: wish.SorryPage, user: str) -> None:
         row.save()
 
 
+def _policy_wish(row: Policy) -> wish.Policy:
+    values = {name: getattr(row, name) for name in POLICY_FIELDS}
+    return wish.Policy(**{**values, "flood_defence": wish.FloodDefence(row.flood_defence)})
+
+
 def write_policy(policy: wish.Policy, user: str) -> None:
     with transaction.atomic():
         row = Policy.objects.filter(pk=ONLY_ROW).first() or Policy(pk=ONLY_ROW)
         for name in POLICY_FIELDS:
             setattr(row, name, getattr(policy, name))
+        stamp(row, user)
+        row.save()
+
+
+def tuning_wish(row: Tuning) -> wish.Tuning:
+    return wish.part(wish.Tuning, {name: getattr(row, name) for name in TUNING_FIELDS})
+
+
+def write_tuning(tuning: wish.Tuning, user: str) -> None:
+    with transaction.atomic():
+        row = Tuning.objects.filter(pk=ONLY_ROW).first() or Tuning(pk=ONLY_ROW)
+        for name, value in dataclasses.asdict(tuning).items():
+            setattr(row, name, list(value) if isinstance(value, tuple) else value)
         stamp(row, user)
         row.save()
 
@@ -192,6 +214,8 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
             write_sorry_page(snapshot.sorry, user)
         if before.policy != snapshot.policy or not Policy.objects.exists():
             write_policy(snapshot.policy, user)
+        if before.tuning != snapshot.tuning:
+            write_tuning(snapshot.tuning, user)
         draft_firewall.replace(snapshot.firewall, user)
 
 

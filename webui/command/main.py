@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from command import verbs
+from command import capacity, verbs
 from command.api import Api, Refused, Unreachable
 
 UNREACHABLE = 3
@@ -112,6 +112,24 @@ def _running(words) -> None:
     )
     drift.add_argument("--repair", action="store_true", help="put right what differs, and wait for the end")
     _waiting(drift)
+    hardware = _word(
+        words, "hardware", verbs.hardware, "what costs speed on this machine; exit 1 where anything is found", True
+    )
+    hardware.add_argument(
+        "what",
+        nargs="?",
+        choices=("tune",),
+        help="tune: set the machine as planned first, which mends what has a button",
+    )
+    bench = _word(words, "bench", capacity.bench, "what this box can forward, and how near it is to that", json=True)
+    bench.add_argument(
+        "--watch",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help="measure it: count what is forwarded while your clients send as much as they can",
+    )
+    bench.add_argument("--stop", action="store_true", help="end a measurement; what lasted until then is kept")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
     for name, help_ in (

@@ -42,6 +42,38 @@ def status(found: dict) -> str:
     return "\n".join([*lines, *(["", table] if table else [])])
 
 
+def hardware(found: dict) -> str:
+    """Findings first, then who does the work, then what is not as planned."""
+    lines = []
+    for one in found["findings"]:
+        lines += [f"{one['severity'].upper()}  {one['what']}", f"  {one['cost']} ({one['source']})"]
+        lines += [f"  fairlead hardware tune: {one['mend']}" if one["button"] else f"  By hand: {one['mend']}"]
+    lines += [
+        "" if lines else "Nothing is wrong with this machine, as far as the box can see.",
+        _seats(found["layout"]),
+    ]
+    open_ = [one for one in (*found["settings"], *found["actions"]) if one["state"] in ("differs", "refused")]
+    lines += ["", "Not as planned:"] if open_ else []
+    for one in open_:
+        what = f"{one['object']}: {one['what']}" if "object" in one else f"{one['key']}: {one['wanted']}"
+        lines.append(f"  {what}" + (f" ({one['message']})" if one["message"] else ""))
+    return "\n".join(lines).replace("\n\n\n", "\n\n")
+
+
+_ENDS = {"takes": "", "sends": " sending", "helps": " helping", "other": ""}  # of what a CPU does for a device
+
+
+def _seats(layout: list[dict]) -> str:
+    rows = []
+    for seat in layout:
+        works = (
+            work["device"] + ("" if work["queue"] is None else f" queue {work['queue']}") + _ENDS[work["kind"]]
+            for work in seat["work"]
+        )
+        rows.append((seat["cpu"], f"{seat['share'] * 100:.0f} %", seat["dropped"], ", ".join(works)))
+    return columns(rows, ("CPU", "PACKETS", "DROPPED", "WORKS FOR"))
+
+
 def drift(found: dict) -> str:
     lines = []
     for one in found["differences"]:

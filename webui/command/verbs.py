@@ -151,6 +151,12 @@ def drift(api: Api, options) -> int:
     return FAILED if found["count"] else OK
 
 
+def hardware(api: Api, options) -> int:
+    found = api.post("hardware/tune") if options.what else api.get("hardware")
+    out(options, found, show.hardware(found))
+    return FAILED if found["findings"] else OK
+
+
 def diagnose(api: Api, options) -> int:
     found = api.post(f"services/{number_of(api, options.service)}/diagnose")
     return out(options, found, show.diagnosis(found))

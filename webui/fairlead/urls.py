@@ -15,7 +15,7 @@ from monitoring import drift
 from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
-from system import backup_views, updates
+from system import backup_views, capacity, hardware, tuning, updates
 from system import views as system
 
 
@@ -85,6 +85,10 @@ urlpatterns = [
     path("configuration/import/review/", transfer.review_import, name="import-review"),
     path("configuration/schema.json", transfer.published_schema, name="schema"),
     path("system/", system.overview, name="system"),
+    path("system/hardware/", hardware.overview, name="hardware"),
+    path("system/hardware/tune/", hardware.tune, name="hardware-tune"),
+    path("system/hardware/settings/", tuning.edit, name="tuning"),
+    path("live/hardware/", hardware.live_findings, name="live-hardware"),
     path("system/backup/", backup_views.backup, name="backup"),
     path("system/backup/restore/", backup_views.restore, name="restore"),
     path("system/backup/restore/review/", backup_views.restore_review, name="restore-review"),
@@ -101,6 +105,10 @@ urlpatterns = [
     path("live/updates/", updates.live, name="live-updates"),
     path("live/updates/sticks/", updates.sticks, name="live-sticks"),
     path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
+    path("system/capacity/", capacity.overview, name="capacity"),
+    path("system/capacity/watch/", capacity.watch, name="capacity-watch"),
+    path("system/capacity/stop/", capacity.stop, name="capacity-stop"),
+    path("live/capacity/", capacity.live, name="live-capacity"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),

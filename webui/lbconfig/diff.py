@@ -15,9 +15,11 @@ from lbconfig.checks import KINDS
 from lbconfig.diff_firewall import firewall
 from lbconfig.diff_network import NETWORK as NETWORK
 from lbconfig.diff_network import network_changes
+from lbconfig.diff_tuning import tuning_changes
 from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
+    FloodDefence,
     HealthCheck,
     Management,
     RealServer,
@@ -55,6 +57,7 @@ def summary(old: Snapshot, new: Snapshot) -> list[Change]:
         *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
         *_policy(old, new),
+        *tuning_changes(old.tuning, new.tuning),
     ]
 
 
@@ -322,6 +325,9 @@ def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             continue
         if isinstance(after, bool):
             sentences.append(f"{words.long}: {'yes' if after else 'no'}.")
+        elif isinstance(after, FloodDefence):
+            said = names.FLOOD_DEFENCES
+            sentences.append(f"{words.long}: {said[after].long} in place of {said[before].long}.")
         else:
             sentences.append(f"{words.long}: {after} s in place of {before} s.")
     if sentences:

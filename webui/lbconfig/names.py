@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from lbconfig.hardware.tuning import Power
 from lbconfig.network_model import BondMode, HashPolicy, LacpRate
-from lbconfig.snapshot import GUE_PORT, CheckKind, FallbackKind, Forwarding, Protocol, Scheduler, ServerState
+from lbconfig.snapshot import (
+    GUE_PORT,
+    CheckKind,
+    FallbackKind,
+    FloodDefence,
+    Forwarding,
+    Protocol,
+    Scheduler,
+    ServerState,
+)
 
 
 class Name(NamedTuple):
@@ -221,6 +231,31 @@ POLICY: dict[str, Name] = {
         "Look up the route of each answer again",
         "For routes that depend on the source address. Without it the box saves a little work.",
     ),
+    "flood_defence": Name(
+        "Forget half-open connections, and turn some new ones away",
+        "A flood of connections that nobody means would fill the memory of the box. Half-open ones are the flood's, "
+        "and only by bad luck a client's, who then tries again.",
+    ),
+}
+
+FLOOD_DEFENCES: dict[FloodDefence, Name] = {
+    FloodDefence.AUTOMATIC: Name("when memory runs short", "Nothing is dropped until then."),
+    FloodDefence.ALWAYS: Name(
+        "half-open ones all the time",
+        "The table stays smaller; connections of few packets are closed after a silent minute.",
+    ),
+    FloodDefence.NEVER: Name("never", "For tests: a flood can fill the memory."),
+}
+
+POWER: dict[Power, Name] = {
+    Power.BALANCED: Name(
+        "ready within 100 µs",
+        "Full clock as soon as there is work, and no sleep that takes longer to end; right for most.",
+    ),
+    Power.LATENCY: Name(
+        "ready within 10 µs", "Hardly any sleep at all: the first packet after a pause is as quick as the next; warmer."
+    ),
+    Power.BOARD: Name("as the board has it", "Nothing is set; the firmware and the kernel decide."),
 }
 
 

@@ -15,6 +15,7 @@ import typing
 from lbconfig import fields as rules
 from lbconfig import names
 from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
+from lbconfig.validate_tuning import MAX_QUEUES, MAX_RING
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ID = f"urn:fairlead:configuration:{SCHEMA}"
@@ -39,6 +40,9 @@ RANGES: dict[str, tuple[int, int]] = {
     "HealthCheck.failures": (1, 100),
     "HealthCheck.connects": (0, 100),
     "Management.port": (1, 65535),
+    "CardChoice.queues": (0, MAX_QUEUES),
+    "CardChoice.rx_ring": (0, MAX_RING),
+    "CardChoice.tx_ring": (0, MAX_RING),
 }
 # Class and field -> a sentence, where the name alone does not say it.
 SENTENCES: dict[str, str] = {
@@ -74,6 +78,12 @@ SENTENCES: dict[str, str] = {
     "Management.allow": "Networks from which the web page of the box may be reached.",
     "Management.port": "TCP port of the web page; it is reached by no other.",
     "Management.certificate": "PEM: that of the web page, then the one that signed it …; empty: the box's own.",
+    "Tuning.spread": "Queues, interrupts and packets are spread over the CPUs; false: as the kernel has them.",
+    "SettingChoice.key": "As `settings` of the API's hardware shows them: net/core/somaxconn",
+    "SettingChoice.value": "Numbers, with a blank between them.",
+    "CardChoice.queues": "0: one for each core, as far as the card has them.",
+    "CardChoice.rx_ring": "Packets that wait in the card; 0: the box decides.",
+    "CardChoice.tx_ring": "Packets that wait in the card; 0: the box decides.",
     "Management.key": "PEM, not encrypted: the private key of `certificate`.",
 }
 _SCALARS = {str: "string", int: "integer", bool: "boolean"}

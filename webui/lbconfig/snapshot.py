@@ -16,6 +16,10 @@ from enum import StrEnum
 
 from lbconfig import ports
 from lbconfig.firewall import NO_RULES, Firewall
+from lbconfig.hardware.tuning import CardChoice as CardChoice
+from lbconfig.hardware.tuning import Power as Power
+from lbconfig.hardware.tuning import SettingChoice as SettingChoice
+from lbconfig.hardware.tuning import Tuning
 from lbconfig.network_model import Bond as Bond
 from lbconfig.network_model import BondMode as BondMode
 from lbconfig.network_model import Bridge as Bridge
@@ -274,6 +278,14 @@ class SorryPage:
     paragraphs: tuple[str, ...] = ("This site does not answer at the moment. Please try again in a few minutes.",)
 
 
+class FloodDefence(StrEnum):
+    """When IPVS makes room in its table of connections: the half-open ones go first."""
+
+    AUTOMATIC = "automatic"  # as soon as memory runs short, and then it turns new ones away, too
+    ALWAYS = "always"  # all the time; new ones are turned away as with AUTOMATIC
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How IPVS treats connections, of all services alike. Times in seconds; the kernel's own values to begin with."""
@@ -287,6 +299,7 @@ class Policy:
     adopt: bool = False  # TCP connections whose beginning the box has not seen are taken
     icmp_errors: bool = False  # ICMP errors of connections that the box does not know are passed on
     route_answers: bool = True  # the route of an answer is looked up again once it has the VIP as its source
+    flood_defence: FloodDefence = FloodDefence.AUTOMATIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +310,7 @@ class Snapshot:
     sorry: SorryPage = SorryPage()
     policy: Policy = Policy()
     firewall: Firewall = NO_RULES
+    tuning: Tuning = Tuning()  # noqa: RUF009
     schema: int = SCHEMA
 
     @property

@@ -50,6 +50,7 @@ from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_neighbours import Fronts, Neighbours, more_addresses, more_ports, plain
 from lbconfig.validate_network import management_problems, network_problems, usable
 from lbconfig.validate_routes import answers_problem
+from lbconfig.validate_tuning import tuning_problems
 
 __all__ = ["Problem", "admin_problem", "lease_problems", "validate", "worst_case_detection"]
 
@@ -81,6 +82,7 @@ def validate(snapshot: Snapshot) -> list[Problem]:
             **{name: in_range(getattr(snapshot.policy, name), 1, MAX_PERSISTENCE) for name in TIMEOUTS},
             route_answers=answers_problem(snapshot),
         ),
+        *tuning_problems(snapshot.tuning),
     ]
 
 

@@ -12,6 +12,7 @@ from lbconfig.addresses import endpoint, shown
 from lbconfig.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
 from monitoring import listing
 from monitoring.frame import Frame, look
+from system.capacity import summary
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.
 HEALTH = {
@@ -39,7 +40,7 @@ def _context(request) -> dict:
     frame = look(request)
     chosen = listing.choose(services(frame), request.GET)
     chosen.page.object_list = [_row(one) for one in chosen.page.object_list]
-    return {"listing": chosen, "names": names}
+    return {"listing": chosen, "names": names, "load": summary(frame.status["load"] if frame.status else None)}
 
 
 @dataclass(frozen=True)

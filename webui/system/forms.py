@@ -4,8 +4,9 @@ from django import forms
 from django.core.validators import RegexValidator
 
 from accounts.forms import FILL_IN, CodeForm
+from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 
-__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm"]
+__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
 
@@ -14,6 +15,19 @@ class SourceForm(forms.Form):
     """Which bundle: what the applier gave a name to. It checks again."""
 
     source = forms.CharField(max_length=60, validators=[RegexValidator(SOURCE)])
+
+
+class WatchForm(forms.Form):
+    """How long the box counts what it forwards."""
+
+    seconds = forms.IntegerField(
+        label="Seconds",
+        min_value=SHORTEST_WATCH,
+        max_value=LONGEST_WATCH,
+        initial=USUAL_WATCH,
+        help_text=f"{SHORTEST_WATCH} to {LONGEST_WATCH}. Let the clients send for at least as long.",
+        error_messages=FILL_IN,
+    )
 
 
 MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters

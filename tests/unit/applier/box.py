@@ -4,7 +4,7 @@ import dataclasses
 import time
 from pathlib import Path
 
-from model_host import ModelHost
+from model_host import BACKLOG, ModelHost
 
 from applier.daemon import Applier
 from applier.paths import Paths
@@ -22,9 +22,11 @@ from lbconfig.snapshot import (
     Protocol,
     RealServer,
     Scheduler,
+    SettingChoice,
     Snapshot,
     SorryPage,
     StaticRoute,
+    Tuning,
     VirtualService,
     Vlan,
 )
@@ -74,6 +76,7 @@ TWO = Snapshot(
     management=Management(allow=("192.168.0.0/16", "10.0.0.0/8"), port=8443),
     sorry=SorryPage("Back tomorrow"),
     policy=Policy(udp_timeout=60, adopt=True),
+    tuning=Tuning((SettingChoice(BACKLOG, "512"),)),
 )
 # The same services over a bond, a bridge and a VLAN, with routes of every kind; the addresses move there.
 KINDS = dataclasses.replace(

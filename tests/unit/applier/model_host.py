@@ -12,12 +12,13 @@ from pathlib import Path
 import netlink_bytes as nl
 from kernel_model import KernelModel
 
-from applier.host import COMMAND_TIMEOUT, HostError, Output, Process
+from applier.host import COMMAND_TIMEOUT, PROC_SYS, HostError, Output, Process
 from applier.paths import Paths
 from lbconfig.certificate import first
 from lbconfig.render import sysctl
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp"}
+BACKLOG = "net/core/somaxconn"  # the one setting of the hardware's table that this kernel has
 NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
 
 
@@ -37,7 +38,7 @@ class ModelHost:
             self._settings_of(name)
         self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
-        self.files: dict[Path, str] = {}
+        self.files: dict[Path, str] = {PROC_SYS / BACKLOG: "128"}
         self.modes: dict[Path, int] = {}  # of all that was ever put
         self.web: str | None = None  # what nginx runs with; None: it waits for its file
         self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
@@ -149,6 +150,13 @@ class ModelHost:
 
     def read(self, path):
         return self.files.get(path)
+
+    def names(self, folder):
+        return []  # a machine that says next to nothing of itself; hardware_box.py has another
+
+    def tell(self, path, text):
+        assert path in self.files, path
+        self.change(f"tell {path}", lambda: self.files.__setitem__(path, text))
 
     def setting(self, key):
         return self.settings.get(key)

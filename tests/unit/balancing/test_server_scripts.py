@@ -49,6 +49,12 @@ except OSError as error:
     print(type(error).__name__)
 """
 
+LISTEN = """
+import socket, time
+here = socket.create_server(("0.0.0.0", 8000))
+time.sleep(60)
+"""
+
 for_sh = pytest.mark.parametrize("system", FOR_SH.values(), ids=FOR_SH)
 by_family = pytest.mark.parametrize("setup", DIRECT.values(), ids=DIRECT)
 
@@ -258,6 +264,14 @@ def goes_well(server: Server, setup: ServerSetup, system: System) -> None:
 @by_family
 def test_plain_ip(server, setup):
     goes_well(server, setup, SYSTEMS[PLAIN])
+
+
+def test_what_listens_by_ipv4_alone_is_found_and_nothing_else(server):
+    server.start(sys.executable, "-c", LISTEN)
+    wait_for(server, "ss -Hlnt | grep -q :8000")
+    said = server.run_script(replace(DIRECT["4"], ports=("tcp/8000", "tcp/800")), SYSTEMS[PLAIN]).stdout
+    assert "ok       something listens on tcp port 8000" in said
+    assert "missing  nothing listens on tcp port 800\n" in said
 
 
 def test_without_the_settings_arp_would_be_answered(server):

@@ -147,9 +147,7 @@ class FirewallLab:
 
     def load(self, rules: str, whole: bool = False) -> None:
         """Unless they are to be whole: as if IPVS, which is not here, took what comes to it."""
-        chains = () if whole else ("input_after_ipvs", "forward_after_ipvs")
-        taken = "".join(f"delete chain inet fairlead {one}\n" for one in chains)
-        self.box([self.nft, "-f", "-"], rules + taken + PROBE)
+        self.box([self.nft, "-f", "-"], (rules if whole else taken_by_ipvs(rules)) + PROBE)
 
     @contextlib.contextmanager
     def routed(self, snapshot: Snapshot) -> Iterator[None]:
@@ -169,8 +167,8 @@ class FirewallLab:
                 words = ["from", rule.source, "lookup", str(rule.table), "pref", str(rule.preference), *shut]
                 self.box([self.ip, "rule", "add", *words])
                 undo.callback(self.box, [self.ip, "rule", "del", *words])
-            for key, value, _ in checks:
-                self.box(["sh", "-c", f"echo {value} > /proc/sys/{key}"])
+            for one in checks:
+                self.box(["sh", "-c", f"echo {one.value} > /proc/sys/{one.key}"])
             yield
 
     def listing(self) -> str:
@@ -178,18 +176,18 @@ class FirewallLab:
 
     def send(self, packet: Packet, wait: float = 0.0, same_port: bool = False) -> Seen:
         """It begins a connection of its own, by another source port each time; unless that is to be the `same_port`."""
-        before = self._counts()
+        before = self.counts()
         frame = make(packet, 0 if same_port else next(self._numbers))
         order = {"wire": WIRES[packet.interface], "frame": frame.hex(), "wait": wait}
         self._sender.stdin.write(json.dumps(order) + "\n")
         self._sender.stdin.flush()
         answers = [bytes.fromhex(text)[14:] for _, text in json.loads(self._sender.stdout.readline())]
-        after = self._counts()
+        after = self.counts()
         found = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
         rules = {int(name.split()[1]): count for name, count in found.items() if name.startswith("rule ")}
         return Seen(bool(found.get("passed")), answers, rules)
 
-    def _counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, int]:
         """Comment -> packets."""
         found: dict[str, int] = {}
         for entry in json.loads(self.listing())["nftables"]:
@@ -198,6 +196,13 @@ class FirewallLab:
                 packets = sum(part["counter"]["packets"] for part in rule["expr"] if "counter" in part)
                 found[rule["comment"]] = found.get(rule["comment"], 0) + packets
         return found
+
+
+def taken_by_ipvs(rules: str) -> str:
+    """These rules as if IPVS took every packet that comes to it: behind it nothing is dropped that it does not know."""
+    unknown = "\t\tmeta mark 0x20000000 counter drop\n"
+    known = rules.replace(unknown, unknown.replace("counter drop", "accept"))
+    return f"{known}delete chain inet fairlead input_after_ipvs\n"
 
 
 def make(packet: Packet, number: int) -> bytes:

@@ -14,15 +14,19 @@ from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
 from lbconfig.fields import MAX_MARK
 from lbconfig.firewall import Firewall
+from lbconfig.hardware.facts import Machine
+from lbconfig.hardware.settings import TABLE
 from lbconfig.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
     Bond,
     BondMode,
     Bridge,
+    CardChoice,
     CheckKind,
     Fallback,
     FallbackKind,
+    FloodDefence,
     Forwarding,
     HealthCheck,
     Interface,
@@ -30,13 +34,16 @@ from lbconfig.snapshot import (
     Network,
     Policy,
     PolicyRoute,
+    Power,
     Protocol,
     RealServer,
     Scheduler,
     ServerState,
+    SettingChoice,
     Snapshot,
     SorryPage,
     StaticRoute,
+    Tuning,
     VirtualService,
     Vlan,
 )
@@ -259,7 +266,7 @@ accesses = st.builds(
 )
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
-policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6)
+policies = st.builds(Policy, seconds, seconds, seconds, *[st.booleans()] * 6, st.sampled_from(FloodDefence))
 
 
 def by_its_interfaces(firewall: Firewall, network: Network) -> Firewall:
@@ -285,12 +292,29 @@ def answering(snapshot: Snapshot) -> Snapshot:
 
 
 def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapshot:
+    *others, tuning = others
     bare = answering(Snapshot((), *others))
-    return beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
+    found = beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
+    return dataclasses.replace(found, tuning=tuning)
 
 
+choices = st.sampled_from(TABLE).flatmap(
+    lambda row: st.integers(row.lowest, row.highest).map(
+        lambda number: SettingChoice(row.key, " ".join([str(number)] * len(row.value(Machine((), 1024)))))
+    )
+)
+cards = st.builds(
+    CardChoice, st.sampled_from(["eth0", "up0", "down0"]), st.integers(0, 256), st.integers(0, 65_536), st.just(0)
+)
+tunings = st.builds(
+    Tuning,
+    st.lists(choices, max_size=4, unique_by=lambda one: one.key).map(tuple),
+    st.lists(cards, max_size=2, unique_by=lambda one: one.name).map(tuple),
+    st.booleans(),
+    st.sampled_from(Power),
+)
 snapshots = st.builds(
-    whole, services, networks, accesses, sorry_pages, policies, firewall=firewalls(["up0", "down0"], 4)
+    whole, services, networks, accesses, sorry_pages, policies, tunings, firewall=firewalls(["up0", "down0"], 4)
 )
 
 

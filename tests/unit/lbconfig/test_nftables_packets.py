@@ -16,6 +16,7 @@ import sys
 import textwrap
 
 import pytest
+from firewall_lab import taken_by_ipvs
 
 from lbconfig.render import nftables
 from lbconfig.snapshot import (
@@ -256,8 +257,7 @@ def rules(lab):
 @pytest.fixture
 def without_ipvs_chains(lab, rules):
     """As if IPVS had taken every packet that reaches it."""
-    for chain in ("input_after_ipvs", "forward_after_ipvs"):
-        lab.inside("box", [NFT, "delete", "chain", "inet", "fairlead", chain])
+    lab.load(taken_by_ipvs(nftables.render(SNAPSHOT)))
 
 
 def test_without_rules_all_is_open(lab):
@@ -275,6 +275,20 @@ def test_management_is_open_from_the_allowed_network_only(lab, rules):
     assert lab.connect("203.0.113.2", "203.0.113.1", 443) == "dropped"
     assert lab.connect("203.0.113.2", "192.168.50.1", 443) == "dropped"
     assert lab.connect("fd00::2", "fd00::1", 443) == "dropped"
+
+
+def test_connections_to_the_web_page_fill_no_table(lab, rules):
+    """Without the rule for it each is there for two minutes after its end, or for one when nobody goes on with it."""
+    tracked = "cat /proc/sys/net/netfilter/nf_conntrack_count"
+    before = int(lab.inside("box", ["sh", "-c", tracked]))
+    for _ in range(3):
+        assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
+    assert int(lab.inside("box", ["sh", "-c", tracked])) <= before
+    for chain in ("untracked_web", "untracked_web_answers"):
+        lab.inside("box", [NFT, "delete", "chain", "inet", "fairlead", chain])
+    for _ in range(3):
+        assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
+    assert int(lab.inside("box", ["sh", "-c", tracked])) >= before + 3
 
 
 def test_management_does_not_answer_on_a_vip(lab, rules):
@@ -337,9 +351,9 @@ def test_replies_of_real_servers_pass_whatever_their_state(lab, without_ipvs_cha
 
 
 def test_a_reply_that_ipvs_did_not_translate_does_not_leave(lab, rules):
-    before = lab.dropped("forward_after_ipvs")
+    before = lab.dropped("forward")
     assert lab.send("tcp-syn-ack", 8000) == "nothing"
-    assert lab.dropped("forward_after_ipvs") == before + 1
+    assert lab.dropped("forward") == before + 1
 
 
 def test_loading_again_replaces_and_a_bad_file_changes_nothing(lab, rules):

@@ -110,7 +110,8 @@ NFT_ELEMENT = re.compile(
 )
 NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
 NFT_WEB = re.compile(
-    r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ accept|\t\ttcp dport \{ \d+, \d+ \} return"
+    r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ accept|\t\ttcp dport \{ \d+, \d+ \} return|"
+    r"\t\tip6? daddr != @vips6? tcp dport \d+ fib daddr type local notrack|\t\ttcp sport \d+ notrack"
 )
 
 NET = rf"{ADDRESS}/\d+"

@@ -139,5 +139,5 @@ findings_here() {
 }
 
 listens() { # listens tcp|udp|sctp number
-	ss -Hln "--$1" | awk '{ print $4 $5 }' | grep -q ":$2\b"
+	ss -Hln "--$1" | awk '{ print $4, $5 }' | grep -q ":$2\b"
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, web
-from lbconfig.snapshot import Snapshot
+from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, tuning, web
+from lbconfig.snapshot import Snapshot, Tuning
 
 RENDERERS: dict[str, Callable[[Snapshot], str]] = {
     "chrony.conf": resolver.render_time,
@@ -20,10 +20,13 @@ RENDERERS: dict[str, Callable[[Snapshot], str]] = {
     "web.conf": web.render,
 }
 
+TUNING = "tuning.conf"  # only where an admin has chosen something
+
 
 def render(snapshot: Snapshot) -> dict[str, str]:
     """File name to text. Only for a snapshot that `validate` found no problem in."""
-    return {name: renderer(snapshot) for name, renderer in RENDERERS.items()}
+    files = {name: renderer(snapshot) for name, renderer in RENDERERS.items()}
+    return files if snapshot.tuning == Tuning() else files | {TUNING: tuning.render(snapshot)}
 
 
 def files_digest(files: Mapping[str, str]) -> str:

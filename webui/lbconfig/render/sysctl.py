@@ -13,13 +13,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbconfig.render.interfaces import homes, policy_route
-from lbconfig.snapshot import Forwarding, Policy, Snapshot
+from lbconfig.snapshot import FloodDefence, Forwarding, Policy, Snapshot
 
 
 class Setting(NamedTuple):
     key: str  # below /proc/sys, with slashes: "net/ipv4/ip_forward"
     value: str
     reason: str
+    also: str = ""  # what the kernel makes of it by itself
+
+    def holds(self, present: str | None) -> bool:
+        return present is not None and present in (self.value, self.also or self.value)
 
 
 _TABLE = (
@@ -56,6 +60,8 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
     return (
         *_TABLE,
         *_policy(snapshot.policy),
+        *_defence(snapshot.policy.flood_defence),
+        _answers(snapshot),
         *_announcements(snapshot),
         _conntrack(snapshot),
         *redirects,
@@ -90,9 +96,32 @@ def _policy(policy: Policy) -> Iterator[Setting]:
         ("expire_quiescent_template", policy.release_persistent, "whether a persistent client leaves weight 0"),
         ("sloppy_tcp", policy.adopt, "whether connections are taken that began before the box saw them"),
         ("schedule_icmp", policy.icmp_errors, "whether ICMP errors of unknown connections are passed on"),
-        ("snat_reroute", policy.route_answers, "whether the route of an answer is looked up again"),
     ):
         yield Setting(f"net/ipv4/vs/{name}", str(int(wanted)), reason)
+
+
+def _defence(when: FloodDefence) -> Iterator[Setting]:
+    """0: never, 1: when memory is short (the kernel makes that 2 for as long as it is), 3: always.
+
+    secure_tcp stays off: with it a half-open connection of direct routing is kept for 120 s in place of 60 (its table
+    of states, in ip_vs_proto_tcp.c, starts with SYNACK there; seen in the lab).
+    """
+    entries = {FloodDefence.NEVER: "0", FloodDefence.AUTOMATIC: "1", FloodDefence.ALWAYS: "3"}[when]
+    packets = "0" if when is FloodDefence.NEVER else "1"
+    for name, value, reason in (
+        ("drop_entry", entries, "a flood: half-open connections are forgotten before memory runs out"),
+        ("drop_packet", packets, "a flood: some new connections are turned away before memory runs out"),
+        ("secure_tcp", "0", "half-open connections are not kept for longer"),
+    ):
+        yield Setting(f"net/ipv4/vs/{name}", value, reason, also="2" if value == "1" else "")
+
+
+def _answers(snapshot: Snapshot) -> Setting:
+    """Where no route depends on the source, the second look finds what the first one found."""
+    wanted = snapshot.policy.route_answers and bool(snapshot.network.policies)
+    return Setting(
+        "net/ipv4/vs/snat_reroute", str(int(wanted)), "whether an answer's route is looked up again, by its new source"
+    )
 
 
 def _announcements(snapshot: Snapshot) -> Iterator[Setting]:
@@ -119,4 +148,4 @@ def _conntrack(snapshot: Snapshot) -> Setting:
 
 def render(snapshot: Snapshot) -> str:
     """In sysctl.conf(5) syntax, with the reasons as comments."""
-    return "".join(f"# {reason}\n{key} = {value}\n" for key, value, reason in settings(snapshot))
+    return "".join(f"# {reason}\n{key} = {value}\n" for key, value, reason, _ in settings(snapshot))

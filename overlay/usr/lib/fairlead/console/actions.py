@@ -32,6 +32,18 @@ class Action:
 
 def show_state() -> Dialogue:
     yield details(gather())
+    yield hardware()
+
+
+def hardware() -> str:
+    """How many faults of the machine are known; here alone, as a look takes a moment."""
+    try:
+        many = len(connect().hardware()["findings"])
+    except (ApplierDown, ApplierRefused) as error:
+        return f"  The hardware cannot be looked at: {error}\n"
+    if not many:
+        return "  Hardware: nothing is wrong with it, as far as the box can see.\n"
+    return f"  Hardware: {many} finding{'s' * (many != 1)}. The web page has them, under System, Hardware.\n"
 
 
 def restore_database() -> Dialogue:

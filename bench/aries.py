@@ -1,0 +1,101 @@
+"""Linux Journal's ARIES test: requests a second with and without the director as servers are added; and a server that
+is removed and added again under load, with no request that fails."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from bench.lisa2001 import highest
+from bench.neighbours import SERVERS
+from bench.result import Measured, Picture, Result, Series, Table
+from bench.settings import Settings
+from bench.stage import Stage, service, services, vip
+from tests.lab.director import wish
+
+from bench import papers
+
+NAME = "aries"
+WAYS = ("direct", "NAT", "DR")
+SERVER_SHARE = 0.5  # of what the director reaches by NAT; in the paper eight servers were four times the director
+AT_ONCE = 256
+CHANGED = 3  # servers, of which one comes and goes
+METHOD = (
+    f"As fast as {AT_ONCE} clients allow. Without a director the clients ask the servers in turn, as WebBench does. "
+    f"Each real server is held to {SERVER_SHARE:.0%} of what the director reaches by NAT (in the paper a half: "
+    "eight servers answered four times what NAT passed on). Then a server is removed and added again by an apply, "
+    "while the clients go on."
+)
+
+
+def run(settings: Settings) -> Result:
+    counts = settings.pick((1, 2, 4), (1, 2, 3, 4, 6, 8))
+    found: dict[tuple[str, int], list[float]] = {(way, count): [] for way in WAYS for count in counts}
+    with settings.stages.take() as here:
+        here.apply(services(counts, ("NAT", "DR")))
+        limit = round(SERVER_SHARE * highest(here, vip("NAT", counts[-1]), settings.seconds))
+        here.serve(per_second=limit)
+        for number in range(settings.rounds):
+            for (way, count), rounds in found.items():
+                places = SERVERS[:count] if way == "direct" else (vip(way, count),)
+                rounds.append(here.load(*places, seconds=settings.seconds, at_once=AT_ONCE).log.rate)
+                here.say(f"round {number + 1}, {way}, {count} servers: {rounds[-1]:.0f} replies/s")
+        changed = [changes(here, way, number, settings) for number, way in enumerate(("NAT", "DR"), 1)]
+    rates = {place: Measured(tuple(rounds)) for place, rounds in found.items()}
+    return Result(
+        NAME, "ARIES: with and without the director as servers are added", papers.ARIES,
+        (scaling(rates, counts), undisturbed(changed)), (picture(rates, counts),),
+        (f"A real server is held to {limit} replies/s.",), METHOD,
+    )  # fmt: skip
+
+
+def scaling(rates: dict[tuple[str, int], Measured], counts: tuple[int, ...]) -> Table:
+    rows = []
+    for count in counts:
+        direct, nat, routed = (rates[way, count] for way in WAYS)
+        rows.append((count, direct, nat, routed, nat.times(direct), routed.times(direct)))
+    paper = papers.ARIES_RATES
+    rows.append(("8, the paper", paper["direct"], paper["NAT"], None, paper["NAT"] / paper["direct"], None))
+    columns = ("servers", "direct, replies/s", "NAT, replies/s", "DR, replies/s", "NAT ÷ direct", "DR ÷ direct")
+    return Table("Replies a second", columns, tuple(rows))
+
+
+def changes(here: Stage, way: str, number: int, settings: Settings) -> tuple:
+    """Remove a server and add it again while the clients go on; a row of the table."""
+    seconds = settings.pick(20, 40)
+    here.serve()  # a server at its limit would refuse by itself
+    place = vip(way, CHANGED)
+    full, less = (
+        wish(dataclasses.replace(service(number, way, count), address=place)) for count in (CHANGED, CHANGED - 1)
+    )
+    here.apply(full)
+    alone = here.load(place, seconds=settings.seconds, at_once=AT_ONCE).log.rate
+    ended = here.begin(place, seconds=seconds, rate=alone / 3)
+    time.sleep(3)
+    took = []
+    for snapshot in (less, full):
+        began = time.monotonic()
+        here.director.apply(snapshot)
+        took.append(time.monotonic() - began)
+        time.sleep(1)
+    log = ended().log
+    here.say(f"{way}: a server removed and added: {log.tried} requests, {log.failed} failed")
+    return (way, log.tried, log.replies + log.late, log.failed, log.longest, *took)
+
+
+def undisturbed(rows: list[tuple]) -> Table:
+    columns = (
+        "way", "requests", "answered", "failed", "longest, ms", "apply that removed, s", "apply that added, s",
+    )  # fmt: skip
+    return Table("A server removed and added under load", columns, tuple(rows), "At a third of the highest rate.")
+
+
+def picture(rates: dict[tuple[str, int], Measured], counts: tuple[int, ...]) -> Picture:
+    lines = []
+    for way in WAYS:
+        found = [rates[way, count] for count in counts]
+        lines.append(Series(
+            way, tuple(counts), tuple(one.median for one in found), tuple(one.low for one in found),
+            tuple(one.high for one in found),
+        ))  # fmt: skip
+    return Picture(NAME, "With and without the director", "real servers", "replies a second", tuple(lines))

@@ -1,0 +1,198 @@
+"""Whether the box can be reached while it is flooded: with and without what it keeps for itself, in one run.
+
+    make bench ONLY=reachable
+    python -m bench.reachable [--quick]
+
+A cable between the clients and the director carries, beside their own packets, as many packets of a flood as the
+director takes in (tests/lab/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another card
+asks for the overview again and again, and a client for a page of a real server, as fast as they are answered:
+
+    none            no flood
+    syn to a VIP    connections that nobody means, from 131,072 addresses: IPVS makes an entry for each (NAT)
+    udp, closed     datagrams to ports where nobody listens
+    syn to the UI   connections to the web page's port, from addresses that may reach it
+
+The ways: "without" is as a plain system has it, packets in softirqs and every process by itself; the others add the
+parts of the reservation (docs/decisions/0028) one by one.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.result import Cell, Measured, Picture, Result, Series, Table
+from bench.settings import Settings
+from board.lab.build import build
+from tests.lab import updating
+from tests.lab.director import VIP, Director, service
+from tests.lab.fixtures import Lab, boot
+from tests.lab.flood import Flood, flooded_lab, wish_flooded
+
+from lbconfig.snapshot import CheckKind, HealthCheck
+
+GROUP = "/sys/fs/cgroup/services/cgroup.procs"
+ALONE = "/sys/fs/cgroup/cgroup.procs"
+# Threads of the kernel stay where they are: they have no program.
+MOVE = "cat {} | while read -r one; do readlink /proc/$one/exe >/dev/null && echo $one >{}; done 2>/dev/null; true"
+THREADS = "for card in /sys/class/net/eth*/threaded; do echo {} >$card; done"
+FLOODS = {
+    "none": (),
+    "syn to a VIP": ("syn", f"{VIP}:80"),
+    "udp, closed": ("udp", f"{VIP}:0"),
+    "syn to the UI": ("syn", "10.1.0.1:443"),
+}
+ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
+BEGUN = 3.0  # seconds until a flood is well under way
+LONGEST = 500.0  # seconds that a flood may last
+REQUESTS = 20  # of the admin
+OK = 200  # of HTTP
+PATIENCE = 60.0  # seconds after which no further one is begun
+COLUMNS = (
+    "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB",
+    "tracked connections", "connections in IPVS", "kernel's tables, MiB",
+)  # fmt: skip
+NOTE = (
+    "Packets a second: of the flood, as many as the director took in. The last three: what its tables have at the end, "
+    "and how much those have grown."
+)
+METHOD = (
+    "One emulated processor, flooded between the frames of the clients by a cable that sends as fast as the director "
+    "takes frames in; an admin on another card asks for the overview 20 times, each time as soon as he is answered, or "
+    "for a minute; then a client asks 10 times for a page of a real server (NAT)."
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    threads: bool  # packets of each card in a thread of its own
+    group: bool  # all services in the group of processes that has a share of its own
+
+    def take(self, director: Director) -> None:
+        director.succeed(THREADS.format(int(self.threads)))
+        director.succeed(MOVE.format(*((ALONE, GROUP) if self.group else (GROUP, ALONE))))
+
+
+WAYS = {
+    "without": Way(False, False),
+    "threads": Way(True, False),
+    "share": Way(False, True),
+    "threads and share": Way(True, True),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    way: str
+    flood: str
+    seconds: tuple[float, ...]  # that the overview took
+    pages: int  # of these that brought the page; nginx gives up after a minute
+    served: int  # of the client's requests
+    asked: int
+    packets: float  # of the flood that the director took in a second
+    log: int  # bytes that the log grew
+    tracked: int  # entries of connection tracking at the end
+    connections: int  # entries of IPVS
+    slab: float  # MiB that the kernel's tables have grown
+
+
+def run(settings: Settings) -> Result:
+    rows = []
+    for row in measured(settings):
+        settings.say(
+            f"{row.way}, {row.flood}: {statistics.median(row.seconds):.2f} s, longest {max(row.seconds):.2f}, "
+            f"pages {row.pages} of {len(row.seconds)}, served {row.served} of {row.asked}, {row.packets:.0f} packets/s"
+        )
+        rows.append(row)
+    title = "Seconds for the overview, and what became of the clients"
+    return Result(
+        "reachable",
+        "Whether the box can be reached while it is flooded",
+        "the list, 2000: a saturated director could not be reached any more",
+        (Table(title, COLUMNS, tuple(cells(row) for row in rows), NOTE),),
+        (picture(rows),),
+        method=METHOD,
+    )
+
+
+def cells(row: Row) -> tuple[Cell, ...]:
+    """In the order of COLUMNS."""
+    return (
+        row.way, row.flood, Measured(row.seconds), max(row.seconds),
+        f"{row.pages} of {len(row.seconds)}", f"{row.served} of {row.asked}", round(row.packets),
+        round(row.log / 1024, 1), row.tracked, row.connections, round(row.slab, 1),
+    )  # fmt: skip
+
+
+def picture(rows: list[Row]) -> Picture:
+    floods = tuple(dict.fromkeys(row.flood for row in rows))
+    series = []
+    for way in dict.fromkeys(row.way for row in rows):
+        seconds = [statistics.median(row.seconds) for row in rows if row.way == way]
+        series.append(Series(way, floods, tuple(seconds)))
+    return Picture("reachable", "The overview while packets flood in", "", "seconds (median)", tuple(series), "bars")
+
+
+def measured(settings: Settings) -> Iterator[Row]:
+    with (
+        tempfile.TemporaryDirectory(prefix="fairlead-") as folder,
+        flooded_lab(Path(folder), settings.image) as (lab, flood),
+    ):
+        boot(lab)
+        updating.set_up(lab.director)
+        lab.director.apply(wish_flooded(service(1, "site", check=HealthCheck(CheckKind.OFF))))
+        page = updating.Page(lab.director)
+        lab.world.get(f"{VIP}:80/", 3)
+        for way in settings.pick(("without", "threads and share"), tuple(WAYS)):
+            WAYS[way].take(lab.director)
+            for name in FLOODS:
+                yield measure(lab, flood, page, way, name, settings)
+
+
+def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, settings: Settings) -> Row:
+    log, _, _, slab = facts(lab.director)
+    if FLOODS[name]:
+        more = {"sources": ALLOWED} if name == "syn to the UI" else {}
+        flood.begin(*FLOODS[name], seconds=LONGEST, **more)
+        time.sleep(BEGUN)
+    seconds, pages = overview(page, settings)
+    answers = lab.world.get(f"{VIP}:80/name", 10)
+    sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
+    after = facts(lab.director)
+    served = sum(not answer.startswith("error") for answer in answers)
+    grown = (after[3] - slab) / 1024
+    return Row(way, name, seconds, pages, served, len(answers), sent / took, after[0] - log, *after[1:3], grown)
+
+
+def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...], int]:
+    """Seconds of each request, and how many brought the page."""
+    found: list[float] = []
+    answered = 0
+    began = time.monotonic()
+    while len(found) < REQUESTS and (not found or time.monotonic() - began < settings.pick(20.0, PATIENCE)):
+        start = time.monotonic()
+        with suppress(OSError):  # no answer within a minute
+            answered += page.read(f"{page.url}/")[0] == OK
+        found.append(time.monotonic() - start)
+    return tuple(found), answered
+
+
+def facts(director: Director) -> tuple[int, int, int, int]:
+    """Bytes in the log, tracked connections, connections of IPVS, KiB of the kernel's tables."""
+    said = director.succeed(
+        "cat /var/log/messages* | wc -c; cat /proc/sys/net/netfilter/nf_conntrack_count; "
+        "grep -c . /proc/net/ip_vs_conn; awk '/^Slab/ { print $2 }' /proc/meminfo",
+        LONGEST,
+    )
+    log, tracked, connections, slab = map(int, said.split())
+    return log, tracked, connections - 1, slab
+
+
+if __name__ == "__main__":
+    run(Settings("--quick" in sys.argv[1:], build()))

@@ -1,0 +1,106 @@
+"""A lab with a cable between clients and director that can carry a flood along (flood.c)."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import hashlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from board.lab.build import BUILD, Image
+from tests.lab.director import NETWORK, wish
+from tests.lab.fixtures import Lab, make_lab
+from tests.lab.link import Link
+from tests.lab.wait import until
+
+from lbconfig.snapshot import Snapshot, VirtualService
+
+SOURCE = Path(__file__).with_name("flood.c")
+# The Internet is behind the client, so that no source is forged in the director's eyes (rp_filter).
+GATEWAY = "10.1.0.10"
+STRANGERS = "198.18.0.0/15"  # 131,072 addresses (RFC 2544: for measurements)
+SOON = 20.0  # seconds
+
+
+class Flood:
+    """One flood at a time; the director is `wish_flooded`, and its card at this cable has spoken before."""
+
+    def __init__(self, director_end: Path, world_end: Path) -> None:
+        words = ["setpriv", "--pdeathsig=KILL", compiled(), director_end, world_end]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self.path = director_end
+        self.running = False
+
+    def begin(
+        self,
+        kind: str,
+        target: str,
+        rate: int = 0,
+        seconds: float = 30,
+        count: int = 20_000_000,
+        sources: str = STRANGERS,
+    ) -> None:
+        """Packets of that kind ("syn", "ack", "udp") to "10.1.0.100:80"; rate 0: as many as the director takes."""
+        address, _, port = target.rpartition(":")
+        self._say(f"{kind} {address} {port} {sources} {rate} {count} {seconds}")
+        self.running = True
+
+    def end(self) -> tuple[int, float]:
+        """Packets that the director has taken in, and seconds, when it is over; `stop` it first if it shall end now."""
+        said = self.process.stdout.readline().split()
+        if not said:
+            raise OSError(f"the cable has ended: {self.process.stderr.read() or self.process.wait()}")
+        self.running = False
+        return int(said[1]), float(said[2])
+
+    def stop(self) -> tuple[int, float]:
+        self._say("stop")
+        return self.end()
+
+    def _say(self, line: str) -> None:
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def compiled() -> Path:
+    """The program, from the cache or compiled now."""
+    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
+    program = BUILD / f"flood-{digest}"
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / "flood.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            new = program.with_suffix(".new")
+            subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", new, SOURCE], check=True)
+            os.replace(new, program)
+    return program
+
+
+@contextmanager
+def flooded_lab(folder: Path, image: Image, memory: int = 512) -> Iterator[tuple[Lab, Flood]]:
+    """Both machines turned on (see tests.lab.fixtures.boot), and the cable between them."""
+    clients = Link(folder / "flooded")
+    lab = make_lab(folder, image, clients, memory)
+    with lab.world:
+        flood = Flood(clients.path, folder / "clients")
+        try:
+            until("the cable", clients.path.exists, SOON, 0.05)
+            with lab.director:
+                yield lab, flood
+        finally:
+            flood.close()
+
+
+def wish_flooded(*services: VirtualService) -> Snapshot:
+    """As `wish`, for a director whose way to the Internet is behind the flooded cable."""
+    plain = wish(*services)
+    return dataclasses.replace(plain, network=dataclasses.replace(NETWORK, gateway=GATEWAY))

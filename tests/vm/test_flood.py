@@ -1,0 +1,150 @@
+"""While packets flood in, the box answers its admin and serves its clients."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from board.lab.build import Image
+from tests.lab.director import VIP, Director, service
+from tests.lab.fixtures import Lab, boot, thorough
+from tests.lab.flood import Flood, flooded_lab, wish_flooded
+from tests.lab.wait import until
+
+from lbconfig.snapshot import CheckKind, HealthCheck
+
+pytestmark = pytest.mark.timeout(400)
+
+OFF = HealthCheck(CheckKind.OFF)
+OWN = "10.1.0.1"  # of the box, where the flood comes in
+ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
+LOG_A_SECOND = 2000  # bytes: ten lines, where each packet would make one of 150 bytes
+SHORT = 20  # MiB that the flood may take in the story of short memory
+# What a process of the web page's priority gets of the processor when it always wants it.
+SHARE = """
+import time
+began, used = time.monotonic(), time.process_time()
+while time.monotonic() < began + 4:
+    pass
+print((time.process_time() - used) / (time.monotonic() - began))
+"""
+BEGUN = 3.0  # seconds until a flood is well under way
+
+
+@pytest.fixture(scope="module")
+def flooded(image: Image) -> Iterator[tuple[Lab, Flood]]:
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    try:
+        with flooded_lab(folder, image) as (lab, flood):
+            boot(lab)
+            lab.director.apply(wish_flooded(service(1, "site", check=OFF)))
+            lab.world.get(f"{VIP}:80/", 3)  # and both know each other's hardware address
+            yield lab, flood
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def flood(flooded: tuple[Lab, Flood]) -> Iterator[Flood]:
+    yield flooded[1]
+    if flooded[1].running:
+        flooded[1].stop()
+
+
+@pytest.fixture
+def director(flooded: tuple[Lab, Flood]) -> Director:
+    return flooded[0].director
+
+
+@pytest.fixture
+def world(flooded: tuple[Lab, Flood]):
+    return flooded[0].world
+
+
+def begin(flood: Flood, kind: str, target: str, **more) -> None:
+    flood.begin(kind, target, seconds=200, **more)
+    time.sleep(BEGUN)
+
+
+def counted(director: Director, table: str) -> int:
+    """Entries of the connection table of IPVS ("ip_vs") or of connection tracking."""
+    if table == "ip_vs":
+        return int(director.succeed("grep -c . /proc/net/ip_vs_conn"))
+    return int(director.read("/proc/sys/net/netfilter/nf_conntrack_count"))
+
+
+def free(director: Director) -> int:
+    """Pages."""
+    return int(director.succeed("awk '/^MemFree/ { print $2 }' /proc/meminfo")) // 4
+
+
+def setting(director: Director, name: str) -> int:
+    return int(director.read(f"/proc/sys/net/ipv4/vs/{name}"))
+
+
+@pytest.mark.parametrize("kind", ["syn", pytest.param("ack", marks=thorough), pytest.param("udp", marks=thorough)])
+def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood, kind):
+    """By packets that begin connections, that belong to none, and of a protocol that it does not speak."""
+    begin(flood, kind, f"{VIP}:80")
+    status, page = director.page()
+    assert status == 200 and "Set up" in page
+    assert world.get(f"{VIP}:80/name", 4).count("error: timed out") < 4
+    sent, seconds = flood.stop()
+    assert sent > 1000 * seconds  # else it was none
+    assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
+
+
+def test_services_keep_their_share_of_the_processor(director, flood):
+    begin(flood, "syn", f"{VIP}:80")
+    share = float(director.succeed(["nice", "-n", "10", "python3", "-c", SHARE]))
+    # Three in four of it are due; by their nice value alone it would be one in ten of what softirqs leave.
+    assert share > 0.25
+
+
+def test_a_flood_to_the_web_page_itself_does_not_lock_the_admin_out(director, world, flood):
+    before = counted(director, "nf_conntrack")
+    begin(flood, "syn", f"{OWN}:443", sources=ALLOWED)
+    assert director.page()[0] == 200
+    # By the very card that the flood comes in by, too.
+    world.wait_until_succeeds(
+        f"ip netns exec client busybox timeout 20 busybox nc {OWN} 443 </dev/null && echo reached", 60
+    )
+    assert counted(director, "nf_conntrack") < before + 100
+    sent, _ = flood.stop()
+    assert sent > 10_000
+
+
+def test_the_log_stays_small_while_closed_ports_are_flooded(director, flood):
+    log = "cat /var/log/messages* | wc -c"
+    began, before = time.monotonic(), int(director.succeed(log))
+    begin(flood, "udp", f"{VIP}:0")
+    time.sleep(5)
+    grown = int(director.succeed(log)) - before
+    assert grown < LOG_A_SECOND * (time.monotonic() - began)
+    sent, seconds = flood.stop()
+    assert sent > 1000 * seconds
+
+
+def test_the_table_gives_way_before_memory_is_full(director, world, flood):
+    """As if the box had only so much memory more: the kernel's own free pages are what IPVS looks at."""
+    usual = setting(director, "amemthresh")
+    assert usual > 1024  # the kernel's own, which a flood is past within a second
+    director.succeed(f"sysctl -q -w net.ipv4.vs.amemthresh={free(director) - SHORT * 256}")
+    begin(flood, "syn", f"{VIP}:80")
+    until("short memory", lambda: setting(director, "drop_entry") == 2, 90)
+    assert (setting(director, "drop_packet"), setting(director, "secure_tcp")) == (2, 0)
+    flood.stop()
+    director.succeed(f"sysctl -q -w net.ipv4.vs.amemthresh={usual}")
+    until("enough memory", lambda: setting(director, "drop_entry") == 1, 90)
+    assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
+
+
+def test_reading_a_large_file_is_not_taken_for_a_flood(director):
+    """What was read stays in memory, but not where IPVS wants it free."""
+    director.succeed("cat /dev/vd? >/dev/null", 120)
+    until("pages given back", lambda: free(director) > setting(director, "amemthresh"), 30)
+    assert setting(director, "drop_entry") == 1

@@ -1,0 +1,121 @@
+"""A box in memory that can be measured. Part of fake.py.
+
+fake.box.capacity.measured = [fake_capacity.sample()]   # FAIRLEAD_FAKE_CAPACITY=1 make dev has it from the start
+fake.box.capacity.now = {...}                           # what it forwards at this moment
+fake.box.capacity.end()                                 # the measurement under way ends now
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from applier import fake_run
+from applier.capacity import NOTHING_LASTED, Job
+from applier.capacity_record import to_limit
+from applier.errors import ApplierRefused
+from applier.shapes_capacity import Capacity, LoadStatus, Measurement, RatesStatus
+from lbconfig.hardware.capacity import Cpus, Rates, Sample, known, share
+
+if TYPE_CHECKING:
+    from applier.fake import Box
+
+HARDWARE = {"processor": "Example CPU @ 2.40GHz", "cpus": 4, "cards": ["igb 0000:03:00.0", "igb 0000:03:00.1"]}
+
+
+def sample(held: str = "box", factor: float = 1.0) -> Measurement:
+    return {
+        "when": "2026-01-31T12:00:00Z",
+        "user": "admin",
+        "seconds": 30.0,
+        "hardware": copy.deepcopy(HARDWARE),
+        "kernel": "6.18.33",
+        "version": "0.2.0",
+        "limit": {
+            "rates": {"connections": 20_000 * factor, "packets": 240_000 * factor, "bytes": 96_000_000 * factor},
+            "busy": 0.71,
+            "busiest": 0.97,
+            "softirq": 0.66,
+            "held": held,
+        },
+        "dropped": 12 if held == "box" else 0,
+        "same": True,
+    }
+
+
+def _usual() -> list[Measurement]:
+    return [sample()] if os.environ.get("FAIRLEAD_FAKE_CAPACITY") else []
+
+
+@dataclass
+class FakeCapacityState:
+    """Everything that can be arranged."""
+
+    measured: list[Measurement] = field(default_factory=_usual)
+    now: RatesStatus | None = field(
+        default_factory=lambda: {"connections": 4_000.0, "packets": 60_000.0, "bytes": 12_000_000.0}
+    )
+    job: Job | None = None
+
+    def begin(self, seconds: int, user: str) -> Job:
+        rates = Rates(**self.now) if self.now else Rates(0, 0, 0)
+        self.job = Job("ab12cd34", user, seconds, samples=[Sample(seconds / 2, rates, Cpus(0.5, 0.62, 0.4), 0)])
+        return self.job
+
+    def end(self, state: str = "done") -> None:
+        """As if the clients had asked for as much as `now` all the time."""
+        self.job.state, self.job.message = state, NOTHING_LASTED
+        if self.now and any(self.now.values()):
+            one = sample("sender") | {"user": self.job.user, "seconds": self.job.seconds, "when": fake_run.now()}
+            self.measured.insert(0, one | {"limit": one["limit"] | {"rates": dict(self.now), "busiest": 0.62}})
+            self.job.message = f"Measured for {self.job.seconds:.0f} seconds, and kept."
+
+    def load(self) -> LoadStatus | None:
+        limits = known(to_limit(one["limit"]) for one in self.measured if one["same"])
+        if not limits:
+            return None
+        nearest = share(Rates(**self.now), limits) if self.now else None
+        return {
+            "share": nearest[1] if nearest else None,
+            "figure": nearest[0] if nearest else None,
+            "now": copy.deepcopy(self.now),
+            "limits": [{"figure": name, "rate": one.rate, "at_least": one.at_least} for name, one in limits.items()],
+        }
+
+
+class FakeCapacity:
+    """The methods of applier.client.Client that are about capacity."""
+
+    def capacity(self) -> Capacity:
+        with self._box() as b:
+            state: FakeCapacityState = b.capacity
+            return {
+                "job": state.job.to_data() if state.job else None,
+                "hardware": copy.deepcopy(HARDWARE),
+                "now": copy.deepcopy(state.now),
+                "load": state.load(),
+                "measurements": copy.deepcopy(state.measured),
+            }
+
+    def capacity_watch(self, seconds: int, user: str) -> dict:
+        with self._box() as b:
+            job = b.capacity.job
+            if job and job.state == "running":
+                raise ApplierRefused("busy", f"{job.user} is measuring at this moment; wait until that has ended.")
+            return self._begun(b, seconds, user)
+
+    def capacity_stop(self, user: str) -> dict:
+        with self._box() as b:
+            if not (b.capacity.job and b.capacity.job.state == "running"):
+                raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
+            b.capacity.end("stopped")
+        return {}
+
+    @staticmethod
+    def _begun(b: Box, seconds: int, user: str) -> dict:
+        job = b.capacity.begin(seconds, user)
+        if b.instant:
+            b.capacity.end()
+        return {"job": job.id}

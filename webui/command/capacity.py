@@ -1,0 +1,65 @@
+"""`fairlead bench`: what the box can forward, measured while clients send."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from command import verbs
+from command.api import Api
+
+POLL = 1.0  # seconds
+ROOM = 60.0  # seconds beside the measured ones, after which something is wrong
+FIGURES = ("connections", "packets", "bytes")
+
+
+def bench(api: Api, options: argparse.Namespace) -> int:
+    if options.stop:
+        found = api.post("capacity/stop")
+        return verbs.out(options, found, "It ends within a second.")
+    if not options.watch:
+        found = api.get("capacity")
+        return verbs.out(options, found, text(found))
+    return _measure(api, options)
+
+
+def _measure(api: Api, options: argparse.Namespace) -> int:
+    name = api.post("capacity/watch", {"seconds": options.watch})["job"]
+    if not options.json:
+        print(f"Counting for {options.watch} seconds. Let your clients send as much as they can now.", flush=True)
+    deadline = time.monotonic() + options.watch + ROOM
+    while (found := api.get("capacity"))["job"]["state"] == "running" and found["job"]["id"] == name:
+        if time.monotonic() > deadline:
+            print("The measurement has not ended in its time; it goes on.", file=sys.stderr)
+            return verbs.TIMED_OUT
+        time.sleep(POLL)
+    verbs.out(options, found, text(found))
+    job = found["job"]
+    if job["state"] == "failed":
+        print(verbs.clean(job["message"]), file=sys.stderr)
+        return verbs.FAILED
+    return verbs.OK
+
+
+def text(found: dict) -> str:
+    """For a person: the last measurement, what holds, and how near the box is to it."""
+    hardware, load = found["hardware"], found["load"]
+    cpus = f"{hardware['cpus']} CPU{'s' * (hardware['cpus'] != 1)}"
+    lines = [f"Hardware       {hardware['processor'] or 'unknown processor'}, {cpus}"]
+    if found["job"]:
+        lines.append(f"Measurement    {found['job']['message']}")
+    if load is None:
+        return "\n".join([*lines, "Limit          never measured on this hardware; fairlead bench --watch 30"])
+    now = load["now"]
+    for one in sorted(load["limits"], key=lambda one: FIGURES.index(one["figure"])):
+        figure = one["figure"]
+        share = f", now {now[figure]:,.0f} ({now[figure] / one['rate']:.0%})" if now else ""
+        least = "at least " if one["at_least"] else ""
+        lines.append(f"{figure.capitalize() + '/s':<15}{least}{one['rate']:,.0f}{share}")
+    mine = next((one for one in found["measurements"] if one["same"]), None)
+    if mine:
+        limit = mine["limit"]
+        held = "the box was at its limit" if limit["held"] == "box" else "the clients asked for no more"
+        lines.append(f"Measured       {mine['when']} by {mine['user']}: {held}, busiest CPU {limit['busiest']:.0%}")
+    return "\n".join(lines)

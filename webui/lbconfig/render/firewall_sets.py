@@ -1,0 +1,194 @@
+"""The sets of the firewall: what clients may reach, where answers come from, who may manage."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterable
+
+from lbconfig import addresses
+from lbconfig.addresses import order
+from lbconfig.ports import parse
+from lbconfig.render import own_rules
+from lbconfig.snapshot import RealServer, Snapshot, VirtualService
+
+FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
+All = tuple[Snapshot, ...]  # the wished one, and what leaves
+
+
+def sets(all_of: All) -> list[str]:
+    """Each set twice, for IPv4 and IPv6."""
+    snapshot, lines = all_of[0], []
+    for version, suffix, kind in FAMILIES:
+        lines += one_set(
+            f"management_v{version}",
+            kind,
+            _management(snapshot, version),
+            "from where the web UI may be reached",
+            "interval",
+        )
+        lines += one_set(
+            f"vips{suffix}", kind, foreign_vips(all_of, version), "addresses on which the web UI does not answer"
+        )
+        place = f"{kind} . inet_proto . inet_service"
+        lines += one_set(f"services{suffix}", place, _services(all_of, version), "what clients may reach")
+        lines += one_set(f"replies{suffix}", place, _replies(all_of, version), "sources of NAT replies")
+        lines += one_set(f"answering{suffix}", kind, _answering(all_of, version), "their sources when IPVS knows them")
+        if by_mark(all_of, version):
+            lines += _ranges(all_of, version, suffix, place)
+    for name, kind, elements, comment, flags in own_rules.sets(snapshot.firewall):
+        lines += one_set(name, kind, elements, comment, flags)
+    return lines
+
+
+def _ranges(all_of: All, version: int, suffix: str, place: str) -> list[str]:
+    """The same for services of several ports or protocols, and the mark by which IPVS knows them."""
+    fronts: dict[tuple[str, str], list[tuple[tuple[int, int], VirtualService]]] = {}
+    for one in by_mark(all_of, version):
+        for vip in one.vips:
+            for protocol in one.protocol.parts:
+                taken = fronts.setdefault((vip, protocol), [])
+                # An interval may be in a map once; that of the wished configuration comes first.
+                taken += [(ports, one) for ports in one.port_ranges if not _overlaps(ports, taken)]
+    elements = [
+        (f"{vip} . {protocol} . {_range(ports)}", one)
+        for (vip, protocol), taken in fronts.items()
+        for ports, one in taken
+    ]
+    backs = sorted(
+        {
+            (order(server.address), protocol, ports, server.address)
+            for one in by_mark(all_of, version)
+            for server in one.machines
+            for protocol in one.protocol.parts
+            for ports in ([(server.port, server.port)] if server.port else one.port_ranges)
+        }
+    )
+    return [
+        *one_set(
+            f"marks{suffix}",
+            f"{place} : mark",
+            (f'{element} comment "{one.name}" : {one.mark}' for element, one in elements),
+            "services of several ports, and their marks",
+            "interval",
+            "map",
+        ),
+        *one_set(
+            f"service_ranges{suffix}", place, (element for element, _ in elements), "what clients may reach", "interval"
+        ),
+        *one_set(
+            f"reply_ranges{suffix}",
+            place,
+            _apart(backs),
+            "sources of NAT replies",
+            "interval",
+        ),
+    ]
+
+
+def _overlaps(ports: tuple[int, int], taken: list[tuple[tuple[int, int], VirtualService]]) -> bool:
+    return any(first <= ports[1] and ports[0] <= last for (first, last), _ in taken)
+
+
+def _apart(backs: list[tuple]) -> list[str]:
+    """Servers behind several services: an interval set refuses ranges that overlap."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for _, protocol, ports, address in backs:
+        found.setdefault((address, protocol), []).append(_range(ports))
+    return [
+        f"{address} . {protocol} . {_range(ports)}"
+        for (address, protocol), entries in found.items()
+        for ports in parse(",".join(entries))
+    ]
+
+
+def _range(ports: tuple[int, int]) -> str:
+    return str(ports[0]) if ports[0] == ports[1] else f"{ports[0]}-{ports[1]}"
+
+
+def by_mark(all_of: All, version: int) -> list[VirtualService]:
+    return [
+        one
+        for snapshot in all_of
+        for one in sorted(snapshot.enabled_services, key=lambda one: (order(one.address), one.id))
+        if one.by_mark and addresses.version(one.address) == version
+    ]
+
+
+def one_set(
+    name: str, kind: str, elements: Iterable[str], comment: str, flag: str = "", keyword: str = "set"
+) -> list[str]:
+    lines = [f"\t{keyword} {name} {{", f"\t\ttype {kind}"]
+    if flag:
+        lines.append(f"\t\tflags {flag}")
+    lines.append(f'\t\tcomment "{comment}"')
+    elements = list(elements)
+    if elements:
+        lines += ["\t\telements = {", *(f"\t\t\t{element}," for element in elements), "\t\t}"]
+    return [*lines, "\t}", ""]
+
+
+def _management(snapshot: Snapshot, version: int) -> list[str]:
+    """Networks in order; an interval set refuses overlaps, so what lies in another one is left out."""
+    networks = [ipaddress.ip_network(text) for text in snapshot.management.allow if addresses.version(text) == version]
+    return [str(network) for network in ipaddress.collapse_addresses(networks)]
+
+
+def foreign_vips(all_of: All, version: int) -> list[str]:
+    """VIPs that are not an interface's own address: a shared address must keep its web UI."""
+    used = [interface for interface in all_of[0].network.interfaces if interface.on]
+    own = {address.partition("/")[0] for interface in used for address in interface.addresses}
+    vips = {vip for snapshot in all_of for service in snapshot.enabled_services for vip in service.vips} - own
+    return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
+
+
+def _services(all_of: All, version: int) -> list[str]:
+    services = {
+        (order(one.address), one.protocol, one.port): one
+        for snapshot in reversed(all_of)
+        for one in snapshot.enabled_services
+        if not one.by_mark and addresses.version(one.address) == version
+    }
+    return [
+        f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
+        for _, service in sorted(services.items(), key=lambda found: found[0])
+    ]
+
+
+def _replies(all_of: All, version: int) -> list[str]:
+    """Also of disabled servers and of those that have another method now: what began by NAT ends in peace.
+
+    It opens nothing: what IPVS does not know as an answer is dropped behind it.
+    """
+
+    def place(service: VirtualService, server: RealServer):
+        return ipaddress.ip_address(server.address), str(service.protocol), server.port
+
+    return by_place(all_of, version, place)
+
+
+def _answering(all_of: All, version: int) -> list[str]:
+    """All VIPs; were a real server's own address one of them, nobody could tell its answer from one that IPVS knows."""
+    services = [service for snapshot in all_of for service in snapshot.enabled_services]
+    vips = {vip for service in services for vip in service.vips}
+    vips -= {server.address for service in services for server in service.machines}
+    return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
+
+
+def by_place(all_of: All, version: int, place: Callable[[VirtualService, RealServer], tuple | None]) -> list[str]:
+    """Elements of a set, in order: what `place` says of each server, with the names of the services it is said for."""
+    found: dict[tuple, list[str]] = {}
+    for snapshot in all_of:
+        here: dict[tuple, list[str]] = {}
+        for service in snapshot.enabled_services:
+            if service.by_mark or addresses.version(service.address) != version:
+                continue
+            for server in service.machines:
+                if (element := place(service, server)) is not None:
+                    here.setdefault(element, []).append(service.name)
+        found = here | found  # named as in the wished configuration, so that nothing differs where nothing leaves
+    return [f'{" . ".join(map(str, element))} comment "{_comment(names)}"' for element, names in sorted(found.items())]
+
+
+def _comment(names: list[str]) -> str:
+    """nft takes 127 characters; a server of many services names the first and counts the rest."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

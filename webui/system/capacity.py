@@ -1,0 +1,142 @@
+"""The page "Capacity": what the box forwards now, against the most that it was measured to."""
+
+from __future__ import annotations
+
+import logging
+
+from django.contrib import messages
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import filesizeformat
+from django.views.decorators.http import require_POST
+
+from applier.client import ApplierDown, ApplierRefused, connect
+from lbconfig.addresses import shown
+from lbconfig.snapshot import Protocol
+from monitoring.frame import look
+from system.forms import WatchForm
+
+log = logging.getLogger(__name__)
+
+NEAR = 80  # percent of the limit from which on the page warns
+NAMES = {"connections": "New connections", "packets": "Packets", "bytes": "Traffic"}
+SCRATCH_PORT = 80  # in the command line for a box that has no service yet
+
+
+def overview(request):
+    return render(request, "system/capacity.html", _state(request) | {"form": WatchForm()})
+
+
+def live(request):
+    """The part that the page fetches again every two seconds."""
+    return render(request, "system/capacity_live.html", _state(request) | {"refresh": True})
+
+
+@require_POST
+def watch(request):
+    form = WatchForm(request.POST)
+    if not form.is_valid():
+        return render(request, "system/capacity.html", _state(request) | {"form": form}, status=422)
+    user = request.user.get_username()
+    try:
+        connect().capacity_watch(form.cleaned_data["seconds"], user)
+        log.info("user %s measures what the box forwards", user)
+    except (ApplierDown, ApplierRefused) as error:
+        messages.error(request, f"Nothing was started. {error}")
+    return redirect("capacity")
+
+
+@require_POST
+def stop(request):
+    try:
+        connect().capacity_stop(request.user.get_username())
+    except (ApplierDown, ApplierRefused) as error:
+        messages.error(request, str(error))
+    return redirect("capacity")
+
+
+def _state(request) -> dict:
+    try:
+        found = connect().capacity()
+    except (ApplierDown, ApplierRefused) as error:
+        return {"error": str(error)}
+    frame = look(request)
+    load = found["load"]
+    return {
+        "found": found,
+        "job": found["job"],
+        "running": bool(found["job"]) and found["job"]["state"] == "running",
+        "now": worded(found["now"]),
+        "during": worded(found["job"]["rates"]) if found["job"] else None,
+        "figures": figures(load) if load else [],
+        "load": summary(load),
+        "rows": [_row(one) for one in found["measurements"]],
+        "target": _target(frame.running),
+    }
+
+
+def summary(load: dict | None) -> dict | None:
+    """How near the box is to its limit, for the bar on the overview; None: never measured on this hardware."""
+    if load is None:
+        return None
+    percent = None if load["share"] is None else round(100 * load["share"])
+    limit = next((one for one in load["limits"] if one["figure"] == load["figure"]), None)
+    return {
+        "percent": percent,
+        "shown": min(percent or 0, 100),
+        "near": percent is not None and percent >= NEAR,
+        "over": percent is not None and percent > 100,
+        "name": NAMES[load["figure"]].lower() if load["figure"] else "",
+        "at_least": bool(limit) and limit["at_least"],
+    }
+
+
+def figures(load: dict) -> list[dict]:
+    """A line for each figure that was measured: now, limit, share."""
+    now = load["now"]
+    return [
+        {
+            "name": NAMES[one["figure"]],
+            "limit": rate_words(one["figure"], one["rate"]),
+            "at_least": one["at_least"],
+            "now": rate_words(one["figure"], now[one["figure"]]) if now else "",
+            "percent": round(100 * now[one["figure"]] / one["rate"]) if now else None,
+        }
+        for one in load["limits"]
+    ]
+
+
+def worded(rates: dict | None) -> list[tuple[str, str]]:
+    """(name, rate in words) of each figure."""
+    return [(NAMES[figure], rate_words(figure, rate)) for figure, rate in rates.items()] if rates else []
+
+
+def rate_words(figure: str, rate: float) -> str:
+    if figure == "bytes":
+        return f"{filesizeformat(rate)}/s"
+    return f"{rate:,.0f}/s" if rate >= 10 or rate == int(rate) else f"{rate:.1f}/s"
+
+
+def _row(one: dict) -> dict:
+    limit = one["limit"]
+    return {
+        "when": one["when"],
+        "user": one["user"],
+        "rates": worded(limit["rates"]),
+        "busiest": round(100 * limit["busiest"]),
+        "softirq": round(100 * limit["softirq"]),
+        "held": limit["held"],
+        "dropped": one["dropped"],
+        "same": one["same"],
+        "hardware": one["hardware"],
+        "kernel": one["kernel"],
+        "version": one["version"],
+    }
+
+
+def _target(running) -> str:
+    """Where a client's load generator asks: the first TCP service that runs."""
+    services = running.enabled_services if running else ()
+    for service in services:
+        if service.protocol is Protocol.TCP:
+            return shown(service.address, service.port)
+    return f"VIP:{SCRATCH_PORT}"
