@@ -18,7 +18,7 @@ def test_the_root_is_read_only_and_only_the_data_partition_is_a_disk_to_write_to
         assert "Read-only file system" in director.fail(f"touch {folder}x")
     mounts = [line.split() for line in director.read("/proc/mounts").splitlines()]
     writable = {(kind, where) for _, where, kind, options, *_ in mounts if "rw" in options.split(",")}
-    memory = {"tmpfs", "devtmpfs", "proc", "sysfs", "devpts"}
+    memory = {"tmpfs", "devtmpfs", "proc", "sysfs", "devpts", "cgroup2"}
     assert {where for kind, where in writable if kind not in memory} == {"/data", "/disk"}
 
 
@@ -64,6 +64,7 @@ def test_the_console_shows_the_address_and_the_set_up_code_and_offers_no_shell(l
     assert "error" not in lab.first_console.lower()  # of a boot script
     director.type("1\n")
     director.wait_for_console("There is no virtual service.", 20)
+    director.wait_for_console("Hardware: ", 20)  # what is typed while it looks is forgotten
     director.type("/bin/sh\n")
     director.pick("New set-up code (forgotten password)")
     director.answer("Type yes to go on", "no")
