@@ -86,7 +86,8 @@ table inet filter {{
 		ct state established,related accept
 		ip saddr 10.2.0.0/24 accept
 		ip daddr 10.2.0.0/24 accept
-		ip daddr 10.3.0.0/24 accept
+		ip daddr {{ 10.3.0.0/24, 10.4.0.0/24 }} accept
+		ip saddr {{ 10.3.0.0/24, 10.4.0.0/24 }} accept
 	}}
 	chain output {{
 		type filter hook output priority filter; policy accept;

@@ -284,8 +284,8 @@ def test_connections_to_the_web_page_fill_no_table(lab, rules):
     for _ in range(3):
         assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
     assert int(lab.inside("box", ["sh", "-c", tracked])) <= before
-    for chain in ("untracked_web", "untracked_web_answers"):
-        lab.inside("box", [NFT, "delete", "chain", "inet", "fairlead", chain])
+    for chain in ("prerouting", "untracked_web_answers"):
+        lab.inside("box", [NFT, "flush", "chain", "inet", "fairlead", chain])
     for _ in range(3):
         assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
     assert int(lab.inside("box", ["sh", "-c", tracked])) >= before + 3

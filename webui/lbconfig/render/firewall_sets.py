@@ -115,13 +115,22 @@ def by_mark(all_of: All, version: int) -> list[VirtualService]:
 
 
 def one_set(
-    name: str, kind: str, elements: Iterable[str], comment: str, flag: str = "", keyword: str = "set"
+    name: str,
+    kind: str,
+    elements: Iterable[str],
+    comment: str,
+    flag: str = "",
+    keyword: str = "set",
+    grows: bool = False,
 ) -> list[str]:
+    """The lines of a set or map. One of a known size gets the kernel's quicker table (nft_set_hash.c)."""
     lines = [f"\t{keyword} {name} {{", f"\t\ttype {kind}"]
     if flag:
         lines.append(f"\t\tflags {flag}")
     lines.append(f'\t\tcomment "{comment}"')
     elements = list(elements)
+    if elements and not flag and not grows:
+        lines.append(f"\t\tsize {len(elements)}")
     if elements:
         lines += ["\t\telements = {", *(f"\t\t\t{element}," for element in elements), "\t\t}"]
     return [*lines, "\t}", ""]

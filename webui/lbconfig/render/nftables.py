@@ -54,7 +54,7 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
         "table inet fairlead {",
         *sets(all_of),
         *_early(all_of),
-        *untracked.web(all_of[0].management.port),
+        *untracked.web_answers(all_of[0].management.port),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_input(all_of),
         "",
@@ -86,10 +86,9 @@ def _early(all_of: All) -> list[str]:
         if _has(all_of, version):
             rules.append(f"ip{suffix} saddr . meta l4proto . th sport @replies{suffix} {answer}")
     rules += _ranged(all_of, f"{{ip}} saddr . meta l4proto . th sport @reply_ranges{{six}} {answer}")
-    if not rules:
-        return []
     begin = "type filter hook prerouting priority raw; policy accept;"
-    return ["\tchain prerouting {", *(f"\t\t{rule}" for rule in (begin, *rules)), "\t}", ""]
+    rules = [begin, *rules, *untracked.web(all_of[0].management.port)]
+    return ["\tchain prerouting {", *(f"\t\t{rule}" for rule in rules), "\t}", ""]
 
 
 def _has(all_of: All, version: int) -> bool:

@@ -27,7 +27,7 @@ def lasting(all_of: All) -> list[str]:
     if any(_tracked(all_of, version) for version, _, _ in FAMILIES):
         for version, suffix, kind in FAMILIES:
             vips = _tracked(all_of, version)
-            tracked += one_set(f"tracked{suffix}", kind, vips, "VIPs of translated connections")
+            tracked += one_set(f"tracked{suffix}", kind, vips, "VIPs of translated connections", grows=True)
             rules.append(f"\t\tip{suffix} daddr @tracked{suffix} ct zone set 0")
     return [
         f"table {LASTING} {{",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 
 def web(port: int) -> list[str]:
-    """The web UI needs no connection tracking: who may reach it is known by his address.
+    """Rules for the end of `prerouting`: the web UI needs no connection tracking.
 
-    A flood to its port, from addresses that may, would fill the table of tracked connections, and then nobody gets in.
-    SYN cookies keep the port itself open.
+    Who may reach it is known by his address. A flood to its port, from addresses that may, would fill the table of
+    tracked connections, and then nobody gets in. SYN cookies keep the port itself open. The port is asked first: most
+    packets are of something else.
     """
     return [
-        "\tchain untracked_web {",
-        "\t\ttype filter hook prerouting priority raw; policy accept;",
-        f"\t\tip daddr != @vips tcp dport {port} fib daddr type local notrack",
-        f"\t\tip6 daddr != @vips6 tcp dport {port} fib daddr type local notrack",
-        "\t}",
-        "",
+        f"tcp dport {port} ip daddr != @vips fib daddr type local notrack",
+        f"tcp dport {port} ip6 daddr != @vips6 fib daddr type local notrack",
+    ]
+
+
+def web_answers(port: int) -> list[str]:
+    return [
         "\tchain untracked_web_answers {",
         "\t\ttype filter hook output priority raw; policy accept;",
         f"\t\ttcp sport {port} notrack",
