@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.counted import COUNT, SETTINGS_OF_STOCK, WORDS, Cost, CountedStage, counted_stage
+from bench.counted import COUNT, OUR_WORDS, SETTINGS_OF_STOCK, Cost, CountedStage, counted_stage
 from bench.neighbours import SERVERS
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
@@ -69,8 +69,9 @@ TAKEN = (
     Step("no connection tracking for what IPVS handles", stock_rules_untracked),
     Step("one look at each packet in place of a walk through rules", our_rules),
     Step("no look for a program that waits for it (early demux)", lambda stage: sets(stage, EARLY, value=0)),
-    Step("no second route for answers (snat_reroute): ours", lambda stage: sets(stage, REROUTE, value=0)),
+    Step("no second route for answers (snat_reroute)", lambda stage: sets(stage, REROUTE, value=0)),
 )
+LAST = "memory is not cleared before use: ours"
 # Each by itself, beside ours.
 OTHERS = (
     Step("ours", lambda stage: stage.become("ours")),
@@ -83,7 +84,7 @@ OTHERS = (
     ),
 )
 # Words for the kernel, which take another boot.
-BOOTED = {"mitigations=off": "no mitigations", "init_on_alloc=0": "memory is not cleared before use"}
+BOOTED = {"mitigations=off": "no mitigations"}
 Found = dict[tuple[str, str], list[Cost]]  # step, way (or "large") -> each round
 
 
@@ -91,17 +92,23 @@ def run(settings: Settings) -> Result:
     taken: Found = {}
     others: Found = {}
     with counted_stage(settings) as stage:
-        for _ in range(settings.rounds):
-            for found, steps in ((taken, TAKEN), (others, OTHERS)):
-                for step in steps:
-                    step.do(stage)
-                    measure(stage, settings, found, step.name, large=found is others)
-                    step.undo(stage)
+        walk(stage, settings, taken, TAKEN)
+    with counted_stage(settings, OUR_WORDS) as stage:
+        walk(stage, settings, others, OTHERS)
+    for way in WAYS:
+        taken[LAST, way] = others[OTHERS[0].name, way]
     for words, name in BOOTED.items():
-        with counted_stage(settings, f"{WORDS} {words}") as stage:
-            for _ in range(settings.rounds):
-                measure(stage, settings, others, name, large=True)
+        with counted_stage(settings, f"{OUR_WORDS} {words}") as stage:
+            walk(stage, settings, others, (Step(name, lambda stage: stage.become("ours")),))
     return result(taken, others)
+
+
+def walk(stage: CountedStage, settings: Settings, found: Found, steps: tuple[Step, ...]) -> None:
+    for _ in range(settings.rounds):
+        for step in steps:
+            step.do(stage)
+            measure(stage, settings, found, step.name, large=steps is not TAKEN)
+            step.undo(stage)
 
 
 def measure(stage: CountedStage, settings: Settings, found: Found, name: str, large: bool) -> None:
