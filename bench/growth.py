@@ -1,7 +1,6 @@
 """Memory and time as the configuration grows: 10, 100 and 1,000 virtual services with 10 real servers each, in one run.
 
     make bench ONLY=growth
-    python -m bench.growth [--quick]
 
     from empty     seconds of an apply of all of it to an empty box, and of its step that writes the table
     one server     the same when one server gets another weight
@@ -14,7 +13,6 @@ Nothing is checked, so that the health of servers plays no part; `make bench-hea
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
@@ -22,7 +20,6 @@ from pathlib import Path
 
 from bench.result import Picture, Result, Series, Table
 from bench.settings import Settings
-from board.lab.build import build
 from tests.lab import updating
 from tests.lab.director import Director, wish
 from tests.lab.fixtures import boot, make_lab
@@ -108,7 +105,3 @@ def web(director: Director) -> float:
         "grep ^Pss: /proc/$one/smaps_rollup; done"
     )
     return sum(int(line.split()[1]) for line in said.splitlines()) / 1024
-
-
-if __name__ == "__main__":
-    run(Settings("--quick" in sys.argv[1:], build()))

@@ -1,7 +1,6 @@
 """Whether the box can be reached while it is flooded: with and without what it keeps for itself, in one run.
 
     make bench ONLY=reachable
-    python -m bench.reachable [--quick]
 
 A cable between the clients and the director carries, beside their own packets, as many packets of a flood as the
 director takes in (tests/lab/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another card
@@ -19,7 +18,6 @@ parts of the reservation (docs/decisions/0028) one by one.
 from __future__ import annotations
 
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -29,7 +27,6 @@ from pathlib import Path
 
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from board.lab.build import build
 from tests.lab import updating
 from tests.lab.director import VIP, Director, service
 from tests.lab.fixtures import Lab, boot
@@ -192,7 +189,3 @@ def facts(director: Director) -> tuple[int, int, int, int]:
     )
     log, tracked, connections, slab = map(int, said.split())
     return log, tracked, connections - 1, slab
-
-
-if __name__ == "__main__":
-    run(Settings("--quick" in sys.argv[1:], build()))

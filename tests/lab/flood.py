@@ -86,10 +86,16 @@ def compiled() -> Path:
 
 
 @contextmanager
-def flooded_lab(folder: Path, image: Image, memory: int = 512) -> Iterator[tuple[Lab, Flood]]:
-    """Both machines turned on (see tests.lab.fixtures.boot), and the cable between them."""
+def flooded_lab(
+    folder: Path, image: Image, memory: int = 512, devices: tuple[str, ...] = ()
+) -> Iterator[tuple[Lab, Flood]]:
+    """Both machines turned on (see tests.lab.fixtures.boot), and the cable between them.
+
+    `devices`: more words for the director's QEMU.
+    """
     clients = Link(folder / "flooded")
     lab = make_lab(folder, image, clients, memory)
+    lab.director.devices = devices
     with lab.world:
         flood = Flood(clients.path, folder / "clients")
         try:
