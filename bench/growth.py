@@ -101,7 +101,6 @@ def tables(director: Director) -> float:
 def web(director: Director) -> float:
     """Of gunicorn and its worker."""
     said = director.succeed(
-        "for one in $(cat /run/service/web/supervise/pid) $(pgrep -P $(cat /run/service/web/supervise/pid)); do "
-        "grep ^Pss: /proc/$one/smaps_rollup; done"
+        "for one in $(ps -o pid,args | awk '/[g]unicorn/ { print $1 }'); do grep ^Pss: /proc/$one/smaps_rollup; done"
     )
     return sum(int(line.split()[1]) for line in said.splitlines()) / 1024
