@@ -72,7 +72,8 @@ def setups() -> list[Setup]:
     beside = tuple(f"{BESIDE.format(number)}:{ROUTED}" for number in range(1, COUNT + 1))
     through = tuple(f"{THROUGH.format(number)}:{ROUTED}" for number in range(1, COUNT + 1))
     tcp = [
-        Setup("routing, requests alone", beside, ("bare", "ours", "stock")),
+        # Not through ours: a connection of which it sees half is invalid there, and dropped.
+        Setup("routing, requests alone", beside, ("bare", "stock")),
         Setup("routing, both ways", through, ("bare", "ours", "stock")),
         *(Setup(name, (f"{vip(way, COUNT)}:{PORT}",), ("ours", "stock")) for way, name in WAYS.items()),
         Setup("nftables DNAT", (f"{OWN}:{PORT}",), ("bare", "stock"), rules=dnat("tcp", PORT)),
@@ -217,7 +218,6 @@ def table(title: str, found: dict[tuple[bool, str, str], list[Cost]], datagrams:
 AIMS = (
     # what, of which box, in relation to what, of which box, at most
     ("direct routing", "ours", "routing, requests alone", "bare", 1.15),
-    ("direct routing", "ours", "routing, requests alone", "ours", 1.15),
     ("direct routing", "ours", "routing, requests alone", "stock", 1.15),
     ("NAT", "ours", "nftables DNAT", "bare", 1.0),
     ("NAT", "ours", "nftables DNAT", "stock", 1.0),
