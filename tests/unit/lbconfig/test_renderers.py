@@ -111,8 +111,9 @@ NFT_ELEMENT = re.compile(
 NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
 NFT_WEB = re.compile(
     r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ accept|\t\ttcp dport \{ \d+, \d+ \} return|"
-    r"\t\tip6? daddr != @vips6? tcp dport \d+ fib daddr type local notrack|\t\ttcp sport \d+ notrack"
+    r"\t\ttcp dport \d+ ip6? daddr != @vips6? fib daddr type local notrack|\t\ttcp sport \d+ notrack"
 )
+NFT_SIZE = re.compile(r"\t\tsize [1-9]\d*")
 
 NET = rf"{ADDRESS}/\d+"
 OWN_NAME = r"rule_\d+_(?:from|to|rate)6?"
@@ -147,7 +148,7 @@ def test_nftables_takes_values_only_as_elements(snapshot):
     for line in nftables.render(snapshot).splitlines():
         if line in fixed or line.startswith("\t\ticmp type {"):
             continue
-        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_DHCP, NFT_WEB, NFT_OWN)), line
+        assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_SIZE, NFT_DHCP, NFT_WEB, NFT_OWN)), line
         for comment in re.findall(r'comment "(.*)"', line):
             assert len(comment) <= 127
 
