@@ -57,6 +57,11 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "By direct routing only the clients' acknowledgements pass the director. It is at its end with the largest "
         "object all the same.",
     ),
+    "unequal": (
+        "Least connections serves 1.41 times what round robin does, and shortest expected delay with weights of 2 "
+        "and 1 serves 1.36 times; the note: 1.51, with servers of 2,122 answers a second by round robin. Of two "
+        "servers, one twice as slow, no scheduler gets more than 1.5.",
+    ),
     "aries": (
         "With four servers NAT gives 0.80 of direct where 0.5 was expected from the rate that each server was held "
         "to: other programs left the director more of the machine during the rounds than in the moment in which "
