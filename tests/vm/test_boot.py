@@ -64,7 +64,7 @@ def test_the_console_shows_the_address_and_the_set_up_code_and_offers_no_shell(l
     assert "error" not in lab.first_console.lower()  # of a boot script
     director.type("1\n")
     director.wait_for_console("There is no virtual service.", 20)
-    director.wait_for_console("Hardware: ", 20)  # what is typed while it looks is forgotten
+    director.wait_for_console("Hardware: ", 20)  # what is typed before that is forgotten
     director.type("/bin/sh\n")
     director.pick("New set-up code (forgotten password)")
     director.answer("Type yes to go on", "no")

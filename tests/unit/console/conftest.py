@@ -3,6 +3,7 @@
 import importlib
 import os
 import pty
+import select
 import sys
 import time
 import tty
@@ -43,6 +44,11 @@ class Person:
         """Everything that came since the last look."""
         seen, self.seen = self.seen + self.take(), ""
         return seen.replace("\r\n", "\n")
+
+    def arrived(self) -> str:
+        """What was typed and neither read nor forgotten by the console."""
+        ready, _, _ = select.select([self.terminal.descriptor], [], [], 1)
+        return self.terminal.read() if ready else ""
 
     def take(self) -> str:
         os.set_blocking(self.end, False)

@@ -1,6 +1,7 @@
 """Questions, answers, and work between them, on one terminal."""
 
 import os
+import time
 
 
 def test_questions_answers_and_a_default(person, talk):
@@ -31,11 +32,13 @@ def test_a_disk_that_breaks_does_not_take_the_console_away(person):
     assert person.terminal.dialogue is None
 
 
-def test_what_was_typed_while_it_worked_is_no_answer(load, person):
+def test_what_was_typed_while_it_worked_is_no_answer(load, person, monkeypatch):
     dialogue = load("dialogue")
+    monkeypatch.setattr(dialogue, "LONG", 0.01)
 
     def lines():
         yield "working\n"
+        time.sleep(0.02)
         answer = yield dialogue.Ask("Go on? ")
         yield f"{answer}!\n"
 
@@ -43,7 +46,38 @@ def test_what_was_typed_while_it_worked_is_no_answer(load, person):
     os.write(person.end, b"yes\n")
     person.work()
     os.write(person.end, b"no\n")
-    assert person.terminal.read() == "no"
+    assert person.arrived() == "no"
+
+
+def test_what_was_typed_while_it_waited_is_no_answer(load, person):
+    dialogue = load("dialogue")
+
+    def lines():
+        yield dialogue.Pause(0)
+        yield dialogue.Ask("Go on? ")
+
+    person.terminal.begin(lines(), True)
+    os.write(person.end, b"yes\n")
+    person.work()
+    os.write(person.end, b"no\n")
+    assert person.arrived() == "no"
+
+
+def test_what_was_typed_after_the_last_word_is_not_forgotten(load, person):
+    """The dialogue's end is noticed a moment later, on a busy box seconds later."""
+    dialogue = load("dialogue")
+
+    def lines():
+        yield dialogue.Pause(0)
+        yield "done\n"
+
+    person.terminal.begin(lines(), True)
+    person.terminal.go_on()
+    assert person.look() == "done\n"
+    os.write(person.end, b"1\n")
+    person.work()
+    assert person.terminal.dialogue is None
+    assert person.arrived() == "1"
 
 
 def test_the_state_of_the_box_pushes_no_question_away(person, talk):

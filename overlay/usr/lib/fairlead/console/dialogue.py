@@ -36,6 +36,7 @@ class Cancelled(Exception):
 Dialogue = Generator[str | Ask | Pause, str | None, None]
 NOTHING_DONE = "Nothing was done.\n"
 WIDTH = 70  # of a line that replaces itself
+LONG = 0.5  # seconds after which somebody may grow impatient
 
 
 def numbered(question: str, usable: Sequence[bool]) -> Generator[str | Ask, str, int]:
@@ -62,7 +63,7 @@ class Terminal:
         self.menu_after = True  # whether the menu is shown when the dialogue has ended
         self.asked: Ask | None = None
         self.resume = 0.0  # when the dialogue goes on, on the monotonic clock
-        self.worked = False  # it has gone on by itself since the last question
+        self.worked = False  # long enough that somebody may have typed since the last thing that was shown
 
     @property
     def working(self) -> bool:
@@ -86,11 +87,11 @@ class Terminal:
             self._go(line or asked.default)
         else:
             self.dialogue.close()
-            self._end(NOTHING_DONE)
+            self.dialogue = None
+            self.show(NOTHING_DONE)
 
     def go_on(self) -> None:
         """The next step of a dialogue that works."""
-        self.worked = True
         self._go(None)
 
     def show_screen(self, text: str) -> None:
@@ -100,34 +101,36 @@ class Terminal:
             self.show(self.asked.question)
 
     def _go(self, answer: str | None) -> None:
+        began = time.monotonic()
         try:
             step = self.dialogue.send(answer)
         except StopIteration:
-            self._end("")
+            step = ""
+            self.dialogue = None
         except Cancelled:
-            self._end(NOTHING_DONE)
+            step = NOTHING_DONE
+            self.dialogue = None
         except OSError as error:  # a disk that breaks must not take the console away
-            self._end(f"\nIt did not work: {error}\n")
-        else:
-            self._take(step)
+            step = f"\nIt did not work: {error}\n"
+            self.dialogue = None
+        self.worked |= isinstance(step, Pause) or time.monotonic() - began > LONG
+        self._take(step)
 
     def _take(self, step: str | Ask | Pause) -> None:
+        if isinstance(step, Pause):
+            self.resume = time.monotonic() + step.seconds
+            return
+        self._forget_what_was_typed()
         if isinstance(step, Ask):
             self.asked = step
-            self._forget_what_was_typed()
-            self.show(step.question)
-        elif isinstance(step, Pause):
-            self.resume = time.monotonic() + step.seconds
-        else:
-            self.show(step)
-
-    def _end(self, text: str) -> None:
-        self.dialogue = None
-        self._forget_what_was_typed()
-        self.show(text)
+            step = step.question
+        self.show(step)
 
     def _forget_what_was_typed(self) -> None:
-        """Somebody grew impatient while a dialogue worked: that is neither an answer nor a choice."""
+        """Somebody grew impatient while a dialogue worked: that is neither an answer nor a choice.
+
+        Before anything is shown: what is typed after that belongs to what was shown.
+        """
         if self.worked:
             termios.tcflush(self.descriptor, termios.TCIFLUSH)
         self.worked = False
