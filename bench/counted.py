@@ -32,6 +32,7 @@ from tests.lab.director import Director, wish
 
 from bench import counting, neighbours
 from lbconfig.firewall import Firewall, Rule, RuleProtocol, Where
+from lbconfig.render import nftables
 from lbconfig.snapshot import Protocol, Snapshot
 
 COUNT = 3  # real servers
@@ -98,8 +99,8 @@ table inet filter {{
 """
 
 
-def snapshot() -> Snapshot:
-    """Services of each way, by TCP and UDP, and rules for what is routed and for balancers on the box."""
+def snapshot(routes: bool = False) -> Snapshot:
+    """Services of each way, by TCP and UDP, and a rule for balancers on the box; `routes`: one for what is routed."""
     services = []
     for number, way in enumerate(WAYS, 1):
         datagrams = service(number + 10, way, COUNT, UDP)
@@ -108,7 +109,7 @@ def snapshot() -> Snapshot:
         Rule(1, "balancers", where=Where.BOX, protocol=RuleProtocol.TCP, ports=LOCAL),
         Rule(2, "routed", where=Where.THROUGH),
     )
-    return dataclasses.replace(wish(*services), firewall=Firewall(rules))
+    return dataclasses.replace(wish(*services), firewall=Firewall(rules if routes else rules[:1]))
 
 
 @dataclass(frozen=True)
@@ -187,9 +188,9 @@ class CountedStage:
     # --- which box it is ---
 
     def become(self, box: str) -> None:
-        """ "ours", "stock" or "bare"."""
+        """ "ours", "ours that routes", "stock" or "bare"."""
         self.director.succeed(f"sysctl -qp /run/bench/{'stock' if box == 'stock' else 'ours'}.sysctl")
-        self.director.succeed("nft flush ruleset" if box == "bare" else f"nft -f /run/bench/{box}.nft")
+        self.director.succeed("nft flush ruleset" if box == "bare" else f"nft -f '/run/bench/{box}.nft'")
 
     def rules(self, text: str) -> None:
         """Of nft, on top of what there is."""
@@ -216,6 +217,7 @@ def prepare(stage: Stage) -> None:
     )
     director.write("/run/bench/stock.sysctl", "".join(f"{key}={value}\n" for key, value in SETTINGS_OF_STOCK.items()))
     director.write("/run/bench/stock.nft", RULES_OF_STOCK)
+    director.write("/run/bench/ours that routes.nft", f"flush ruleset\n{nftables.render(snapshot(routes=True))}")
     time.sleep(10)  # until what was stopped has ended
 
 

@@ -63,6 +63,7 @@ class Setup:
     places: tuple[str, ...]
     boxes: tuple[str, ...]
     rules: str = ""  # of nft, added to those of the box
+    routes: bool = False  # ours has a rule about what is routed, and so tracks connections
     program: str = ""  # what runs on the director meanwhile
     file: str = ""  # and what it reads, at /run/bench/peer.conf
     datagrams: bool = False
@@ -74,8 +75,12 @@ def setups() -> list[Setup]:
     tcp = [
         # Not through ours: a connection of which it sees half is invalid there, and dropped.
         Setup("routing, requests alone", beside, ("bare", "stock")),
-        Setup("routing, both ways", through, ("bare", "ours", "stock")),
+        Setup("routing, both ways", through, ("bare", "ours", "stock"), routes=True),
         *(Setup(name, (f"{vip(way, COUNT)}:{PORT}",), ("ours", "stock")) for way, name in WAYS.items()),
+        *(
+            Setup(f"{name}, the box also routes", (f"{vip(way, COUNT)}:{PORT}",), ("ours",), routes=True)
+            for way, name in WAYS.items()
+        ),
         Setup("nftables DNAT", (f"{OWN}:{PORT}",), ("bare", "stock"), rules=dnat("tcp", PORT)),
         *peers(),
     ]
@@ -121,7 +126,7 @@ def peers() -> list[Setup]:
 @contextmanager
 def set_up(stage: CountedStage, setup: Setup, box: str) -> Iterator[None]:
     director = stage.director
-    stage.become(box)
+    stage.become("ours that routes" if setup.routes and box == "ours" else box)
     if setup.rules:
         stage.rules(setup.rules)
     if setup.program:

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -200,8 +201,7 @@ class FirewallLab:
 
 def taken_by_ipvs(rules: str) -> str:
     """These rules as if IPVS took every packet that comes to it: behind it nothing is dropped that it does not know."""
-    unknown = "\t\tmeta mark 0x20000000 counter drop\n"
-    known = rules.replace(unknown, unknown.replace("counter drop", "accept"))
+    known = re.sub(r"(meta mark 0x20000000|th sport @repl\w+) counter drop\n", r"\1 counter accept\n", rules)
     return f"{known}delete chain inet fairlead input_after_ipvs\n"
 
 

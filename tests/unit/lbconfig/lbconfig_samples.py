@@ -85,6 +85,13 @@ EVERY_RULE = dataclasses.replace(
         )
     ),
 )
+# The same two where nothing is tracked.
+NO_STATES = dataclasses.replace(
+    EVERY_NAT, services=tuple(one for one in EVERY_NAT.services if one.forwarding is Forwarding.NAT)
+)
+RULES_NO_STATES = dataclasses.replace(
+    NO_STATES, firewall=Firewall(tuple(one for one in EVERY_RULE.firewall.rules if one.where is not Where.THROUGH))
+)
 
 
 def with_rule(**fields) -> Snapshot:

@@ -277,20 +277,6 @@ def test_management_is_open_from_the_allowed_network_only(lab, rules):
     assert lab.connect("fd00::2", "fd00::1", 443) == "dropped"
 
 
-def test_connections_to_the_web_page_fill_no_table(lab, rules):
-    """Without the rule for it each is there for two minutes after its end, or for one when nobody goes on with it."""
-    tracked = "cat /proc/sys/net/netfilter/nf_conntrack_count"
-    before = int(lab.inside("box", ["sh", "-c", tracked]))
-    for _ in range(3):
-        assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
-    assert int(lab.inside("box", ["sh", "-c", tracked])) <= before
-    for chain in ("prerouting", "untracked_web_answers"):
-        lab.inside("box", [NFT, "flush", "chain", "inet", "fairlead", chain])
-    for _ in range(3):
-        assert lab.connect("192.168.50.2", "192.168.50.1", 443) == "open"
-    assert int(lab.inside("box", ["sh", "-c", tracked])) >= before + 3
-
-
 def test_management_does_not_answer_on_a_vip(lab, rules):
     """Not even while the service on port 443 of that VIP is not in the IPVS table yet."""
     assert lab.connect("192.168.50.2", "192.168.50.101", 443) == "dropped"

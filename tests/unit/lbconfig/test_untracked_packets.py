@@ -27,6 +27,9 @@ table inet tracked {
     }
 }
 """
+# A box that routes keeps states; one that does not tracks nothing (test_own_questions_packets.py).
+ROUTES = Firewall((Rule(8, "one host", Action.ALLOW, Where.THROUGH, destinations=("198.51.100.9/32",)),))
+TRACKING = dataclasses.replace(SNAPSHOT, firewall=ROUTES)
 CLIENT, VIP = "203.0.113.7", "192.168.50.100"
 REQUEST = Packet(CLIENT, VIP, TCP, 80, "up0")
 SOURCE_NAT = dataclasses.replace(
@@ -74,7 +77,7 @@ def fate(lab, packet: Packet) -> str:  # noqa: F811
     ],
 )
 def test_what_ipvs_handles_is_not_tracked(box, packet):
-    load(box, SNAPSHOT)
+    load(box, TRACKING)
     assert fate(box, packet) == "untracked"
 
 
@@ -93,13 +96,13 @@ def test_what_ipvs_handles_is_not_tracked(box, packet):
     ],
 )
 def test_all_else_is_tracked(box, packet):
-    load(box, SNAPSHOT)
+    load(box, TRACKING)
     assert fate(box, packet) == "tracked"
 
 
 def test_the_web_page_is_not_tracked(box):
     """A flood to its port fills no table (decision 28)."""
-    load(box, SNAPSHOT)
+    load(box, TRACKING)
     assert fate(box, Packet("192.168.50.2", "192.168.50.1", TCP, 443, "up0")) == "untracked"
 
 
@@ -113,8 +116,8 @@ def test_what_once_was_translated_stays_tracked(box):
     """Its connections outlive the configuration; each rule is there once, however often they are loaded."""
     load(box, SOURCE_NAT)
     load(box, SOURCE_NAT)
-    load(box, SNAPSHOT, SOURCE_NAT)
-    load(box, SNAPSHOT)
+    load(box, TRACKING, SOURCE_NAT)
+    load(box, TRACKING)
     assert fate(box, REQUEST) == "tracked"
     assert box.box([NFT, "list", "table", "inet", "fairlead_translation"]).count("ct zone set 0") == 2
 

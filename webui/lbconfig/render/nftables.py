@@ -7,9 +7,11 @@ takes the packets before they are confirmed), so each of its packets may count a
 Therefore services and replies are matched by address, before anything looks at the state, and ICMP
 errors, which belong to no connection that is tracked, are matched by their type.
 
-Each packet is looked up once, in `prerouting` before connection tracking: one of a service or an answer gets a mark, by
-which the other chains know it, and is not tracked (decision 30: making an entry for each packet, only to throw it away,
-cost more than balancing it). What a real server says to the box itself, as to a health check, stays tracked.
+Most boxes track nothing (decision 33): what the box itself asks for is known by its open sockets, and each packet of a
+service meets one rule. Where something asks for states (tracking.py), each packet is looked up once, in `prerouting`
+before connection tracking: one of a service or an answer gets a mark, by which the other chains know it, and is not
+tracked (decision 30: making an entry for each packet, only to throw it away, cost more than balancing it). What a real
+server says to the box itself stays tracked then: it may belong to a connection whose source the box wrote.
 
 With source NAT it is tracked after all (net.ipv4.vs.conntrack), and a packet that IPVS sends on is masqueraded as it
 leaves. Its tracked connection was made for the VIP: a server may stand behind one VIP with source NAT and behind
@@ -26,7 +28,7 @@ from __future__ import annotations
 
 from lbconfig import addresses
 from lbconfig.firewall import Where
-from lbconfig.render import own_rules, translation, untracked
+from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
 from lbconfig.snapshot import Snapshot
 
@@ -34,6 +36,8 @@ _AFTER_IPVS = 150
 _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
 # Marks by which a packet is known once it was looked up. Services of several ports have marks of their own: their ids.
 _OF_SERVICE, _OF_ANSWER = 0x40000000, 0x20000000
+_ASKING = 1024  # ports from which the box asks; no program of it listens there by UDP
+_MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
 _ND = "nd-neighbor-solicit, nd-neighbor-advert"
 _ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wire; not worth a line in the log
 _ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
@@ -53,8 +57,7 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
         *translation.lasting(all_of),
         "table inet fairlead {",
         *sets(all_of),
-        *_early(all_of),
-        *untracked.web_answers(all_of[0].management.port),
+        *(_before_tracking(all_of) if tracking.wanted(all_of) else _marking(all_of)),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_input(all_of),
         "",
@@ -68,27 +71,52 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
     return "".join(f"{line}\n" for line in parts)
 
 
-def _early(all_of: All) -> list[str]:
+def _before_tracking(all_of: All) -> list[str]:
     """Before anything else looks at a packet: what is it, and need it be tracked?
 
-    IPVS finds a service of several ports by its mark. An answer that comes for the box itself stays tracked: it belongs
-    to a connection of the box, or to one whose source the box wrote.
+    IPVS finds a service of several ports by its mark. An answer that comes for the box itself stays tracked: it may
+    belong to a connection whose source the box wrote.
     """
-    rules = _ranged(all_of, "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six} notrack accept")
+    rules = _ranged(all_of, f"{_MARK_OF_SERVICE} notrack accept")
     for version, suffix, _ in FAMILIES:
         if _has(all_of, version):
             ip = f"ip{suffix}"
             rules.append(
                 f"{ip} daddr . meta l4proto . th dport @services{suffix} meta mark set {_OF_SERVICE:#x} notrack accept"
             )
-    answer = f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept"
-    for version, suffix, _ in FAMILIES:
-        if _has(all_of, version):
-            rules.append(f"ip{suffix} saddr . meta l4proto . th sport @replies{suffix} {answer}")
-    rules += _ranged(all_of, f"{{ip}} saddr . meta l4proto . th sport @reply_ranges{{six}} {answer}")
+    rules += _answers(all_of, f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept")
+    port = all_of[0].management.port
+    return [*_prerouting([*rules, *tracking.web(port)]), *tracking.web_answers(port)]
+
+
+def _marking(all_of: All) -> list[str]:
+    """Where nothing is tracked: what IPVS finds by a mark, and what `forward` cannot know otherwise.
+
+    There an answer of IPv4 is known by its new source: a VIP, with which nothing comes from outside, as the kernel
+    drops whatever has an own address as its source. In IPv6 it does not.
+    """
+    rules = _ranged(all_of, f"{_MARK_OF_SERVICE} accept")
+    rules += _answers(all_of, f"meta mark set {_OF_ANSWER:#x}", 6)
+    return _prerouting(rules) if rules else []
+
+
+def _prerouting(rules: list[str]) -> list[str]:
     begin = "type filter hook prerouting priority raw; policy accept;"
-    rules = [begin, *rules, *untracked.web(all_of[0].management.port)]
-    return ["\tchain prerouting {", *(f"\t\t{rule}" for rule in rules), "\t}", ""]
+    return ["\tchain prerouting {", *(f"\t\t{rule}" for rule in (begin, *rules)), "\t}", ""]
+
+
+def _answers(all_of: All, verdict: str, *versions: int) -> list[str]:
+    """Rules about packets that come from where answers of real servers come from."""
+    served = [(version, suffix) for version, suffix, _ in FAMILIES if version in (versions or (4, 6))]
+    one = "ip{six} saddr . meta l4proto . th sport @{name}{six} {verdict}"
+    rules = [
+        one.format(six=suffix, name="replies", verdict=verdict) for version, suffix in served if _has(all_of, version)
+    ]
+    return rules + [
+        one.format(six=suffix, name="reply_ranges", verdict=verdict)
+        for version, suffix in served
+        if by_mark(all_of, version)
+    ]
 
 
 def _has(all_of: All, version: int) -> bool:
@@ -106,18 +134,19 @@ def _input(all_of: All) -> list[str]:
     snapshot = all_of[0]
     firewall, web = snapshot.firewall, snapshot.management.port
     dhcp = [f'"{interface.name}"' for interface in snapshot.network.interfaces if interface.on and interface.dhcp]
-    take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
+    # The web UI's packets are asked for their address each, so that who loses access loses it at once.
+    later = f"tcp dport != {web} tcp flags & (syn | ack) != syn"
     rules = [
         "type filter hook input priority filter; policy drop;",
-        f"meta mark {_OF_SERVICE:#x} {take}",
-        *([f"meta mark 1-{_OF_ANSWER - 1:#x} {take}"] if any(by_mark(all_of, one) for one, _, _ in FAMILIES) else []),
+        *_to_services(all_of),
         "iif lo accept",
-        "ct state established,related accept",
-        f"icmp type {{ {_ICMP_ERRORS} }} accept",
-        f"icmpv6 type {{ {_ICMP6_ERRORS}, {_ND} }} accept",
+        f"{later} socket transparent 0 accept",
+        f"udp dport >= {_ASKING} socket transparent 0 accept",
+        f"icmp type {{ {_ICMP_ERRORS}, echo-reply }} accept",
+        f"icmpv6 type {{ {_ICMP6_ERRORS}, echo-reply, {_ND} }} accept",
         f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
-        "ct state invalid counter drop",
+        f"{later} counter drop",
         f"ip saddr @management_v4 ip daddr != @vips tcp dport {web} accept",
         f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {web} accept",
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
@@ -127,6 +156,21 @@ def _input(all_of: All) -> list[str]:
         "counter drop",
     ]
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
+
+
+def _to_services(all_of: All) -> list[str]:
+    firewall = all_of[0].firewall
+    take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
+    ranged = any(by_mark(all_of, one) for one, _, _ in FAMILIES)
+    rules = [f"meta mark 1-{_OF_ANSWER - 1:#x} {take}"] if ranged else []
+    if tracking.wanted(all_of):
+        return [f"meta mark {_OF_SERVICE:#x} {take}", *rules]
+    looks = [
+        f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} {take}"
+        for version, suffix, _ in FAMILIES
+        if _has(all_of, version)
+    ]
+    return [*looks, *rules]
 
 
 def _after_ipvs(all_of: All) -> list[str]:
@@ -146,18 +190,27 @@ def _forward(all_of: All) -> list[str]:
     used = own_rules.used(all_of[0].firewall, Where.THROUGH)
     routed = ["ct state established,related accept", "ct state invalid counter drop", own] if used else []
     errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
-    answers = [
-        f"meta mark {_OF_ANSWER:#x} ip{suffix} saddr @answering{suffix} accept"
-        for version, suffix, _ in FAMILIES
-        if _has(all_of, version)
-    ]
     rules = [
         f"type filter hook forward priority {_AFTER_IPVS}; policy drop;",
-        *answers,
-        *([f"meta mark {_OF_ANSWER:#x} counter drop"] if answers else []),
+        *_answered(all_of),
         *(errors if routed or any(snapshot.enabled_services for snapshot in all_of) else []),
         *routed,
         'limit rate 5/second burst 20 packets log prefix "fairlead forward drop: "',
         "counter drop",
     ]
     return ["\tchain forward {", *(f"\t\t{rule}" for rule in rules), "\t}"]
+
+
+def _answered(all_of: All) -> list[str]:
+    """What IPVS does not know is dropped without a word in the log: answers that come late are no attack."""
+    marked, six = f"meta mark {_OF_ANSWER:#x}", _has(all_of, 6)
+    known = {
+        version: f"ip{suffix} saddr @answering{suffix} accept"
+        for version, suffix, _ in FAMILIES
+        if _has(all_of, version)
+    }
+    if tracking.wanted(all_of):
+        return [*(f"{marked} {rule}" for rule in known.values()), *([f"{marked} counter drop"] if known else [])]
+    rules = [known[4]] if 4 in known else []
+    rules += [f"{marked} {known[6]}", f"{marked} counter drop"] if six else []
+    return rules + _answers(all_of, "counter drop", 4)

@@ -1,6 +1,18 @@
-"""What connection tracking need not know."""
+"""Whether the kernel's connection tracking is at work, and what it need not know."""
 
 from __future__ import annotations
+
+from lbconfig.firewall import Where
+from lbconfig.render import own_rules, translation
+from lbconfig.render.firewall_sets import All
+
+
+def wanted(all_of: All) -> bool:
+    """Only source NAT and the admin's rules about what is routed ask for connections.
+
+    The kernel tracks as soon as any rule asks (nf_ct_netns_get), and then every packet pays for it at four hooks.
+    """
+    return bool(translation.lasting(all_of)) or own_rules.used(all_of[0].firewall, Where.THROUGH)
 
 
 def web(port: int) -> list[str]:
