@@ -1,4 +1,4 @@
-"""What the box itself asks for comes back, and connections are tracked on a box that routes alone: real packets between namespaces.
+"""What the box itself asks for comes back, and only a box that routes tracks connections: real packets.
 
 The namespaces and their rules are those of test_nftables_packets.py.
 """
