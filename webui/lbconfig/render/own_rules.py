@@ -5,7 +5,7 @@ drops what is above its limit has "rule N over". The test of a packet (lbconfig/
 
 Packets of virtual services are not tracked (nftables.py says why), so there each packet meets the rules and not only
 the first of a connection. What counts against a limit is told by the packet itself: SYN of TCP, INIT of SCTP, and
-each packet of UDP.
+each packet of UDP. Of what comes for the box itself, packets of TCP that begin nothing do not come so far.
 """
 
 from __future__ import annotations
