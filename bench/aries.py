@@ -79,13 +79,14 @@ def changes(here: Stage, way: str, number: int, settings: Settings) -> tuple:
         took.append(time.monotonic() - began)
         time.sleep(1)
     log = ended().log
-    here.say(f"{way}: a server removed and added: {log.tried} requests, {log.failed} failed")
-    return (way, log.tried, log.replies + log.late, log.failed, log.longest, *took)
+    why = ", ".join(f"{kind}: {count}" for kind, count in log.errors.items() if count)
+    here.say(f"{way}: a server removed and added: {log.tried} requests, {log.failed} failed ({why})")
+    return (way, log.tried, log.replies + log.late, log.failed, why, log.longest, *took)
 
 
 def undisturbed(rows: list[tuple]) -> Table:
     columns = (
-        "way", "requests", "answered", "failed", "longest, ms", "apply that removed, s", "apply that added, s",
+        "way", "requests", "answered", "failed", "by", "longest, ms", "apply that removed, s", "apply that added, s",
     )  # fmt: skip
     return Table("A server removed and added under load", columns, tuple(rows), "At a third of the highest rate.")
 
