@@ -10,6 +10,7 @@ from pathlib import Path
 
 import lbconfig_certificates as pems
 import pytest
+from tests.lab.wait import until
 
 from applier.host import HostError, Live, Output, Recorder, Replay, run, unmount, wait_until
 from lbconfig.certificate import first
@@ -103,7 +104,11 @@ def test_processes_and_the_end_of_a_group():
     host = Live()
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
     try:
-        found = next(process for process in host.processes() if process.pid == child.pid)
+        # A program that has just begun has no words for a moment.
+        def seen():
+            return [one for one in host.processes() if one.pid == child.pid and any(one.argv)]
+
+        [found] = until("its words", seen, 5)
         assert found.group == child.pid and found.argv == ("sleep", "60")
         host.kill_group(child.pid)
         assert child.wait(5) == -9
