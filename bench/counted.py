@@ -71,6 +71,9 @@ SETTINGS_OF_STOCK = {  # of the kernel, or where it has one of systemd (sysctl.d
     "net.ipv4.vs.snat_reroute": 1,
     **{f"net.ipv4.conf.{place}.rp_filter": 2 for place in ("all", "eth1", "eth2")},
 }
+FORGED = tuple(key for key in SETTINGS_OF_STOCK if key.endswith("rp_filter"))
+ALSO_ROUTES = "ours that routes"  # it has a rule about what is routed, and so tracks connections
+ONE_INTERFACE = "ours with one interface"  # there nobody can come in by a wrong one, so senders are not checked
 RULES_OF_STOCK = f"""flush ruleset
 table inet filter {{
 	chain input {{
@@ -188,9 +191,12 @@ class CountedStage:
     # --- which box it is ---
 
     def become(self, box: str) -> None:
-        """ "ours", "ours that routes", "stock" or "bare"."""
+        """ "ours", ALSO_ROUTES, ONE_INTERFACE, "stock" or "bare"."""
         self.director.succeed(f"sysctl -qp /run/bench/{'stock' if box == 'stock' else 'ours'}.sysctl")
-        self.director.succeed("nft flush ruleset" if box == "bare" else f"nft -f '/run/bench/{box}.nft'")
+        if box == ONE_INTERFACE:
+            self.director.succeed(f"sysctl -q {' '.join(f'{key}=0' for key in FORGED)}")
+        rules = "ours" if box == ONE_INTERFACE else box
+        self.director.succeed("nft flush ruleset" if box == "bare" else f"nft -f '/run/bench/{rules}.nft'")
 
     def rules(self, text: str) -> None:
         """Of nft, on top of what there is."""
@@ -217,7 +223,7 @@ def prepare(stage: Stage) -> None:
     )
     director.write("/run/bench/stock.sysctl", "".join(f"{key}={value}\n" for key, value in SETTINGS_OF_STOCK.items()))
     director.write("/run/bench/stock.nft", RULES_OF_STOCK)
-    director.write("/run/bench/ours that routes.nft", f"flush ruleset\n{nftables.render(snapshot(routes=True))}")
+    director.write(f"/run/bench/{ALSO_ROUTES}.nft", f"flush ruleset\n{nftables.render(snapshot(routes=True))}")
     time.sleep(10)  # until what was stopped has ended
 
 

@@ -6,7 +6,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from bench.counted import BESIDE, COUNT, OUR_WORDS, ROUTED, THROUGH, UDP, WORDS, Cost, CountedStage, counted_stage
+from bench.counted import (
+    ALSO_ROUTES,
+    BESIDE,
+    COUNT,
+    ONE_INTERFACE,
+    OUR_WORDS,
+    ROUTED,
+    THROUGH,
+    UDP,
+    WORDS,
+    Cost,
+    CountedStage,
+    counted_stage,
+)
 from bench.neighbours import SERVERS, Failed
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
@@ -63,7 +76,7 @@ class Setup:
     places: tuple[str, ...]
     boxes: tuple[str, ...]
     rules: str = ""  # of nft, added to those of the box
-    routes: bool = False  # ours has a rule about what is routed, and so tracks connections
+    ours: str = "ours"  # which one
     program: str = ""  # what runs on the director meanwhile
     file: str = ""  # and what it reads, at /run/bench/peer.conf
     datagrams: bool = False
@@ -75,10 +88,11 @@ def setups() -> list[Setup]:
     tcp = [
         # Not through ours: a connection of which it sees half is invalid there, and dropped.
         Setup("routing, requests alone", beside, ("bare", "stock")),
-        Setup("routing, both ways", through, ("bare", "ours", "stock"), routes=True),
+        Setup("routing, both ways", through, ("bare", "ours", "stock"), ours=ALSO_ROUTES),
         *(Setup(name, (f"{vip(way, COUNT)}:{PORT}",), ("ours", "stock")) for way, name in WAYS.items()),
         *(
-            Setup(f"{name}, the box also routes", (f"{vip(way, COUNT)}:{PORT}",), ("ours",), routes=True)
+            Setup(f"{name}, {words}", (f"{vip(way, COUNT)}:{PORT}",), ("ours",), ours=ours)
+            for words, ours in ((ONE, ONE_INTERFACE), ("the box also routes", ALSO_ROUTES))
             for way, name in WAYS.items()
         ),
         Setup("nftables DNAT", (f"{OWN}:{PORT}",), ("bare", "stock"), rules=dnat("tcp", PORT)),
@@ -93,6 +107,7 @@ def setups() -> list[Setup]:
     return tcp + [Setup(one.name, one.places, one.boxes, one.rules, datagrams=True) for one in udp]
 
 
+ONE = "a box with one interface"
 WAYS = {"DR": "direct routing", "NAT": "NAT", "TUN": "tunnel"}
 
 
@@ -126,7 +141,7 @@ def peers() -> list[Setup]:
 @contextmanager
 def set_up(stage: CountedStage, setup: Setup, box: str) -> Iterator[None]:
     director = stage.director
-    stage.become("ours that routes" if setup.routes and box == "ours" else box)
+    stage.become(setup.ours if box == "ours" else box)
     if setup.rules:
         stage.rules(setup.rules)
     if setup.program:
@@ -183,8 +198,9 @@ def result(found: dict[tuple[bool, str, str], list[Cost]]) -> Result:
             "A connection is a page of 628 bytes by HTTP/1.0; a datagram has 100 bytes. All is one guest with one "
             "processor, the mitigations of its kernel on: *ours* is the appliance as it was configured, *stock* is "
             "Debian with plain stateful rules, *bare* is our settings without any rule. Debian's kernel runs in all of "
-            "them; for *ours* and *bare* it does not clear memory before use, as our own kernel. What runs anyway is "
-            "taken off. "
+            "them; for *ours* and *bare* it does not clear memory before use, as our own kernel. A box of ours with "
+            "one interface does not look where the way back to a sender is; its packets come and go as those of the "
+            "others here. What runs anyway is taken off. "
             "Packets come in bursts of some milliseconds, as on a box with something to do."
         ),
         tables=(
@@ -229,6 +245,7 @@ AIMS = (
     ("direct routing", "ours", "direct routing", "stock", 0.67),
     ("NAT", "ours", "NAT", "stock", 0.67),
     ("tunnel", "ours", "tunnel", "stock", 0.67),
+    *((f"{way}, {ONE}", "ours", way, "stock", 0.67) for way in WAYS.values()),
 )
 
 

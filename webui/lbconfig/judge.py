@@ -66,7 +66,7 @@ def _forged(snapshot: Snapshot, packet: Packet, own: set[str]) -> str:
     if packet.source in own:
         return f"{packet.source} is this box's own address: the kernel drops a packet that comes with it from outside."
     homes = _ways_back(snapshot, packet)
-    if homes is None or not packet.interface or packet.interface in homes:
+    if homes is None or not packet.interface or packet.interface in homes or not sysctl.checks_senders(snapshot):
         return ""
     if homes and packet.interface in sysctl.loose(snapshot):
         return ""

@@ -202,7 +202,7 @@ class FirewallLab:
 def taken_by_ipvs(rules: str) -> str:
     """These rules as if IPVS took every packet that comes to it: behind it nothing is dropped that it does not know."""
     known = re.sub(r"(meta mark 0x20000000|th sport @repl\w+) counter drop\n", r"\1 counter accept\n", rules)
-    return f"{known}delete chain inet fairlead input_after_ipvs\n"
+    return re.sub(r"(th dport @service\w+) counter drop\n", r"\1 counter accept\n", known)
 
 
 def make(packet: Packet, number: int) -> bytes:

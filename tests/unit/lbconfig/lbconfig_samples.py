@@ -6,6 +6,8 @@ import itertools
 from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.snapshot import (
     CheckKind,
+    Fallback,
+    FallbackKind,
     Forwarding,
     HealthCheck,
     Interface,
@@ -91,6 +93,10 @@ NO_STATES = dataclasses.replace(
 )
 RULES_NO_STATES = dataclasses.replace(
     NO_STATES, firewall=Firewall(tuple(one for one in EVERY_RULE.firewall.rules if one.where is not Where.THROUGH))
+)
+SORRY_PAGE = dataclasses.replace(
+    NO_STATES,
+    services=tuple(dataclasses.replace(one, fallback=Fallback(FallbackKind.PAGE)) for one in NO_STATES.services),
 )
 
 

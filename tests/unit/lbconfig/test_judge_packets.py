@@ -20,7 +20,8 @@ from lbconfig_strategies import examples
 
 from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.judge import Fate, judge
-from lbconfig.render import nftables
+from lbconfig.network_model import Bond, Vlan
+from lbconfig.render import nftables, sysctl
 from lbconfig.snapshot import (
     CheckKind,
     HealthCheck,
@@ -177,6 +178,41 @@ def test_the_judge_knows_the_ways_back(lab, policies):
             assert any((interface, target, fate) in fates for target, _ in TARGETS) == expected
 
 
+def test_with_one_interface_no_sender_comes_by_a_wrong_one(lab):
+    """But nobody is the box itself, of whatever sender the kernel asks for the way back."""
+    first, _ = SNAPSHOT.network.interfaces
+    plain = with_rules(Rule(1, "to the box", where=Where.BOX))
+    snapshot = dataclasses.replace(plain, network=Network(interfaces=(first,)))
+    try:
+        with lab.routed(snapshot):
+            lab.load(nftables.render(snapshot))
+            for sender, passed in (("10.2.0.11", True), ("192.168.50.1", False), ("192.168.50.100", False)):
+                for target, port in (("192.168.50.1", 22), ("192.168.50.100", 80)):
+                    packet = Packet(sender, target, RuleProtocol.TCP, port, "up0")
+                    assert (judge(snapshot, packet).fate is Fate.PASSED) == lab.send(packet).passed == passed, packet
+    finally:
+        with lab.routed(SNAPSHOT):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "checked"),
+    [
+        ((Interface("eth0"),), False),
+        ((Interface("eth0"), Interface("eth1", on=False)), False),
+        ((Interface("eth0"), Interface("eth1")), True),
+        ((Interface("eth0"), Interface("eth1"), Interface("bond0", bond=Bond(("eth0", "eth1")))), False),
+        ((Interface("eth0"), Interface("eth0.7", vlan=Vlan("eth0", 7))), True),
+        ((), True),
+    ],
+)
+def test_senders_are_checked_where_there_is_more_than_one_way_in(interfaces, checked):
+    snapshot = Snapshot(network=Network(interfaces=interfaces))
+    assert sysctl.checks_senders(snapshot) == checked
+    values = {one.value for one in sysctl.settings(snapshot) if one.key.endswith("/rp_filter")}
+    assert values == {str(int(checked))}
+
+
 def test_what_dhcp_brings_is_not_known(lab):
     """A sender may be in the network of the lease, unless he comes in where nothing asks for one."""
     first, second = SNAPSHOT.network.interfaces
@@ -213,7 +249,7 @@ SSH = Packet(STRANGER, "192.168.50.1", RuleProtocol.TCP, 22, "up0")
 def test_without_rules_of_the_table_all_passes(lab):
     """The lab itself works: what the other tests find shut is shut by the rules."""
     lab.box([NFT, "flush ruleset"])
-    lab.load("table inet fairlead {\n chain input_after_ipvs {}\n}\n")
+    lab.load("")
     for source, target, interface in (
         (STRANGER, "192.168.50.1", "up0"),
         ("10.2.0.11", STRANGER, "down0"),

@@ -1,27 +1,27 @@
 """The firewall: what is not asked for is dropped.
 
-IPVS sits behind the filter hooks, as any local service does: packets of clients pass `input` with
-the VIP still as their destination, replies of real servers pass `forward` with the real server's
-address and port still as their source. Connection tracking never sees such a connection whole (IPVS
-takes the packets before they are confirmed), so each of its packets may count as new or invalid.
-Therefore services and replies are matched by address, before anything looks at the state, and ICMP
-errors, which belong to no connection that is tracked, are matched by their type.
+IPVS sits in the same hooks, as any local service does: packets of clients come to `input` with the VIP still as their
+destination, replies of real servers to `forward` with the real server's address and port still as their source. Its
+own functions stand at priorities 98 to 100 there (ip_vs_core.c): it takes a client's packet out of `input`, and gives
+a reply in `forward` the VIP as its source. Both chains of ours stand behind them, at 150 (decision 34):
 
-Most boxes track nothing (decision 33): what the box itself asks for is known by its open sockets, and each packet of a
-service meets one rule. Where something asks for states (tracking.py), each packet is looked up once, in `prerouting`
-before connection tracking: one of a service or an answer gets a mark, by which the other chains know it, and is not
-tracked (decision 30: making an entry for each packet, only to throw it away, cost more than balancing it). What a real
-server says to the box itself stays tracked then: it may belong to a connection whose source the box wrote.
+    input    sees only what IPVS did not want. What is for a service all the same is dropped first: else a service on
+             a VIP's port 443 would be the web UI, for everybody, while the IPVS table is empty
+    forward  tells by the source whether IPVS knows an answer
+
+So a packet of a service meets no rule, unless something has to be asked before IPVS takes it: the admin's own rules
+about services, or whether somebody asks for the sorry page past its service.
+
+Most boxes track nothing (decision 33): what the box itself asks for is known by its open sockets. Where something asks
+for states (tracking.py), each packet is looked up once, in `prerouting` before connection tracking: one of a service
+or an answer is not tracked (decision 30: IPVS takes it before its entry is kept, so there would be a new entry for
+each packet, and it cost more than balancing), and an answer gets a mark, by which `forward` knows it. What a real
+server says to the box itself stays tracked then: it may belong to a connection whose source the box wrote. ICMP
+errors, which belong to no connection that is tracked, are matched by their type.
 
 With source NAT it is tracked after all (net.ipv4.vs.conntrack), and a packet that IPVS sends on is masqueraded as it
 leaves. Its tracked connection was made for the VIP: a server may stand behind one VIP with source NAT and behind
 another one without.
-
-IPVS's hooks stand at priorities 98 to 100 (ip_vs_core.c): it takes a client's packet out of `input`
-there, and gives a reply in `forward` the VIP as its source. So a chain for `input` at 150 sees only what
-IPVS did not want: without it a service on a VIP's port 443 would be the web UI, for everybody, while the
-IPVS table is empty. The one for `forward` stands there as a whole, as it tells by the source whether IPVS
-knows an answer.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ from lbconfig import addresses
 from lbconfig.firewall import Where
 from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
-from lbconfig.snapshot import Snapshot
+from lbconfig.snapshot import SORRY_PORT, FallbackKind, Snapshot
 
 _AFTER_IPVS = 150
 _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
-# Marks by which a packet is known once it was looked up. Services of several ports have marks of their own: their ids.
-_OF_SERVICE, _OF_ANSWER = 0x40000000, 0x20000000
+_OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
 _ASKING = 1024  # ports from which the box asks; no program of it listens there by UDP
 _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
 _ND = "nd-neighbor-solicit, nd-neighbor-advert"
@@ -59,9 +58,8 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
         *sets(all_of),
         *(_before_tracking(all_of) if tracking.wanted(all_of) else _marking(all_of)),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
+        *_before_ipvs(all_of),
         *_input(all_of),
-        "",
-        *_after_ipvs(all_of),
         "",
         *_forward(all_of),
         "",
@@ -80,10 +78,7 @@ def _before_tracking(all_of: All) -> list[str]:
     rules = _ranged(all_of, f"{_MARK_OF_SERVICE} notrack accept")
     for version, suffix, _ in FAMILIES:
         if _has(all_of, version):
-            ip = f"ip{suffix}"
-            rules.append(
-                f"{ip} daddr . meta l4proto . th dport @services{suffix} meta mark set {_OF_SERVICE:#x} notrack accept"
-            )
+            rules.append(f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} notrack accept")
     rules += _answers(all_of, f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept")
     port = all_of[0].management.port
     return [*_prerouting([*rules, *tracking.web(port)]), *tracking.web_answers(port)]
@@ -129,6 +124,36 @@ def _ranged(all_of: All, rule: str) -> list[str]:
     return [rule.format(ip=f"ip{suffix}", six=suffix) for version, suffix, _ in FAMILIES if by_mark(all_of, version)]
 
 
+def _before_ipvs(all_of: All) -> list[str]:
+    """What must be asked before IPVS takes a packet; most boxes need nothing of it.
+
+    What IPVS hands to the sorry page comes to `input` with the page's own port, so who asks for that port by himself
+    has to be told apart before.
+    """
+    rules = []
+    if own_rules.used(all_of[0].firewall, Where.SERVICES):
+        rules += _of_services(all_of, f"goto {own_rules.CHAINS[Where.SERVICES]}")
+    if _has_sorry_page(all_of):
+        rules.append(f"tcp dport {SORRY_PORT} iif != lo counter drop")
+    begin = "type filter hook input priority filter; policy accept;"
+    return ["\tchain input_before_ipvs {", *(f"\t\t{rule}" for rule in (begin, *rules)), "\t}", ""] if rules else []
+
+
+def _of_services(all_of: All, verdict: str) -> list[str]:
+    """Rules about packets that come for a service."""
+    looks = [
+        f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} {verdict}"
+        for version, suffix, _ in FAMILIES
+        if _has(all_of, version)
+    ]
+    return looks + _ranged(all_of, f"{{ip}} daddr . meta l4proto . th dport @service_ranges{{six}} {verdict}")
+
+
+def _has_sorry_page(all_of: All) -> bool:
+    services = (one for snapshot in all_of for one in snapshot.enabled_services)
+    return any(one.fallback.kind is FallbackKind.PAGE for one in services)
+
+
 def _input(all_of: All) -> list[str]:
     """The admin's own rules stand behind all that the box needs to live and to be managed."""
     snapshot = all_of[0]
@@ -137,8 +162,9 @@ def _input(all_of: All) -> list[str]:
     # The web UI's packets are asked for their address each, so that who loses access loses it at once.
     later = f"tcp dport != {web} tcp flags & (syn | ack) != syn"
     rules = [
-        "type filter hook input priority filter; policy drop;",
-        *_to_services(all_of),
+        f"type filter hook input priority {_AFTER_IPVS}; policy drop;",
+        *_of_services(all_of, "counter drop"),
+        *([f"tcp dport {SORRY_PORT} accept"] if _has_sorry_page(all_of) else []),
         "iif lo accept",
         f"{later} socket transparent 0 accept",
         f"udp dport >= {_ASKING} socket transparent 0 accept",
@@ -156,32 +182,6 @@ def _input(all_of: All) -> list[str]:
         "counter drop",
     ]
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
-
-
-def _to_services(all_of: All) -> list[str]:
-    firewall = all_of[0].firewall
-    take = f"goto {own_rules.CHAINS[Where.SERVICES]}" if own_rules.used(firewall, Where.SERVICES) else "accept"
-    ranged = any(by_mark(all_of, one) for one, _, _ in FAMILIES)
-    rules = [f"meta mark 1-{_OF_ANSWER - 1:#x} {take}"] if ranged else []
-    if tracking.wanted(all_of):
-        return [f"meta mark {_OF_SERVICE:#x} {take}", *rules]
-    looks = [
-        f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} {take}"
-        for version, suffix, _ in FAMILIES
-        if _has(all_of, version)
-    ]
-    return [*looks, *rules]
-
-
-def _after_ipvs(all_of: All) -> list[str]:
-    return [
-        "\tchain input_after_ipvs {",
-        f"\t\ttype filter hook input priority {_AFTER_IPVS}; policy accept;",
-        "\t\tip daddr . meta l4proto . th dport @services counter drop",
-        "\t\tip6 daddr . meta l4proto . th dport @services6 counter drop",
-        *_ranged(all_of, "\t\t{ip} daddr . meta l4proto . th dport @service_ranges{six} counter drop"),
-        "\t}",
-    ]
 
 
 def _forward(all_of: All) -> list[str]:

@@ -29,8 +29,6 @@ class Setting(NamedTuple):
 _TABLE = (
     # First: a change of ip_forward resets the settings of all interfaces to the defaults of a router.
     Setting("net/ipv4/ip_forward", "1", "NAT: replies of the real servers are routed through the box"),
-    Setting("net/ipv4/conf/all/rp_filter", "1", "a packet whose source belongs to another interface is forged"),
-    Setting("net/ipv4/conf/default/rp_filter", "1", "the same for interfaces that appear later"),
     Setting("net/ipv4/conf/all/arp_ignore", "1", "answer ARP for an address only on the interface that has it"),
     Setting("net/ipv4/conf/all/arp_announce", "2", "never ask by ARP in the name of another interface's address"),
     Setting("net/ipv4/conf/all/accept_redirects", "0", "nobody on the wire changes our routes"),
@@ -77,15 +75,28 @@ def loose(snapshot: Snapshot) -> set[str | None]:
     return {arrivals[source] for source, device in policies.items() if arrivals[source] != device}
 
 
+def checks_senders(snapshot: Snapshot) -> bool:
+    """Not where all comes by one interface: there is no wrong one, and the look costs each packet (decision 34).
+
+    What has an address of the box itself as its sender, the kernel drops all the same.
+    """
+    network = snapshot.network
+    members = {name for one in network.interfaces for name in one.members}
+    return len([one for one in network.interfaces if one.on and one.name not in members]) != 1
+
+
 def _forged(snapshot: Snapshot) -> Iterator[Setting]:
+    value = str(int(checks_senders(snapshot)))
+    forged = "a packet whose source belongs to another interface is forged"
+    yield Setting("net/ipv4/conf/all/rp_filter", value, forged if value == "1" else "there is one interface only")
+    yield Setting("net/ipv4/conf/default/rp_filter", value, "the same for interfaces that appear later")
     found = loose(snapshot)
     for interface in snapshot.network.interfaces:
+        key = f"net/ipv4/conf/{interface.name}/rp_filter"
         if interface.name in found:
-            yield Setting(
-                f"net/ipv4/conf/{interface.name}/rp_filter", "2", "answers to its packets leave by another interface"
-            )
+            yield Setting(key, "2", "answers to its packets leave by another interface")
         else:
-            yield Setting(f"net/ipv4/conf/{interface.name}/rp_filter", "1", "as for all interfaces")
+            yield Setting(key, value, "as for all interfaces")
 
 
 def _policy(policy: Policy) -> Iterator[Setting]:
