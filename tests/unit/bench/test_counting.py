@@ -114,6 +114,7 @@ def test_the_tables_show_median_spread_and_whether_an_aim_is_reached():
         ("direct routing, ours", "yes"),
         ("NAT, ours", None),
         ("tunnel, ours", None),
+        *((f"{way}, a box with one interface, ours", None) for way in ("direct routing", "NAT", "tunnel")),
     ]
     assert [row[0] for row in shown.tables[1].rows] == ["NAT"]
 
