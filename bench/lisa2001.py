@@ -45,8 +45,8 @@ Curve = dict[float, list[Loaded]]  # offered rate -> its rounds
 
 
 def run(settings: Settings) -> Result:
-    counts = settings.pick((1, 4), (1, 2, 4))
-    processors = [one for one in settings.pick((1,), (1, 2, 4)) if one <= settings.cores]
+    counts = (1, 2, 4)
+    processors = [one for one in settings.pick((1, 2), (1, 2, 4)) if one <= settings.cores]
     wished = [Configuration("direct", 1), *(Configuration(way, count) for way in WAYS for count in counts)]
     peak, curves = 0.0, {}
     for cpus in processors:
@@ -65,7 +65,7 @@ def run(settings: Settings) -> Result:
     if left_out:
         remarks.append(
             f"Not measured: directors with {' and '.join(left_out)} processors"
-            + (f" (this machine has {settings.cores})." if not settings.quick else " (a quick run).")
+            + f" (this machine has {settings.cores}{', and the run was a quick one' if settings.quick else ''})."
         )
     return Result(
         NAME, "LISA 2001: offered rate against reply rate", papers.LISA,

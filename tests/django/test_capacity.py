@@ -5,6 +5,7 @@ from api_robot import error, fields, robot
 from forms_on_page import words
 
 from applier import fake_capacity
+from applier.capacity import not_free
 from system import capacity
 
 
@@ -88,6 +89,66 @@ def test_two_at_once_are_refused_with_the_name(client, alice, box):
     assert box.capacity.job.wanted == 30
 
 
+def test_between_two_ports(client, box):
+    box.instant = False
+    page = client.get("/system/capacity/").content.decode()
+    assert '<option value="eth4" selected>' in page and '<option value="eth5" selected>' in page
+    assert client.post("/system/capacity/between/", {"sender": "eth4", "receiver": "eth5"}).status_code == 302
+    assert (box.capacity.job.between, box.capacity.job.user) == (True, "admin")
+    text = words(client.get("/live/capacity/"))
+    assert "eth4 to eth5" in text and "Send as much as you can" not in text
+    box.capacity.end()
+    text = words(client.get("/live/capacity/"))
+    assert "at least 60,000/s" in text and "Sent by the box itself, eth4 to eth5: small packets" in text
+    assert "or the box was the sender as well" in text
+
+
+@pytest.mark.parametrize("ports", [[], ["eth4"]])
+def test_without_two_free_ports_it_says_what_is_missing(client, box, ports):
+    box.capacity.ports = ports
+    page = client.get("/system/capacity/")
+    assert f"this box has {'one, eth4' if ports else 'none'}." in words(page)
+    assert 'id="between"' not in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "field"),
+    [
+        ("eth4", "eth4", "receiver"),
+        ("eth9", "eth5", "sender"),
+        ("", "eth5", "sender"),
+        ("eth4", "eth5;reboot", "receiver"),
+        ("eth4", "x" * 5000, "receiver"),
+        ("\0", "eth5", "sender"),
+    ],
+)
+def test_ports_that_cannot_be_are_told_beside_the_field(client, box, sender, receiver, field):
+    answer = client.post("/system/capacity/between/", {"sender": sender, "receiver": receiver})
+    assert answer.status_code == 422
+    assert f'id="id_{field}_error"' in answer.content.decode()
+    assert box.capacity.job is None
+
+
+def test_a_port_that_was_taken_meanwhile_is_told(client, box, monkeypatch):
+    monkeypatch.setattr(
+        fake_capacity.FakeCapacity,
+        "capacity_between",
+        lambda *_args: (_ for _ in ()).throw(not_free({"sender": "is in use"})),
+    )
+    answer = client.post("/system/capacity/between/", {"sender": "eth4", "receiver": "eth5"})
+    assert answer.status_code == 422 and "This port is in use." in words(answer)
+
+
+def test_between_ports_while_another_measures(client, alice, box):
+    box.instant = False
+    client.post("/system/capacity/watch/", {"seconds": 30})
+    ports = {"sender": "eth4", "receiver": "eth5"}
+    answer = alice.post("/system/capacity/between/", ports, follow=True)
+    assert "Nothing was started. admin is measuring at this moment" in words(answer)
+    box.reachable = False
+    assert "Nothing was started." in words(alice.post("/system/capacity/between/", ports, follow=True))
+
+
 @pytest.mark.parametrize("seconds", ["", "9", "601", "-5", "1e9", "9" * 5000, "30;reboot", "٣x", "\0", "30.5"])
 def test_seconds_that_cannot_be_are_told_beside_the_field(client, box, seconds):
     answer = client.post("/system/capacity/watch/", {"seconds": seconds})
@@ -115,13 +176,13 @@ def test_a_box_that_does_not_answer(client, measured):
 def test_nobody_who_is_not_logged_in(stranger, box):
     for url in ("/system/capacity/", "/live/capacity/"):
         assert stranger.get(url).status_code in (302, 403)
-    for url in ("/system/capacity/watch/", "/system/capacity/stop/"):
+    for url in ("/system/capacity/watch/", "/system/capacity/between/", "/system/capacity/stop/"):
         assert stranger.post(url, {"seconds": 30}).status_code in (302, 403)
     assert box.capacity.job is None
 
 
 def test_looking_starts_nothing(client, box):
-    for url in ("/system/capacity/watch/", "/system/capacity/stop/"):
+    for url in ("/system/capacity/watch/", "/system/capacity/between/", "/system/capacity/stop/"):
         assert client.get(url).status_code == 405
     assert box.capacity.job is None
 
@@ -166,10 +227,25 @@ def test_bad_seconds_by_the_api(client, admin, box, seconds):
     assert box.capacity.job is None
 
 
+def test_between_two_ports_by_the_api(client, admin, box):
+    box.instant = False
+    one, ports = robot(admin), {"sender": "eth4", "receiver": "eth5"}
+    assert one.get("/capacity").json()["ports"] == ["eth4", "eth5"]
+    answer = one.post("/capacity/between", ports | {"sender": "eth9"})
+    assert answer.status_code == 422 and fields(answer) == [("measurement", "sender")]
+    for wrong in ({}, {"sender": "eth4"}, ports | {"sender": 7}, ports | {"more": 1}, [], "eth4"):
+        assert one.post("/capacity/between", wrong).status_code == 422
+    assert box.capacity.job is None
+    assert one.post("/capacity/between", ports).status_code == 202
+    assert one.get("/capacity").json()["job"]["between"] is True
+    assert error(one.post("/capacity/between", ports))["code"] == "busy"
+
+
 def test_who_may(client, admin, measured):
     reader = robot(admin, "read")
     assert reader.get("/capacity").status_code == 200
-    for path in ("/capacity/watch", "/capacity/stop"):
-        assert reader.post(path, {"seconds": 20} if path.endswith("watch") else None).status_code == 403
+    ports = {"sender": "eth4", "receiver": "eth5"}
+    for path, body in (("/capacity/watch", {"seconds": 20}), ("/capacity/between", ports), ("/capacity/stop", None)):
+        assert reader.post(path, body).status_code == 403
     assert robot(admin, "update").get("/capacity").status_code == 403
     assert measured.capacity.job is None

@@ -285,5 +285,9 @@ def test_what_the_box_can_forward(run, box):
     assert json.loads(run("bench", "--json")[1])["load"]["figure"] == "connections"
     assert json.loads(run("bench", "--watch", "20", "--json")[1])["job"]["state"] == "done"  # nothing else is printed
     assert run("bench", "--stop")[0] == 1
+    code, said, _ = run("bench", "--between", "eth4", "eth5")
+    assert code == 0 and "sent by itself, eth4 to eth5" in said
+    code, _, complaint = run("bench", "--between", "eth4", "eth4")
+    assert code == 1 and "must be another port than the sender's" in complaint
     code, _, complaint = run("bench", "--watch", "5")
     assert code == 1 and "must be 10 to 600" in complaint

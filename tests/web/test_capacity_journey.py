@@ -45,3 +45,25 @@ def test_stopping(open_page, admin, box):
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("heading", name="Stopped")).to_be_visible()
     expect(page.get_by_role("button", name="Start counting")).to_be_enabled()
+
+
+def test_between_two_ports_by_keyboard(open_page, admin, box, look, shoot):
+    box.instant = False
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/capacity/")
+    page.get_by_label("Send from").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowUp")  # from the second port to the first, which sends
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("#id_receiver_error")).to_contain_text("must be another port than the sender's")
+    shoot(page, "capacity-same-port", look)
+    page.get_by_label("To", exact=True).select_option("eth5")
+    page.get_by_role("button", name="Send and count").click()
+    expect(page.get_by_text("eth4 to eth5")).to_be_visible()
+    shoot(page, "capacity-between", look)
+    box.capacity.end()
+    expect(page.get_by_text("Sent by the box itself")).to_be_visible()
+    box.capacity.ports = ["eth4"]
+    page.goto("/system/capacity/")
+    expect(page.get_by_text("this box has one, eth4")).to_be_visible()

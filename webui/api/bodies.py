@@ -51,6 +51,14 @@ class WatchRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class BetweenRequest:
+    """Two ports of the box that nothing uses and a cable joins; `receiver` is the one that is measured."""
+
+    sender: str
+    receiver: str
+
+
+@dataclass(frozen=True, slots=True)
 class CloneRequest:
     """What the copy has of its own; the rest is that of the service it is made from."""
 

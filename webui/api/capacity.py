@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TypedDict
 
-from api.bodies import WatchRequest
+from api.bodies import BetweenRequest, WatchRequest
 from api.errors import wrong_field
 from api.routes import Answer, Call
 from applier.client import connect
@@ -28,6 +28,13 @@ def watch(call: Call) -> Answer:
         raise wrong_field("request", "seconds", f"must be {SHORTEST_WATCH} to {LONGEST_WATCH}")
     answer: WatchStarted = connect().capacity_watch(wanted.seconds, call.caller.name)
     log.info("%s measures what the box forwards", call.caller.name)
+    return Answer(answer, 202)
+
+
+def between(call: Call) -> Answer:
+    wanted: BetweenRequest = call.body
+    answer: WatchStarted = connect().capacity_between(wanted.sender, wanted.receiver, call.caller.name)
+    log.info("%s measures between two ports", call.caller.name)
     return Answer(answer, 202)
 
 

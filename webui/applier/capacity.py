@@ -1,7 +1,8 @@
-"""How much this box can forward: measured while clients of the admin's load it, kept, and compared with now.
+"""How much this box can forward: measured, kept, and compared with now.
 
-Watching reads counters and changes nothing, so an apply may go on beside it. The load comes from outside; how the
-limit follows from what was seen is lbconfig.hardware.capacity's to say.
+The load comes from clients of the admin's; watching them reads counters and changes nothing, so an apply may go on
+beside it. Or the box sends to itself, by a cable between two of its ports (capacity_cable.py); the system is not to be
+changed meanwhile. How the limit follows from what was seen is lbconfig.hardware's to say.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from typing import Protocol
 
-from applier import capacity_record, network
+from applier import capacity_cable, capacity_record, network
 from applier.capacity_meter import Look, Meter, between, look
 from applier.errors import ApplierRefused
 from applier.faults import now
 from applier.host import Host, HostError
 from applier.paths import Paths
 from applier.shapes_capacity import Capacity, LoadStatus, Measurement, WatchJob
-from lbconfig.hardware.capacity import WINDOW, Hardware, Rates, Sample, share, sustained
+from applier.target import Target
+from lbconfig.hardware import cable
+from lbconfig.hardware.capacity import WINDOW, Hardware, Limit, Rates, Sample, share, sustained
 
 log = logging.getLogger("applier")
 
@@ -27,15 +32,27 @@ RELEASE = "kernel/osrelease"
 NOTHING_LASTED = (
     f"There were no {WINDOW} seconds in a row in which the box forwarded and dropped no packet, so nothing was kept."
 )
+NO_CARD = "this box has no network card of that name"
+TWICE = "must be another port than the sender's"
+
+
+class Core(Protocol):
+    paths: Paths
+    host: Host
+    running: Target
+
+    def take(self, owner: str) -> None: ...
+    def release(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Job:
     id: str
     user: str
-    wanted: int  # seconds
+    wanted: float  # seconds
     state: str = "running"
     message: str = "Watching"
+    between: bool = False  # two ports of the box
     samples: list[Sample] = field(default_factory=list)
     stop: bool = False  # somebody wants it to end
 
@@ -55,6 +72,7 @@ class Job:
             "state": self.state,
             "percent": min(100, int(100 * self.seconds / self.wanted)) if self.state == "running" else 100,
             "message": self.message,
+            "between": self.between,
             "rates": asdict(last.rates) if last else None,
             "busiest": round(last.cpus.busiest, 3) if last else 0.0,
             "dropped": self.dropped,
@@ -62,11 +80,12 @@ class Job:
 
 
 class Capacities:
-    def __init__(self, paths: Paths, host: Host) -> None:
-        self._paths = paths
-        self._host = host
-        self._record = capacity_record.Record(paths)
-        self._meter = Meter(host)
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._paths = core.paths
+        self._host = core.host
+        self._record = capacity_record.Record(core.paths)
+        self._meter = Meter(core.host)
         self._starting = threading.Lock()
         self._job: Job | None = None
         self._hardware: Hardware | None = None
@@ -82,13 +101,12 @@ class Capacities:
             "now": asdict(rates) if rates else None,
             "load": self.load(),
             "measurements": self._record.of(hardware),
+            "ports": self._free_ports(),
         }
 
     def capacity_watch(self, seconds: int, user: str) -> dict:
         with self._starting:
-            if self._job is not None and self._job.state == "running":
-                text = f"{self._job.user} is measuring at this moment; wait until that has ended."
-                raise ApplierRefused("busy", text)
+            self._must_be_idle()
             hardware = self._look_at_hardware()
             try:
                 cards = tuple(link.name for link in network.links(self._host) if self._is_card(link.name))
@@ -99,6 +117,31 @@ class Capacities:
             self._job = job
         log.info("user %s measures what the box forwards, for %d seconds", user, seconds)
         threading.Thread(target=self._watch, args=(job, hardware, cards, first), name=job.id, daemon=True).start()
+        return {"job": job.id}
+
+    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+        """`receiver` is the port of the balancer that is measured."""
+        core = self._core
+        with self._starting:
+            self._must_be_idle()
+            core.take(f"{user} measures between {sender} and {receiver}")
+            begun = False
+            try:
+                self._must_be_free(sender, receiver)
+                hardware = self._look_at_hardware()
+                rig = capacity_cable.Rig(core, sender, receiver)
+                job = Job(
+                    secrets.token_hex(4), user, cable.longest(), message=f"From {sender} to {receiver}", between=True
+                )
+                self._job = job
+                log.info("user %s measures between %s and %s", user, sender, receiver)
+                threading.Thread(target=self._between, args=(job, hardware, rig), name=job.id, daemon=True).start()
+                begun = True
+            except HostError as error:
+                raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
+            finally:
+                if not begun:
+                    core.release()
         return {"job": job.id}
 
     def capacity_stop(self, user: str) -> dict:
@@ -150,30 +193,69 @@ class Capacities:
                 after = look(self._host, cards)
                 job.samples.append(between(before, after))
                 before = after
-            job.message = self._keep(job, hardware)
-            job.state = "stopped" if job.stop else "done"
+            limit = sustained(job.samples)
+            self._end(job, hardware, [("", limit, job.dropped)] if limit else [])
         except (HostError, OSError, ValueError) as error:  # ValueError: a counter that is no number
             job.message, job.state = f"It was not measured to the end: {error}.", "failed"
         log.info("measurement %s: %s", job.id, job.message)
 
-    def _keep(self, job: Job, hardware: Hardware) -> str:
-        """OSError where it cannot be kept; a sentence."""
-        limit = sustained(job.samples)
-        if limit is None:
-            return NOTHING_LASTED
-        one: Measurement = {
-            "when": now(),
-            "user": job.user,
-            "seconds": round(job.seconds, 1),
-            "hardware": hardware.to_data(),
-            "kernel": self._host.setting(RELEASE) or "",
-            "version": self._paths.version,
-            "limit": capacity_record.to_status(limit),
-            "dropped": job.dropped,
-            "same": True,
-        }
-        self._record.add(one)
-        return f"Measured for {job.seconds:.0f} seconds, and kept."
+    def _between(self, job: Job, hardware: Hardware, rig: capacity_cable.Rig) -> None:
+        try:
+            try:
+                for trial in rig.trials():
+                    job.samples.append(Sample(trial.seconds, trial.rates, trial.cpus, trial.lost))
+                    job.message = rig.words(trial)
+                    if job.stop:
+                        break
+            finally:
+                rig.end()
+            self._end(job, hardware, rig.found())
+        except (HostError, OSError, capacity_cable.NotMeasured) as error:
+            job.message, job.state = f"It was not measured to the end: {str(error).removesuffix('.')}.", "failed"
+        finally:
+            self._core.release()
+        log.info("measurement %s: %s", job.id, job.message)
+
+    def _end(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> None:
+        """`found`: traffic as in Measurement, its limit, and packets dropped. OSError where it cannot be kept."""
+        job.message = NOTHING_LASTED
+        for traffic, limit, dropped in found:
+            one: Measurement = {
+                "when": now(),
+                "user": job.user,
+                "seconds": round(job.seconds, 1),
+                "hardware": hardware.to_data(),
+                "kernel": self._host.setting(RELEASE) or "",
+                "version": self._paths.version,
+                "limit": capacity_record.to_status(limit),
+                "dropped": dropped,
+                "traffic": traffic,
+                "same": True,
+            }
+            self._record.add(one)
+            job.message = f"Measured for {job.seconds:.0f} seconds, and kept."
+        job.state = "stopped" if job.stop else "done"
+
+    def _must_be_idle(self) -> None:
+        if self._job is not None and self._job.state == "running":
+            text = f"{self._job.user} is measuring at this moment; wait until that has ended."
+            raise ApplierRefused("busy", text)
+
+    def _free_ports(self) -> list[str]:
+        try:
+            return capacity_cable.free(self._host, self._core.running.snapshot.network)
+        except HostError as error:
+            log.error("%s", error)
+            return []
+
+    def _must_be_free(self, sender: str, receiver: str) -> None:
+        """Refused, by the name of the field, where these two cannot be taken."""
+        why = capacity_cable.uses(self._host, self._core.running.snapshot.network)
+        said = {"sender": why.get(sender, NO_CARD), "receiver": why.get(receiver, NO_CARD)}
+        if sender == receiver:
+            said["receiver"] = TWICE
+        if any(said.values()):
+            raise not_free({field: message for field, message in said.items() if message})
 
     def _look_at_hardware(self) -> Hardware:
         try:
@@ -184,3 +266,12 @@ class Capacities:
 
     def _is_card(self, name: str) -> bool:
         return bool(capacity_record.driver(self._host, name))
+
+
+def not_free(said: dict[str, str]) -> ApplierRefused:
+    """`said`: what is wrong, by the field, "sender" or "receiver"."""
+    wrong = [
+        {"object": "measurement", "field": field, "message": message, "path": field} for field, message in said.items()
+    ]
+    words = "; ".join(f"{field}: {message}" for field, message in said.items())
+    return ApplierRefused("not-free", f"It cannot be measured between these ports: {words}.", wrong)

@@ -195,6 +195,10 @@ class Client:
         """Start to count what is forwarded while somebody loads the box; {"job": id}. Follow capacity()["job"]."""
         return self._ask("capacity_watch", seconds=seconds, user=user)
 
+    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+        """Start to measure between two ports that a cable joins; answers as capacity_watch does."""
+        return self._ask("capacity_between", sender=sender, receiver=receiver, user=user)
+
     def capacity_stop(self, user: str) -> dict:
         """End it; what lasted until then is kept. {}"""
         return self._ask("capacity_stop", user=user)

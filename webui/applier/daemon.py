@@ -67,7 +67,7 @@ class Applier:
             lambda: self.running.snapshot.network.hostname, self.updates.restart,
         )  # fmt: skip
         self.tuner = Tuner(self)
-        self.capacities = Capacities(paths, host)
+        self.capacities = Capacities(self)
         parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery, self.capacities)
         names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
         self._verbs: Mapping[str, Callable[..., object]] = {

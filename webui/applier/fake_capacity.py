@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from applier import fake_run
-from applier.capacity import NOTHING_LASTED, Job
+from applier.capacity import NO_CARD, NOTHING_LASTED, TWICE, Job, not_free
 from applier.capacity_record import to_limit
 from applier.errors import ApplierRefused
 from applier.shapes_capacity import Capacity, LoadStatus, Measurement, RatesStatus
+from lbconfig.hardware import cable
 from lbconfig.hardware.capacity import Cpus, Rates, Sample, known, share
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def sample(held: str = "box", factor: float = 1.0) -> Measurement:
             "held": held,
         },
         "dropped": 12 if held == "box" else 0,
+        "traffic": "",
         "same": True,
     }
 
@@ -58,10 +60,20 @@ class FakeCapacityState:
         default_factory=lambda: {"connections": 4_000.0, "packets": 60_000.0, "bytes": 12_000_000.0}
     )
     job: Job | None = None
+    ports: list[str] = field(default_factory=lambda: ["eth4", "eth5"])  # that nothing uses
+    between: str = ""  # the traffic that the measurement under way sends itself
 
-    def begin(self, seconds: int, user: str) -> Job:
+    def begin(self, seconds: float, user: str, between: str = "") -> Job:
+        self.between = between
         rates = Rates(**self.now) if self.now else Rates(0, 0, 0)
-        self.job = Job("ab12cd34", user, seconds, samples=[Sample(seconds / 2, rates, Cpus(0.5, 0.62, 0.4), 0)])
+        self.job = Job(
+            "ab12cd34",
+            user,
+            seconds,
+            message=between or "Watching",
+            between=bool(between),
+            samples=[Sample(seconds / 2, rates, Cpus(0.5, 0.62, 0.4), 0)],
+        )
         return self.job
 
     def end(self, state: str = "done") -> None:
@@ -69,6 +81,7 @@ class FakeCapacityState:
         self.job.state, self.job.message = state, NOTHING_LASTED
         if self.now and any(self.now.values()):
             one = sample("sender") | {"user": self.job.user, "seconds": self.job.seconds, "when": fake_run.now()}
+            one["traffic"] = self.between
             self.measured.insert(0, one | {"limit": one["limit"] | {"rates": dict(self.now), "busiest": 0.62}})
             self.job.message = f"Measured for {self.job.seconds:.0f} seconds, and kept."
 
@@ -97,14 +110,25 @@ class FakeCapacity:
                 "now": copy.deepcopy(state.now),
                 "load": state.load(),
                 "measurements": copy.deepcopy(state.measured),
+                "ports": list(state.ports),
             }
 
     def capacity_watch(self, seconds: int, user: str) -> dict:
         with self._box() as b:
-            job = b.capacity.job
-            if job and job.state == "running":
-                raise ApplierRefused("busy", f"{job.user} is measuring at this moment; wait until that has ended.")
             return self._begun(b, seconds, user)
+
+    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+        with self._box() as b:
+            said = {
+                name: NO_CARD
+                for name, port in (("sender", sender), ("receiver", receiver))
+                if port not in b.capacity.ports
+            }
+            if sender == receiver:
+                said["receiver"] = TWICE
+            if said:
+                raise not_free(said)
+            return self._begun(b, cable.longest(), user, f"{sender} to {receiver}: {cable.SMALL.name}")
 
     def capacity_stop(self, user: str) -> dict:
         with self._box() as b:
@@ -114,8 +138,11 @@ class FakeCapacity:
         return {}
 
     @staticmethod
-    def _begun(b: Box, seconds: int, user: str) -> dict:
-        job = b.capacity.begin(seconds, user)
+    def _begun(b: Box, seconds: float, user: str, between: str = "") -> dict:
+        job = b.capacity.job
+        if job and job.state == "running":
+            raise ApplierRefused("busy", f"{job.user} is measuring at this moment; wait until that has ended.")
+        job = b.capacity.begin(seconds, user, between)
         if b.instant:
             b.capacity.end()
         return {"job": job.id}

@@ -1,22 +1,22 @@
 """The one door to the system: the only module that runs a command or touches the kernel.
 
-Live is the real thing; Recorder writes down what Live was asked and answered; Replay answers from such a
-recording. Everything above it (network.py, firewall.py, director.py …) works on any of them.
+Live is the real thing. Everything above it (network.py, firewall.py, director.py …) works on anything that answers as
+Host does; tests have a recording that does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
+import select
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +25,7 @@ from applier.ipvs_netlink import NetlinkError, is_last
 
 COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
 NETLINK_TIMEOUT = 10.0
+ENDING = 5.0  # seconds for a program whose input has ended
 UNMOUNTING = 10.0  # seconds for a file system that is in use to be so no longer
 # PERLIO: without it ldirectord loads itself and all its modules a second time.
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "HOME": "/", "PERLIO": "perlio"}
@@ -59,9 +60,25 @@ class Process:
     argv: tuple[str, ...]
 
 
+class Program(Protocol):
+    """One that runs beside, and is talked to by lines. It ends when its input does, so also when we end."""
+
+    def say(self, line: str) -> None:
+        """HostError where it has ended."""
+
+    def lines(self, seconds: float) -> Iterator[str]:
+        """What it says, until it ends. HostError where it says nothing for so long."""
+
+    def end(self) -> None:
+        """And wait for it."""
+
+
 class Host(Protocol):
     def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
         """Run it to its end, whatever that is. HostError if it cannot be run or does not end in time."""
+
+    def start(self, argv: Sequence[str]) -> Program:
+        """A program that runs beside. HostError if it cannot be run."""
 
     def netlink(self, request: bytes) -> list[bytes]:
         """Send one generic netlink request; the datagrams of the answer."""
@@ -149,6 +166,39 @@ def unmount(host: Host, folder: Path, timeout: float = COMMAND_TIMEOUT) -> None:
     wait_until(host, f"umount {folder}", UNMOUNTING, refused)
 
 
+class LiveProgram:
+    """Its errors go where ours go: into the log."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._name = " ".join(argv)
+        environment = ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        self._process = subprocess.Popen(list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+    def say(self, line: str) -> None:
+        try:
+            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+        except OSError as error:
+            raise HostError(self._name, None, f"it cannot be told anything: {error.strerror}") from None
+
+    def lines(self, seconds: float) -> Iterator[str]:
+        output, rest = self._process.stdout.fileno(), b""
+        while select.select([output], [], [], seconds)[0]:
+            more = os.read(output, _BUFFER)
+            *whole, rest = (rest + more).split(b"\n")
+            yield from (line.decode(errors="replace") for line in whole)
+            if not more:
+                return
+        raise HostError(self._name, None, f"it said nothing for {seconds:g} seconds")
+
+    def end(self) -> None:
+        with self._process as process:
+            process.stdin.close()
+            try:
+                process.wait(ENDING)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
 class Live:
     def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
         name = " ".join(argv)
@@ -168,6 +218,12 @@ class Live:
         except OSError as error:
             raise HostError(name, None, f"it cannot be run: {error.strerror}") from None
         return Output(done.returncode, done.stdout, done.stderr)
+
+    def start(self, argv: Sequence[str]) -> Program:
+        try:
+            return LiveProgram(argv)
+        except OSError as error:
+            raise HostError(" ".join(argv), None, f"it cannot be run: {error.strerror}") from None
 
     def netlink(self, request: bytes) -> list[bytes]:
         datagrams = []
@@ -311,89 +367,3 @@ class Live:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
-
-
-class Recorder(Live):
-    """Live, and a list of every question with its answer, in the form that Replay reads."""
-
-    def __init__(self) -> None:
-        self.entries: list[dict] = []
-
-    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
-        output = super().command(argv, stdin, timeout)
-        answer = {"exit": output.exit, "stdout": output.stdout, "stderr": output.stderr}
-        self.entries.append({"argv": list(argv), "stdin": stdin, **answer})
-        return output
-
-    def netlink(self, request: bytes) -> list[bytes]:
-        datagrams = super().netlink(request)
-        self.entries.append({"netlink": request.hex(), "datagrams": [datagram.hex() for datagram in datagrams]})
-        return datagrams
-
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.entries, indent=1, ensure_ascii=False) + "\n")
-
-
-class Replay(Live):
-    """Answers commands and netlink from a recording; an unknown question is an error, nothing is changed.
-
-    A question asked more than once gets its recorded answers in turn, and then the last one again.
-    """
-
-    def __init__(self, entries: list[dict]) -> None:
-        self._commands: dict[tuple, list[Output]] = {}
-        self._netlink: dict[str, list[list[bytes]]] = {}
-        for entry in entries:
-            if "netlink" in entry:
-                datagrams = [bytes.fromhex(text) for text in entry["datagrams"]]
-                self._netlink.setdefault(entry["netlink"], []).append(datagrams)
-            else:
-                key = (tuple(entry["argv"]), entry["stdin"])
-                output = Output(entry["exit"], entry["stdout"], entry["stderr"])
-                self._commands.setdefault(key, []).append(output)
-
-    @classmethod
-    def load(cls, path: Path) -> Replay:
-        return cls(json.loads(path.read_text()))
-
-    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
-        return self._next(self._commands, (tuple(argv), stdin), " ".join(argv))
-
-    def netlink(self, request: bytes) -> list[bytes]:
-        return self._next(self._netlink, request.hex(), "netlink")
-
-    @staticmethod
-    def _next(answers: dict, key: object, name: str):
-        known = answers.get(key)
-        if not known:
-            raise HostError(name, None, "this question is not in the recording")
-        return known.pop(0) if len(known) > 1 else known[0]
-
-    def set(self, key: str, value: str) -> None:
-        raise HostError(f"setting {key} = {value}", None, "a recording changes nothing")
-
-    def put(self, path: Path, text: str | None, mode: int = PUBLIC) -> None:
-        raise HostError(f"write {path}", None, "a recording changes nothing")
-
-    def tell(self, path: Path, text: str) -> None:
-        raise HostError(f"write {text} to {path}", None, "a recording changes nothing")
-
-    def add_service(self, folder: Path, template: Path) -> None:
-        raise HostError(f"make the service {folder}", None, "a recording changes nothing")
-
-    def remove_service(self, folder: Path) -> None:
-        raise HostError(f"remove the service {folder}", None, "a recording changes nothing")
-
-    def connect(self, address: str, port: int, timeout: float) -> str:
-        raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
-
-    def certificate(self, address: str, port: int, timeout: float) -> str:
-        raise HostError(f"connect to {address}:{port}", None, "a recording reaches nobody")
-
-    def send(self, interface: str, frame: bytes) -> None:
-        raise HostError(f"send by {interface}", None, "a recording reaches nobody")
-
-    def kill_group(self, group: int) -> None:
-        raise HostError("kill", None, "a recording changes nothing")
-
-    end = kill_group

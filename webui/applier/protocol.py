@@ -18,7 +18,7 @@ Codes of refusal, and who gives them:
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
     not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
-    busy, no-capacity, not-measuring                                              capacity.py
+    busy, no-capacity, not-measuring, not-free                                    capacity.py
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ def _pem(value: object) -> str | None:
 
 
 _user = _text(150, 1)
+_port = _text(15, 1)  # the kernel's IFNAMSIZ, without its end
 _waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
 _slot = _pattern("[AB]", "A or B")
 # Never a path: the applier knows where these lie.
@@ -158,6 +159,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
     "capacity": {},
     "capacity_watch": {"seconds": _watch_seconds, "user": _user},
+    "capacity_between": {"sender": _port, "receiver": _port, "user": _user},
     "capacity_stop": {"user": _user},
     "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }

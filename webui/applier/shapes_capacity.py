@@ -39,6 +39,7 @@ class Measurement(TypedDict):
     version: str  # of Fairlead
     limit: LimitStatus
     dropped: int  # packets, in all of that time
+    traffic: str  # that the box sent itself, from which port to which; "": clients sent
     same: bool  # measured on the hardware that this box has now
 
 
@@ -48,6 +49,7 @@ class WatchJob(TypedDict):
     state: Literal["running", "done", "stopped", "failed"]
     percent: int
     message: str  # what it does, or how it ended
+    between: bool  # the box sends itself, between two of its ports
     rates: RatesStatus | None  # of the last second
     busiest: float  # share of the busiest CPU in it
     dropped: int  # packets since it began
@@ -74,3 +76,4 @@ class Capacity(TypedDict):
     now: RatesStatus | None
     load: LoadStatus | None
     measurements: list[Measurement]
+    ports: list[str]  # network cards that nothing uses: two of them may be joined by a cable and measured between

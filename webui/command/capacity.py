@@ -8,6 +8,7 @@ import time
 
 from command import verbs
 from command.api import Api
+from lbconfig.hardware.cable import longest
 
 POLL = 1.0  # seconds
 ROOM = 60.0  # seconds beside the measured ones, after which something is wrong
@@ -18,17 +19,22 @@ def bench(api: Api, options: argparse.Namespace) -> int:
     if options.stop:
         found = api.post("capacity/stop")
         return verbs.out(options, found, "It ends within a second.")
-    if not options.watch:
-        found = api.get("capacity")
-        return verbs.out(options, found, text(found))
-    return _measure(api, options)
+    if options.between:
+        sender, receiver = options.between
+        name = api.post("capacity/between", {"sender": sender, "receiver": receiver})["job"]
+        return _follow(api, options, name, longest(), f"Sending from {sender} to {receiver}; this takes a minute.")
+    if options.watch:
+        name = api.post("capacity/watch", {"seconds": options.watch})["job"]
+        words = f"Counting for {options.watch} seconds. Let your clients send as much as they can now."
+        return _follow(api, options, name, options.watch, words)
+    found = api.get("capacity")
+    return verbs.out(options, found, text(found))
 
 
-def _measure(api: Api, options: argparse.Namespace) -> int:
-    name = api.post("capacity/watch", {"seconds": options.watch})["job"]
+def _follow(api: Api, options: argparse.Namespace, name: str, seconds: float, words: str) -> int:
     if not options.json:
-        print(f"Counting for {options.watch} seconds. Let your clients send as much as they can now.", flush=True)
-    deadline = time.monotonic() + options.watch + ROOM
+        print(words, flush=True)
+    deadline = time.monotonic() + seconds + ROOM
     while (found := api.get("capacity"))["job"]["state"] == "running" and found["job"]["id"] == name:
         if time.monotonic() > deadline:
             print("The measurement has not ended in its time; it goes on.", file=sys.stderr)
@@ -61,5 +67,6 @@ def text(found: dict) -> str:
     if mine:
         limit = mine["limit"]
         held = "the box was at its limit" if limit["held"] == "box" else "the clients asked for no more"
+        held = f"sent by itself, {mine['traffic']}" if mine["traffic"] else held
         lines.append(f"Measured       {mine['when']} by {mine['user']}: {held}, busiest CPU {limit['busiest']:.0%}")
     return "\n".join(lines)

@@ -129,6 +129,12 @@ def _running(words) -> None:
         metavar="SECONDS",
         help="measure it: count what is forwarded while your clients send as much as they can",
     )
+    bench.add_argument(
+        "--between",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="measure it without other machines: send from one free port to another one, joined by a cable",
+    )
     bench.add_argument("--stop", action="store_true", help="end a measurement; what lasted until then is kept")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)

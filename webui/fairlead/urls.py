@@ -107,6 +107,7 @@ urlpatterns = [
     path("live/updates/restarting/<slot:slot>/", updates.live_restarting, name="live-restarting"),
     path("system/capacity/", capacity.overview, name="capacity"),
     path("system/capacity/watch/", capacity.watch, name="capacity-watch"),
+    path("system/capacity/between/", capacity.between, name="capacity-between"),
     path("system/capacity/stop/", capacity.stop, name="capacity-stop"),
     path("live/capacity/", capacity.live, name="live-capacity"),
     path("system/api/", api.page, name="api"),

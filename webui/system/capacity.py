@@ -13,7 +13,7 @@ from applier.client import ApplierDown, ApplierRefused, connect
 from lbconfig.addresses import shown
 from lbconfig.snapshot import Protocol
 from monitoring.frame import look
-from system.forms import WatchForm
+from system.forms import BetweenForm, WatchForm
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ SCRATCH_PORT = 80  # in the command line for a box that has no service yet
 
 
 def overview(request):
-    return render(request, "system/capacity.html", _state(request) | {"form": WatchForm()})
+    return _page(request)
 
 
 def live(request):
@@ -35,7 +35,7 @@ def live(request):
 def watch(request):
     form = WatchForm(request.POST)
     if not form.is_valid():
-        return render(request, "system/capacity.html", _state(request) | {"form": form}, status=422)
+        return _page(request, watching=form, status=422)
     user = request.user.get_username()
     try:
         connect().capacity_watch(form.cleaned_data["seconds"], user)
@@ -46,12 +46,44 @@ def watch(request):
 
 
 @require_POST
+def between(request):
+    """Between two ports of the box: which of them are free is the applier's to say, who may have changed its mind."""
+    state = _state(request)
+    if "error" in state:
+        messages.error(request, f"Nothing was started. {state['error']}")
+        return redirect("capacity")
+    form = BetweenForm(state["found"]["ports"], request.POST)
+    if form.is_valid():
+        user, ports = request.user.get_username(), form.cleaned_data
+        try:
+            connect().capacity_between(ports["sender"], ports["receiver"], user)
+            log.info("user %s measures between two ports", user)
+        except ApplierRefused as refusal:
+            for problem in refusal.problems:
+                form.add_error(problem["field"], f"This port {problem['message']}.")
+            if not refusal.problems:
+                messages.error(request, f"Nothing was started. {refusal}")
+        except ApplierDown as error:
+            messages.error(request, f"Nothing was started. {error}")
+    if form.errors:
+        return _page(request, between=form, status=422)
+    return redirect("capacity")
+
+
+@require_POST
 def stop(request):
     try:
         connect().capacity_stop(request.user.get_username())
     except (ApplierDown, ApplierRefused) as error:
         messages.error(request, str(error))
     return redirect("capacity")
+
+
+def _page(request, watching: WatchForm | None = None, between: BetweenForm | None = None, status: int = 200):
+    state = _state(request)
+    ports = state["found"]["ports"] if "found" in state else []
+    forms = {"form": watching or WatchForm(), "between": between or BetweenForm(ports), "ports": ports}
+    return render(request, "system/capacity.html", state | forms, status=status)
 
 
 def _state(request) -> dict:
@@ -125,6 +157,7 @@ def _row(one: dict) -> dict:
         "busiest": round(100 * limit["busiest"]),
         "softirq": round(100 * limit["softirq"]),
         "held": limit["held"],
+        "traffic": one["traffic"],
         "dropped": one["dropped"],
         "same": one["same"],
         "hardware": one["hardware"],

@@ -6,7 +6,7 @@ from django.core.validators import RegexValidator
 from accounts.forms import FILL_IN, CodeForm
 from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 
-__all__ = ["CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
+__all__ = ["BetweenForm", "CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
 
@@ -28,6 +28,21 @@ class WatchForm(forms.Form):
         help_text=f"{SHORTEST_WATCH} to {LONGEST_WATCH}. Let the clients send for at least as long.",
         error_messages=FILL_IN,
     )
+
+
+class BetweenForm(forms.Form):
+    """Two free ports that a cable joins."""
+
+    sender = forms.ChoiceField(label="Send from", error_messages=FILL_IN)
+    receiver = forms.ChoiceField(
+        label="To", help_text="The port that is measured: what arrives there is forwarded.", error_messages=FILL_IN
+    )
+
+    def __init__(self, ports: list[str], *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        for number, name in enumerate(("sender", "receiver")):
+            self.fields[name].choices = [(port, port) for port in ports]
+            self.fields[name].initial = ports[number] if number < len(ports) else ""
 
 
 MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters

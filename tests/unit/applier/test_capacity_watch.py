@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from applier.errors import ApplierRefused
 from applier.host import HostError, Output
 from applier.paths import Paths
 from applier.protocol import parse
+from applier.target import Target
+from lbconfig.snapshot import FACTORY
 
 NET = Path("/sys/class/net")
 PROCESSOR = "processor\t: 0\nmodel name\t: Some CPU\nprocessor\t: 1\nmodel name\t: Some CPU\n"
@@ -65,8 +68,26 @@ class CountingHost:
         return {"kernel/osrelease": "6.18.33"}.get(key)
 
     def command(self, argv, stdin="", timeout=20.0):
-        assert argv == ["ip", "-json", "address", "show"]
+        assert argv in (["ip", "-json", "address", "show"], ["ip", "-json", "-details", "address", "show"])
         return Output(0, json.dumps([{"ifname": name, "flags": ["UP"]} for name in ("lo", *self.cards)]), "")
+
+
+@dataclass
+class Core:
+    """What of the daemon is asked: who changes the system is only noted here."""
+
+    paths: Paths
+    host: CountingHost
+    running: Target = field(default_factory=lambda: Target(None, FACTORY))
+    taken: list[str] = field(default_factory=list)
+
+    def take(self, owner):
+        if self.taken:
+            raise ApplierRefused("busy", f"At this moment {self.taken[0]}; wait until that has ended.")
+        self.taken.append(owner)
+
+    def release(self):
+        self.taken.clear()
 
 
 @pytest.fixture
@@ -81,7 +102,7 @@ def paths(tmp_path):
 
 @pytest.fixture
 def box(paths, host):
-    return Capacities(paths, host)
+    return Capacities(Core(paths, host))
 
 
 def ended(box) -> dict:
@@ -118,7 +139,7 @@ def test_a_new_applier_knows_it_and_says_how_near_the_box_is(box, host, paths):
     host.rates = [500]
     box.capacity_watch(10, "ann")
     ended(box)
-    later = Capacities(paths, host)
+    later = Capacities(Core(paths, host))
     assert later.load()["share"] is None  # it is counted from now on
     host.rates = [125]
     host.pass_a_second()
@@ -134,7 +155,7 @@ def test_a_disk_in_another_box_shows_no_limit(box, host, paths):
     ended(box)
     assert box.load() is not None
     host.cards["eth0"] = "DRIVER=e1000e\nPCI_SLOT_NAME=0000:03:00.0\n"
-    moved = Capacities(paths, host)
+    moved = Capacities(Core(paths, host))
     assert moved.load() is None
     assert [one["same"] for one in moved.capacity()["measurements"]] == [False]
 

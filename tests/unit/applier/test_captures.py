@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from host_recording import Replay
 
 from applier import director, firewall, ipvs_netlink, network, table
-from applier.host import HostError, Replay, run
+from applier.host import HostError, run
 from applier.paths import Paths
 from lbconfig.render.ipvs import Server, Service
 from lbconfig.snapshot import FACTORY

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import lbconfig_certificates as pems
 import pytest
+from host_recording import Recorder, Replay
 from tests.lab.wait import until
 
-from applier.host import HostError, Live, Output, Recorder, Replay, run, unmount, wait_until
+from applier.host import HostError, Live, Output, run, unmount, wait_until
 from lbconfig.certificate import first
 
 WEBUI = Path(__file__).parents[3] / "webui"

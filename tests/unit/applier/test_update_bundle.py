@@ -4,13 +4,14 @@ import shlex
 from pathlib import Path
 
 import pytest
+from host_recording import Replay
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from update_box import bundle_bytes, manifest
 
 from applier import update_bundle
 from applier.errors import ApplierRefused
-from applier.host import HostError, Replay
+from applier.host import HostError
 from applier.update_bundle import check_shape, describe, from_manifest, order, parse, refusal
 
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import pytest
-from firewall_lab import FirewallLab
+from firewall_lab import ADDRESSES, FirewallLab
 from hypothesis import HealthCheck as Slow
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -37,6 +37,7 @@ from lbconfig.snapshot import (
 )
 from lbconfig.validate import validate
 
+ADDRESSES_OF_THE_BOX = {text.partition("/")[0] for texts in ADDRESSES.values() for text in texts}
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 NFT, IP = shutil.which("nft", path=SEARCH), shutil.which("ip", path=SEARCH)
 NO_CHECK = HealthCheck(CheckKind.OFF)
@@ -105,6 +106,8 @@ def load(lab: FirewallLab, *rules: Rule) -> Snapshot:
 def test_the_judge_and_the_kernel_agree(lab, firewall, data):
     snapshot = load(lab, *firewall.rules)
     for packet in [*data.draw(st.lists(packets(), max_size=3)), *(data.draw(aimed(rule)) for rule in firewall.rules)]:
+        if ":" in packet.source and packet.source in ADDRESSES_OF_THE_BOX and not packet.protocol.has_ports:
+            continue  # the same packet the other way round ends at the box: the kernel takes them for one conversation
         verdict = judge(snapshot, packet)
         seen = lab.send(packet)
         event(f"{verdict.where} {verdict.fate} {'own' if verdict.rule else 'box'}")

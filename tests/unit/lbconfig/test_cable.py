@@ -1,0 +1,83 @@
+"""Measuring between two ports: the search for the highest rate without a loss, and what the kernel's sender is told."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbconfig.hardware import cable
+from lbconfig.hardware.cable import FIRST_SECONDS, LARGE, SMALL, TRIALS, Trial, limit, next_rate
+from lbconfig.hardware.capacity import CLOSE, WINDOW, Cpus, Rates
+from lbconfig.render import ipvs
+from lbconfig.validate import validate
+
+IDLE = Cpus(0.5, 0.9, 0.4)
+
+
+def searched(sender: float, box: float) -> list[Trial]:
+    """All trials with a sender and a box that manage so many packets a second. A box that has more to do drops some."""
+    trials: list[Trial] = []
+    while (rate := next_rate(trials)) is not None:
+        seconds = WINDOW if trials else FIRST_SECONDS
+        sent = min(rate or sender, sender)
+        came = min(sent, box)
+        trials.append(
+            Trial(
+                rate, seconds, round(sent * seconds), Rates(came / 5, round(came * seconds) / seconds, came * 46), IDLE
+            )
+        )
+        assert len(trials) <= TRIALS + 1
+    return trials
+
+
+@given(st.floats(1_000, 1e8), st.floats(1_000, 1e8))
+def test_what_is_found_is_near_the_limit_and_lost_nothing(sender, box):
+    found = limit(searched(sender, box))
+    assert found is not None and found.held == "sender"
+    reachable = min(sender, box)
+    assert reachable * (1 - 2 * CLOSE) <= found.rates.packets <= reachable * 1.001
+
+
+def test_a_box_that_manages_all_is_asked_once_more_and_that_is_it():
+    assert [one.asked for one in searched(50_000, 1e9)] == [0, 50_000]
+
+
+def test_nothing_comes_through():
+    assert len(searched(50_000, 0)) == 1
+    assert limit(searched(50_000, 0)) is None
+
+
+def test_losing_at_every_rate_leaves_no_limit():
+    lossy = [Trial(rate, 5.0, 1000, Rates(1, 100, 1), IDLE) for rate in (0, 100, 50)]
+    assert limit(lossy) is None
+
+
+def test_what_lasted_for_a_moment_does_not_count():
+    """The first trial is shorter than a rate has to last."""
+    assert limit([Trial(0, FIRST_SECONDS, 300, Rates(1, 100, 1), IDLE)]) is None
+
+
+def test_the_box_that_measures_has_one_service_that_is_valid():
+    snapshot = cable.snapshot("eth5")
+    assert validate(snapshot) == []
+    assert "-a -u 198.18.0.10:9 -r 198.18.0.20:9 -g" in ipvs.render(snapshot)
+
+
+def test_what_the_sender_is_told():
+    told = cable.orders(SMALL, "02:00:00:00:00:07", 1234.6)
+    assert {"ratep 1235", "pkt_size 60", "flowlen 5", "dst_mac 02:00:00:00:00:07", "dst 198.18.0.10"} <= {*told}
+    assert not any(one.startswith("ratep") for one in cable.orders(LARGE, "02:00:00:00:00:07", 0))
+
+
+SAID = """Params: count 0  min_pkt_size: 60  max_pkt_size: 60
+Current:
+     pkts-sofar: 123456  errors: 0
+     started: 1us  stopped: 2us idle: 3us
+Result: OK: 5000000(c4990000+d10000) usec, 123456 (60byte,0frags)
+"""
+
+
+def test_what_the_sender_says():
+    assert cable.read_sent(SAID) == 123456
+    for text in ("", "Result: Idle", SAID.replace("OK", "No such parameter")):
+        with pytest.raises(ValueError):
+            cable.read_sent(text)

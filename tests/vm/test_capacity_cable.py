@@ -1,0 +1,112 @@
+"""A box with two CPUs sends to itself by a cable between two of its ports, and has them back whoever ends it."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.lab.director import Director, service, wish
+from tests.lab.fixtures import WAITING, director_disk
+from tests.lab.link import Forward, Link, UserNetwork, free_port
+from tests.lab.wait import until
+
+pytestmark = pytest.mark.timeout(600)
+
+ANSWER = "/run/between.json"
+LONGEST = 200  # seconds of a measurement, emulated
+PORTS = ("eth1", "eth2", "eth3", "eth4")  # eth1 and eth2 are joined, eth3 and eth4 are
+
+
+@pytest.fixture(scope="module")
+def box(image) -> Iterator[Director]:
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    cables = [Link(folder / name) for name in ("one", "other")]
+    ends = [end for cable in cables for end in (cable.listening_end(), cable.other_end())]
+    forward = Forward(free_port(), "10.0.2.15", 443)
+    director = Director(
+        "director", folder, image, nics=(UserNetwork((forward,)), *ends), data=director_disk(folder), cpus=2
+    )
+    director.url = f"https://127.0.0.1:{forward.host_port}"
+    try:
+        with director:
+            director.wait_until_up(WAITING)
+            assert director.set_up("kim", "rope and tide")[0] == 200
+            yield director
+    finally:
+        shutil.rmtree(folder)
+
+
+def ports(box: Director) -> set[str]:
+    return {one["ifname"] for one in json.loads(box.succeed("ip -json link show"))} & {*PORTS}
+
+
+def begin(box: Director, sender: str, receiver: str) -> None:
+    box.succeed(f"rm -f {ANSWER}; fairlead bench --between {sender} {receiver} --json >{ANSWER} 2>&1 &")
+
+
+def end(box: Director) -> dict:
+    def ended() -> str:
+        text = box.read(ANSWER)
+        return text if text.rstrip().endswith("}") else ""
+
+    return json.loads(until("the end of the measurement", ended, LONGEST, 1))
+
+
+def wait_until_lent(box: Director) -> None:
+    until("two ports that are lent", lambda: len(ports(box)) == 2, 60)
+
+
+def nothing_is_left(box: Director) -> None:
+    until("the ports", lambda: ports(box) == {*PORTS}, 60)
+    assert "198.18" not in box.succeed("ip address; ip neighbour; ipvsadm -Ln; nft list ruleset")
+
+
+def test_what_the_box_forwards_to_itself_is_kept(box):
+    found = json.loads(box.succeed("fairlead bench --json"))
+    assert found["ports"] == [*PORTS] and found["load"] is None
+    begin(box, "eth1", "eth2")
+    wait_until_lent(box)
+    assert ports(box) == {"eth3", "eth4"}
+    assert "measures between eth1 and eth2" in box.refuses(wish(service(1, "site")))
+    found = end(box)
+    assert found["job"]["state"] == "done", found["job"]
+    nothing_is_left(box)
+    large, small = found["measurements"]
+    assert small["traffic"].startswith("eth1 to eth2: small packets") and "1,500" in large["traffic"]
+    for one, size, each in ((small, 46, 5), (large, 1500, 100)):
+        rates = one["limit"]["rates"]
+        assert one["limit"]["held"] == "sender" and rates["packets"] > 100
+        assert rates["bytes"] == pytest.approx(size * rates["packets"], rel=0.01)
+        # Flows of each packet count begin and end anew; those that are open at the end make it a little less.
+        assert rates["connections"] == pytest.approx(rates["packets"] / each, rel=0.5)
+    assert {one["figure"] for one in box.status()["load"]["limits"]} == {"connections", "packets", "bytes"}
+    assert "eth1 to eth2" in box.succeed("fairlead bench")
+    assert not box.succeed("ps -o comm | grep kpktgend || true")
+    box.apply(wish(service(1, "site")))
+    assert box.status()["faults"] == []
+
+
+def test_ports_that_no_cable_joins(box):
+    begin(box, "eth1", "eth3")
+    found = end(box)
+    assert found["job"]["state"] == "failed"
+    assert "Nothing that eth1 sends arrives at eth3: is the cable between these two?" in found["job"]["message"]
+    nothing_is_left(box)
+
+
+@pytest.mark.parametrize("who", ["applier.daemon", "applier.cable"])
+def test_whoever_is_killed_the_ports_come_back(box, who):
+    begin(box, "eth3", "eth4")
+    wait_until_lent(box)
+    box.succeed("sleep 5")
+    box.succeed(f"kill -9 $(ps -o pid,args | awk '/[p]ython3.* -m {who}/ {{ print $1 }}')")
+    nothing_is_left(box)
+    box.wait_until_started()
+    until("an applier that measures again", lambda: free(box), 60, 1)
+
+
+def free(box: Director) -> bool:
+    found = json.loads(box.succeed("fairlead bench --json"))
+    return found["ports"] == [*PORTS] and (not found["job"] or found["job"]["state"] != "running")

@@ -1,0 +1,156 @@
+"""Measuring between two of the box's own ports that a cable joins: what is sent, how fast, and what follows from it.
+
+One port belongs to a balancer with nothing but a service of its own, the other one to a sender (the kernel's pktgen)
+that plays clients and real server at once: by direct routing every packet goes back over the same cable. The highest
+rate of which nothing is lost is looked for as in RFC 2544, section 26.1; the addresses are those that RFC 6815 keeps
+for it. The rules of the firewall and the kernel settings are those of a box of ours with this service.
+
+What is found is a lower bound: the sender takes part of the same processor's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lbconfig.hardware.capacity import CLOSE, SENDER, WINDOW, Cpus, Limit, Rates
+from lbconfig.network_model import Interface, Network
+from lbconfig.snapshot import (
+    CheckKind,
+    Forwarding,
+    HealthCheck,
+    Management,
+    Protocol,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+)
+
+NETWORK = 15  # bits: 198.18.0.0/15
+BALANCER, VIP, SERVER = "198.18.0.1", "198.18.0.10", "198.18.0.20"
+CLIENTS = "198.19.0.1", "198.19.255.254"  # the first and the last one
+PORT = 9  # of the service; "discard"
+CLIENT_PORTS = 1024, 65535
+FLOWS = 256  # of each sender, at the same time
+FIRST_SECONDS = 3.0  # as fast as the sender can: what comes through then is where looking begins
+TRIALS = 6  # after it, at most
+FORGET = 1  # seconds after which a connection without packets is forgotten; the table would grow by millions else
+_SENT = re.compile(r"pkts-sofar: (\d+)")
+_RESULT = re.compile(r"^Result: (\w+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What is sent: UDP, from as many clients as connections."""
+
+    name: str  # for an admin
+    frame: int  # bytes of an Ethernet frame, without its checksum
+    packets: int  # of a connection
+
+
+SMALL = Traffic("small packets, a new connection every 5", 60, 5)
+LARGE = Traffic("packets of 1,500 bytes, a new connection every 100", 1514, 100)
+TRAFFICS = (SMALL, LARGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What became of one rate. `asked` is in packets a second; 0: as fast as the sender can."""
+
+    asked: float
+    seconds: float
+    sent: int  # packets
+    rates: Rates  # of what the balancer took in
+    cpus: Cpus
+
+    @property
+    def lost(self) -> int:
+        return max(0, self.sent - round(self.rates.packets * self.seconds))
+
+
+def longest() -> float:
+    """Seconds of all trials, if none is left out."""
+    return len(TRAFFICS) * (FIRST_SECONDS + TRIALS * WINDOW)
+
+
+def next_rate(trials: Sequence[Trial]) -> float | None:
+    """What to ask for next (Trial.asked); None: it is found, or nothing comes through.
+
+    At first what came through of all that the sender could send; then between the highest rate that lost nothing and
+    the lowest that lost some, until they are close.
+    """
+    if not trials:
+        return 0
+    first, *others = trials
+    came = first.rates.packets
+    if not came or len(others) == TRIALS:
+        return None
+    if not others:
+        return came
+    good = max((one.asked for one in others if not one.lost), default=0.0)
+    bad = min((one.asked for one in others if one.lost), default=first.sent / first.seconds)
+    return None if good * (1 + CLOSE) >= bad else (good + bad) / 2
+
+
+def limit(trials: Sequence[Trial]) -> Limit | None:
+    """The highest rate that lasted, nothing lost; None: there was none. Never more than "at least"."""
+    lasted = [one for one in trials if not one.lost and one.rates.packets and one.seconds >= WINDOW * 0.9]
+    if not lasted:
+        return None
+    best = max(lasted, key=lambda one: one.rates.packets)
+    return Limit(best.rates, best.cpus, SENDER)
+
+
+def snapshot(port: str) -> Snapshot:
+    """The configuration of the balancer that has this port alone."""
+    service = VirtualService(
+        1, "measuring", VIP, PORT, Protocol.UDP, Scheduler.RR, Forwarding.DIRECT, HealthCheck(CheckKind.OFF),
+        real_servers=(RealServer(1, SERVER, PORT),),
+    )  # fmt: skip
+    network = Network(interfaces=(Interface(port, addresses=(f"{BALANCER}/{NETWORK}",)),))
+    return Snapshot((service,), network, Management(("127.0.0.1/32",)))
+
+
+def addresses(port: str, other_end: str) -> str:
+    """Lines for `ip -batch`. `other_end`: the hardware address of the sender's port."""
+    lines = (
+        "link set dev lo up",
+        f"link set dev {port} up",
+        f"address add {BALANCER}/{NETWORK} dev {port}",
+        f"address add {VIP}/32 dev {port}",
+        f"neighbour replace {SERVER} lladdr {other_end} nud permanent dev {port}",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def orders(traffic: Traffic, other_end: str, rate: float) -> tuple[str, ...]:
+    """What pktgen is told about its device (Documentation/networking/pktgen.rst); `rate` as in Trial.asked."""
+    return (
+        "count 0",
+        "clone_skb 0",
+        "delay 0",
+        *([f"ratep {round(rate)}"] if rate else []),
+        f"pkt_size {traffic.frame}",
+        f"dst_mac {other_end}",
+        f"dst {VIP}",
+        f"src_min {CLIENTS[0]}",
+        f"src_max {CLIENTS[1]}",
+        f"udp_dst_min {PORT}",
+        f"udp_dst_max {PORT}",
+        f"udp_src_min {CLIENT_PORTS[0]}",
+        f"udp_src_max {CLIENT_PORTS[1]}",
+        "flag IPSRC_RND",
+        "flag UDPSRC_RND",
+        f"flows {FLOWS}",
+        f"flowlen {traffic.packets}",
+    )
+
+
+def read_sent(text: str) -> int:
+    """Of pktgen's file of a device: packets. ValueError where it did not send."""
+    sent, result = _SENT.search(text), _RESULT.search(text)
+    if not sent or (result and result[1] != "OK"):
+        raise ValueError(" ".join(text.split())[-200:] or "the sender says nothing")
+    return int(sent[1])
