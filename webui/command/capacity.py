@@ -22,7 +22,7 @@ def bench(api: Api, options: argparse.Namespace) -> int:
     if options.between:
         sender, receiver = options.between
         name = api.post("capacity/between", {"sender": sender, "receiver": receiver})["job"]
-        return _follow(api, options, name, longest(), f"Sending from {sender} to {receiver}; this takes a minute.")
+        return _follow(api, options, name, longest(), f"Sending from {sender} to {receiver}; this takes two minutes.")
     if options.watch:
         name = api.post("capacity/watch", {"seconds": options.watch})["job"]
         words = f"Counting for {options.watch} seconds. Let your clients send as much as they can now."

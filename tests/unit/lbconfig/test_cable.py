@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbconfig.hardware import cable
-from lbconfig.hardware.cable import FIRST_SECONDS, LARGE, SMALL, TRIALS, Trial, limit, next_rate
+from lbconfig.hardware.cable import CONNECTIONS, FIRST_SECONDS, LARGE, SMALL, TRIALS, Trial, limit, next_rate
 from lbconfig.hardware.capacity import CLOSE, WINDOW, Cpus, Rates
 from lbconfig.render import ipvs
 from lbconfig.validate import validate
@@ -64,7 +64,9 @@ def test_the_box_that_measures_has_one_service_that_is_valid():
 
 def test_what_the_sender_is_told():
     told = cable.orders(SMALL, "02:00:00:00:00:07", 1234.6)
-    assert {"ratep 1235", "pkt_size 60", "flowlen 5", "dst_mac 02:00:00:00:00:07", "dst 198.18.0.10"} <= {*told}
+    assert {"ratep 1235", "pkt_size 60", "dst_mac 02:00:00:00:00:07", "dst 198.18.0.10"} <= {*told}
+    assert {"src_max 198.19.0.1", "udp_src_min 1024", "udp_src_max 2047"} <= {*told}
+    assert {"src_max 198.19.255.254", "udp_src_max 65535", "flag UDPSRC_RND"} <= {*cable.orders(CONNECTIONS, "", 1)}
     assert not any(one.startswith("ratep") for one in cable.orders(LARGE, "02:00:00:00:00:07", 0))
 
 

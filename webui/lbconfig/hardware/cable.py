@@ -30,10 +30,10 @@ from lbconfig.snapshot import (
 
 NETWORK = 15  # bits: 198.18.0.0/15
 BALANCER, VIP, SERVER = "198.18.0.1", "198.18.0.10", "198.18.0.20"
-CLIENTS = "198.19.0.1", "198.19.255.254"  # the first and the last one
+CLIENTS = "198.19.0.1", "198.19.255.254"  # the first and the last one of many
 PORT = 9  # of the service; "discard"
 CLIENT_PORTS = 1024, 65535
-FLOWS = 256  # of each sender, at the same time
+FEW = 1024  # connections that stay open
 FIRST_SECONDS = 3.0  # as fast as the sender can: what comes through then is where looking begins
 TRIALS = 6  # after it, at most
 FORGET = 1  # seconds after which a connection without packets is forgotten; the table would grow by millions else
@@ -43,16 +43,17 @@ _RESULT = re.compile(r"^Result: (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is sent: UDP, from as many clients as connections."""
+    """What is sent, by UDP. Each kind comes to its limit by another figure."""
 
     name: str  # for an admin
     frame: int  # bytes of an Ethernet frame, without its checksum
-    packets: int  # of a connection
+    new: bool  # a connection with each packet, by any client from any port; else FEW of one client
 
 
-SMALL = Traffic("small packets, a new connection every 5", 60, 5)
-LARGE = Traffic("packets of 1,500 bytes, a new connection every 100", 1514, 100)
-TRAFFICS = (SMALL, LARGE)
+CONNECTIONS = Traffic("a new connection with each packet", 60, True)
+SMALL = Traffic(f"small packets of {FEW:,} connections", 60, False)
+LARGE = Traffic(f"packets of 1,500 bytes of {FEW:,} connections", 1514, False)
+TRAFFICS = (CONNECTIONS, SMALL, LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,9 @@ def addresses(port: str, other_end: str) -> str:
 
 def orders(traffic: Traffic, other_end: str, rate: float) -> tuple[str, ...]:
     """What pktgen is told about its device (Documentation/networking/pktgen.rst); `rate` as in Trial.asked."""
+    first, last = CLIENTS
+    port, last_port = CLIENT_PORTS
+    who = (last, last_port, "flag IPSRC_RND", "flag UDPSRC_RND") if traffic.new else (first, port + FEW - 1)
     return (
         "count 0",
         "clone_skb 0",
@@ -135,16 +139,13 @@ def orders(traffic: Traffic, other_end: str, rate: float) -> tuple[str, ...]:
         f"pkt_size {traffic.frame}",
         f"dst_mac {other_end}",
         f"dst {VIP}",
-        f"src_min {CLIENTS[0]}",
-        f"src_max {CLIENTS[1]}",
+        f"src_min {first}",
+        f"src_max {who[0]}",
         f"udp_dst_min {PORT}",
         f"udp_dst_max {PORT}",
-        f"udp_src_min {CLIENT_PORTS[0]}",
-        f"udp_src_max {CLIENT_PORTS[1]}",
-        "flag IPSRC_RND",
-        "flag UDPSRC_RND",
-        f"flows {FLOWS}",
-        f"flowlen {traffic.packets}",
+        f"udp_src_min {port}",
+        f"udp_src_max {who[1]}",
+        *who[2:],
     )
 
 
