@@ -25,7 +25,7 @@ from applier.host import Host, HostError, Live, run
 from applier.network_present import links
 from lbconfig.hardware import cable
 from lbconfig.hardware.cable import Traffic, Trial
-from lbconfig.hardware.capacity import WINDOW, rates, read_cpus, use
+from lbconfig.hardware.capacity import rates, read_cpus, use
 from lbconfig.render import ipvs, nftables, sysctl
 
 PKTGEN = Path("/proc/net/pktgen")
@@ -146,8 +146,8 @@ def wait_for_cable(host: Host, port: str) -> None:
 def trials(host: Host, sender: Sender, traffic: Traffic) -> Iterator[Trial]:
     """Until the highest rate is found that loses nothing."""
     done: list[Trial] = []
-    while (rate := cable.next_rate(done)) is not None:
-        done.append(_try(host, sender, traffic, rate, float(WINDOW) if done else cable.FIRST_SECONDS))
+    while (wanted := cable.following(done)) is not None:
+        done.append(_try(host, sender, traffic, *wanted))
         yield done[-1]
 
 

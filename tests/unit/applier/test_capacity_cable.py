@@ -29,10 +29,10 @@ def line(traffic, asked, seconds, sent, came):
 
 LINES = (
     json.dumps({"balancer": 41, "sender": 42}),
-    line(SMALL, 0, 3.0, 3000, 500.0),
+    line(SMALL, 5000.0, 2.0, 2500, 500.0),
     line(SMALL, 500.0, 5.0, 2500, 500.0),
     line(SMALL, 750.0, 5.0, 3750, 600.0),
-    line(LARGE, 0, 3.0, 300, 100.0),
+    line(LARGE, 5000.0, 2.0, 300, 100.0),
     line(LARGE, 100.0, 5.0, 500, 100.0),
 )
 

@@ -10,6 +10,7 @@ What is found is a lower bound: the sender takes part of the same processor's ti
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,8 +35,11 @@ CLIENTS = "198.19.0.1", "198.19.255.254"  # the first and the last one of many
 PORT = 9  # of the service; "discard"
 CLIENT_PORTS = 1024, 65535
 FEW = 1024  # connections that stay open
-FIRST_SECONDS = 3.0  # as fast as the sender can: what comes through then is where looking begins
-TRIALS = 6  # after it, at most
+FIRST = 5_000.0  # packets a second; doubled until some are lost, so that the box never gets much more than it can do
+SHORT = 2.0  # seconds of such a trial
+TRIALS = 6  # of WINDOW seconds, at most
+KEEPS_UP = 0.9  # of what it was asked for; a sender that sends less is at its end
+DOUBLED = 10  # times, on a fast box
 FORGET = 1  # seconds after which a connection without packets is forgotten; the table would grow by millions else
 _SENT = re.compile(r"pkts-sofar: (\d+)")
 _RESULT = re.compile(r"^Result: (\w+)", re.MULTILINE)
@@ -58,13 +62,18 @@ TRAFFICS = (CONNECTIONS, SMALL, LARGE)
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of one rate. `asked` is in packets a second; 0: as fast as the sender can."""
+    """What became of one rate."""
 
-    asked: float
+    asked: float  # packets a second
     seconds: float
     sent: int  # packets
     rates: Rates  # of what the balancer took in
     cpus: Cpus
+
+    @property
+    def lasted(self) -> bool:
+        """Long enough to be kept."""
+        return self.seconds >= KEEPS_UP * WINDOW
 
     @property
     def lost(self) -> int:
@@ -72,32 +81,36 @@ class Trial:
 
 
 def longest() -> float:
-    """Seconds of all trials, if none is left out."""
-    return len(TRAFFICS) * (FIRST_SECONDS + TRIALS * WINDOW)
+    """Seconds that it takes on a fast box."""
+    return len(TRAFFICS) * (DOUBLED * SHORT + TRIALS * WINDOW)
 
 
-def next_rate(trials: Sequence[Trial]) -> float | None:
-    """What to ask for next (Trial.asked); None: it is found, or nothing comes through.
+def following(trials: Sequence[Trial]) -> tuple[float, float] | None:
+    """What to ask for next, in packets a second, and for how many seconds; None: it is found, or nothing comes through.
 
-    At first what came through of all that the sender could send; then between the highest rate that lost nothing and
-    the lowest that lost some, until they are close.
+    The rate is doubled until some packets are lost, or the sender can do no more; then it is looked for between the
+    highest rate that lost nothing and the lowest that lost some.
     """
     if not trials:
-        return 0
-    first, *others = trials
-    came = first.rates.packets
-    if not came or len(others) == TRIALS:
+        return FIRST, SHORT
+    last, lasting = trials[-1], [one for one in trials if one.lasted]
+    if len(lasting) == TRIALS or not trials[0].rates.packets:
         return None
-    if not others:
-        return came
-    good = max((one.asked for one in others if not one.lost), default=0.0)
-    bad = min((one.asked for one in others if one.lost), default=first.sent / first.seconds)
-    return None if good * (1 + CLOSE) >= bad else (good + bad) / 2
+    good = max((one.asked for one in trials if not one.lost), default=0.0)
+    bad = min((one.asked for one in trials if one.lost), default=0.0)
+    if not bad:
+        if last.sent >= KEEPS_UP * last.asked * last.seconds:
+            return None if last.lasted else (2 * last.asked, SHORT)
+        return None if last.lasted else (last.sent / last.seconds, float(WINDOW))
+    if good * (1 + CLOSE) < bad:
+        return (math.sqrt(good * bad) if good else bad / 2), float(WINDOW)
+    found = any(one.asked == good and not one.lost for one in lasting)
+    return None if found else (good, float(WINDOW))
 
 
 def limit(trials: Sequence[Trial]) -> Limit | None:
     """The highest rate that lasted, nothing lost; None: there was none. Never more than "at least"."""
-    lasted = [one for one in trials if not one.lost and one.rates.packets and one.seconds >= WINDOW * 0.9]
+    lasted = [one for one in trials if one.lasted and not one.lost and one.rates.packets]
     if not lasted:
         return None
     best = max(lasted, key=lambda one: one.rates.packets)
@@ -135,7 +148,7 @@ def orders(traffic: Traffic, other_end: str, rate: float) -> tuple[str, ...]:
         "count 0",
         "clone_skb 0",
         "delay 0",
-        *([f"ratep {round(rate)}"] if rate else []),
+        f"ratep {round(rate)}",
         f"pkt_size {traffic.frame}",
         f"dst_mac {other_end}",
         f"dst {VIP}",
