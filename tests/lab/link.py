@@ -53,6 +53,16 @@ class LinkEnd:
         return f"stream,id={name},server={server},addr.type=unix,addr.path={self.path}"
 
 
+@dataclass(frozen=True)
+class Cable:
+    """Between two ports of the same machine, which both get it. (A Link would wait for itself when it is full.)"""
+
+    number: int
+
+    def netdev(self, name: str) -> str:
+        return f"hubport,id={name},hubid={self.number}"
+
+
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody uses at this moment."""
     with socket.socket() as probe:

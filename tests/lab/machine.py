@@ -24,7 +24,7 @@ from pathlib import Path
 
 from board.lab.build import Image
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
-from tests.lab.link import LinkEnd, UserNetwork
+from tests.lab.link import Cable, LinkEnd, UserNetwork
 from tests.lab.wait import WaitedInVain, until
 
 DIRECTOR = ("app", "python", "base")  # layers, the topmost first
@@ -70,7 +70,7 @@ class Machine:
         folder: Path,
         image: Image | None = None,
         layers: tuple[str, ...] = DIRECTOR,
-        nics: tuple[UserNetwork | LinkEnd, ...] = (),
+        nics: tuple[UserNetwork | LinkEnd | Cable, ...] = (),
         data: Path | None = None,
         memory: int = 512,
         cpus: int = 1,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.lab.director import Director, service, wish
 from tests.lab.fixtures import WAITING, director_disk
-from tests.lab.link import Forward, Link, UserNetwork, free_port
+from tests.lab.link import Cable, Forward, UserNetwork, free_port
 from tests.lab.wait import until
 
 pytestmark = pytest.mark.timeout(600)
@@ -22,8 +22,7 @@ PORTS = ("eth1", "eth2", "eth3", "eth4")  # eth1 and eth2 are joined, eth3 and e
 @pytest.fixture(scope="module")
 def box(image) -> Iterator[Director]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    cables = [Link(folder / name) for name in ("one", "other")]
-    ends = [end for cable in cables for end in (cable.listening_end(), cable.other_end())]
+    ends = (Cable(1), Cable(1), Cable(2), Cable(2))
     forward = Forward(free_port(), "10.0.2.15", 443)
     director = Director(
         "director", folder, image, nics=(UserNetwork((forward,)), *ends), data=director_disk(folder), cpus=2
