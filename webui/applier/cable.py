@@ -190,8 +190,11 @@ def main(port: str, other: str, own_address: str, other_end: str) -> int:
                 if not trial.rates.packets:
                     raise Unmeasurable(NOT_JOINED.format(other=other, port=port))
                 say(traffic=traffic.name, trial=asdict(trial))
-    except (HostError, Unmeasurable) as error:
+    except Unmeasurable as error:
         say(error=str(error))
+        return 1
+    except HostError as error:
+        say(error=f"{error}.")
         return 1
     finally:
         os.kill(sender.pid, 9)

@@ -210,8 +210,10 @@ class Capacities:
             finally:
                 rig.end()
             self._end(job, hardware, rig.found())
-        except (HostError, OSError, capacity_cable.NotMeasured) as error:
-            job.message, job.state = f"It was not measured to the end: {str(error).removesuffix('.')}.", "failed"
+        except capacity_cable.NotMeasured as error:
+            job.message, job.state = f"It was not measured to the end: {error}", "failed"
+        except (HostError, OSError) as error:
+            job.message, job.state = f"It was not measured to the end: {error}.", "failed"
         finally:
             self._core.release()
         log.info("measurement %s: %s", job.id, job.message)
