@@ -133,7 +133,7 @@ def test_a_port_that_was_taken_meanwhile_is_told(client, box, monkeypatch):
     monkeypatch.setattr(
         fake_capacity.FakeCapacity,
         "capacity_between",
-        lambda *_args: (_ for _ in ()).throw(not_free({"sender": "is in use"})),
+        lambda *_args: (_ for _ in ()).throw(not_free("eth1", "eth2", {"sender": "is in use"})),
     )
     answer = client.post("/system/capacity/between/", {"sender": "eth4", "receiver": "eth5"})
     assert answer.status_code == 422 and "This port is in use." in words(answer)

@@ -32,7 +32,7 @@ RELEASE = "kernel/osrelease"
 NOTHING_LASTED = (
     f"There were no {WINDOW} seconds in a row in which the box forwarded and dropped no packet, so nothing was kept."
 )
-NO_CARD = "this box has no network card of that name"
+NO_CARD = "is no network card of this box"
 TWICE = "must be another port than the sender's"
 
 
@@ -257,7 +257,7 @@ class Capacities:
         if sender == receiver:
             said["receiver"] = TWICE
         if any(said.values()):
-            raise not_free({field: message for field, message in said.items() if message})
+            raise not_free(sender, receiver, {field: message for field, message in said.items() if message})
 
     def _look_at_hardware(self) -> Hardware:
         try:
@@ -270,10 +270,11 @@ class Capacities:
         return bool(capacity_record.driver(self._host, name))
 
 
-def not_free(said: dict[str, str]) -> ApplierRefused:
+def not_free(sender: str, receiver: str, said: dict[str, str]) -> ApplierRefused:
     """`said`: what is wrong, by the field, "sender" or "receiver"."""
     wrong = [
         {"object": "measurement", "field": field, "message": message, "path": field} for field, message in said.items()
     ]
-    words = "; ".join(f"{field}: {message}" for field, message in said.items())
-    return ApplierRefused("not-free", f"It cannot be measured between these ports: {words}.", wrong)
+    ports = {"sender": sender, "receiver": receiver}
+    words = "; ".join(f"{ports[field]} {message}" for field, message in said.items())
+    return ApplierRefused("not-free", f"It cannot be measured from {sender} to {receiver}: {words}.", wrong)

@@ -127,7 +127,7 @@ class FakeCapacity:
             if sender == receiver:
                 said["receiver"] = TWICE
             if said:
-                raise not_free(said)
+                raise not_free(sender, receiver, said)
             return self._begun(b, cable.longest(), user, f"{sender} to {receiver}: {cable.SMALL.name}")
 
     def capacity_stop(self, user: str) -> dict:
