@@ -44,6 +44,7 @@ BESIDE, THROUGH = "10.3.0.1{}", "10.4.0.1{}"
 FORGET = 1  # seconds after which an ended connection is forgotten: its end belongs to its cost
 TAIL = 1.5  # seconds after a load until that has happened
 AT_ONCE = 64  # connections
+ROUNDS = 3  # of a quick run, too: how far the counts differ is a figure of its own
 BURST, PAUSE = 32, 0.02  # datagrams at once, and seconds between
 QUIET = "for one in web applier ldirectord nginx sorry time bootcheck; do sv down /etc/sv/$one /run/service/$one; done"
 WORDS = "mitigations=auto"  # as every kernel has it that nobody told otherwise

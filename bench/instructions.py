@@ -12,6 +12,7 @@ from bench.counted import (
     COUNT,
     ONE_INTERFACE,
     OUR_WORDS,
+    ROUNDS,
     ROUTED,
     THROUGH,
     UDP,
@@ -169,7 +170,7 @@ def run(settings: Settings) -> Result:
     found: dict[tuple[bool, str, str], list[Cost]] = {}
     for words, boxes in STARTS.items():
         with counted_stage(settings, words) as stage:
-            for turn in range(settings.rounds):
+            for turn in range(ROUNDS):
                 for setup, box in ((one, box) for one in setups() for box in one.boxes if box in boxes):
                     kind = "datagrams" if setup.datagrams else "connections"
                     what = f"{turn + 1}: {setup.name}, {kind}, {box}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.counted import COUNT, ONE_INTERFACE, OUR_WORDS, Cost, CountedStage, counted_stage
+from bench.counted import COUNT, ONE_INTERFACE, OUR_WORDS, ROUNDS, Cost, CountedStage, counted_stage
 from bench.neighbours import SERVERS
 from bench.result import Measured, Result, Table
 from bench.settings import Settings
@@ -103,7 +103,7 @@ def run(settings: Settings) -> Result:
 
 
 def walk(stage: CountedStage, settings: Settings, found: Found, steps: tuple[Step, ...]) -> None:
-    for _ in range(settings.rounds):
+    for _ in range(ROUNDS):
         for step in steps:
             step.do(stage)
             measure(stage, settings, found, step.name, large=steps is not TAKEN)
