@@ -241,6 +241,7 @@ AIMS = (
     # what, of which box, in relation to what, of which box, at most
     ("direct routing", "ours", "routing, requests alone", "bare", 1.15),
     ("direct routing", "ours", "routing, requests alone", "stock", 1.15),
+    (f"direct routing, {ONE}", "ours", "routing, requests alone", "bare", 1.15),
     ("NAT", "ours", "nftables DNAT", "bare", 1.0),
     ("NAT", "ours", "nftables DNAT", "stock", 1.0),
     ("direct routing", "ours", "direct routing", "stock", 0.67),

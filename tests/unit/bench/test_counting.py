@@ -109,6 +109,7 @@ def test_the_tables_show_median_spread_and_whether_an_aim_is_reached():
     assert [(row[0], row[4]) for row in shown.tables[2].rows] == [
         ("direct routing, ours", "no"),  # 1.2 times as much as routing
         ("direct routing, ours", None),  # nothing to compare with
+        ("direct routing, a box with one interface, ours", None),
         ("NAT, ours", None),
         ("NAT, ours", None),
         ("direct routing, ours", "yes"),
