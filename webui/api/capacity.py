@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 class WatchStarted(TypedDict):
     job: str  # GET /capacity tells how far it is
+    seconds: float  # that it takes at the least
 
 
 def state(call: Call) -> Answer:

@@ -117,7 +117,7 @@ class Capacities:
             self._job = job
         log.info("user %s measures what the box forwards, for %d seconds", user, seconds)
         threading.Thread(target=self._watch, args=(job, hardware, cards, first), name=job.id, daemon=True).start()
-        return {"job": job.id}
+        return {"job": job.id, "seconds": job.wanted}
 
     def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
         """`receiver` is the port of the balancer that is measured."""
@@ -142,7 +142,7 @@ class Capacities:
             finally:
                 if not begun:
                     core.release()
-        return {"job": job.id}
+        return {"job": job.id, "seconds": job.wanted}
 
     def capacity_stop(self, user: str) -> dict:
         job = self._job

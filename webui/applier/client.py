@@ -192,7 +192,10 @@ class Client:
         return self._ask("capacity")
 
     def capacity_watch(self, seconds: int, user: str) -> dict:
-        """Start to count what is forwarded while somebody loads the box; {"job": id}. Follow capacity()["job"]."""
+        """Start to count what is forwarded while somebody loads the box; {"job": id, "seconds": that it takes}.
+
+        Follow capacity()["job"].
+        """
         return self._ask("capacity_watch", seconds=seconds, user=user)
 
     def capacity_between(self, sender: str, receiver: str, user: str) -> dict:

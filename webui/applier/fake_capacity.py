@@ -145,4 +145,4 @@ class FakeCapacity:
         job = b.capacity.begin(seconds, user, between)
         if b.instant:
             b.capacity.end()
-        return {"job": job.id}
+        return {"job": job.id, "seconds": job.wanted}

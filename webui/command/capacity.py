@@ -8,7 +8,6 @@ import time
 
 from command import verbs
 from command.api import Api
-from lbconfig.hardware.cable import longest
 
 POLL = 1.0  # seconds
 ROOM = 60.0  # seconds beside the measured ones, after which something is wrong
@@ -21,21 +20,21 @@ def bench(api: Api, options: argparse.Namespace) -> int:
         return verbs.out(options, found, "It ends within a second.")
     if options.between:
         sender, receiver = options.between
-        name = api.post("capacity/between", {"sender": sender, "receiver": receiver})["job"]
-        return _follow(api, options, name, longest(), f"Sending from {sender} to {receiver}; this takes two minutes.")
+        started = api.post("capacity/between", {"sender": sender, "receiver": receiver})
+        return _follow(api, options, started, f"Sending from {sender} to {receiver}; this takes two minutes.")
     if options.watch:
-        name = api.post("capacity/watch", {"seconds": options.watch})["job"]
+        started = api.post("capacity/watch", {"seconds": options.watch})
         words = f"Counting for {options.watch} seconds. Let your clients send as much as they can now."
-        return _follow(api, options, name, options.watch, words)
+        return _follow(api, options, started, words)
     found = api.get("capacity")
     return verbs.out(options, found, text(found))
 
 
-def _follow(api: Api, options: argparse.Namespace, name: str, seconds: float, words: str) -> int:
+def _follow(api: Api, options: argparse.Namespace, started: dict, words: str) -> int:
     if not options.json:
         print(words, flush=True)
-    deadline = time.monotonic() + seconds + ROOM
-    while (found := api.get("capacity"))["job"]["state"] == "running" and found["job"]["id"] == name:
+    deadline = time.monotonic() + started["seconds"] + ROOM
+    while (found := api.get("capacity"))["job"]["state"] == "running" and found["job"]["id"] == started["job"]:
         if time.monotonic() > deadline:
             print("The measurement has not ended in its time; it goes on.", file=sys.stderr)
             return verbs.TIMED_OUT
