@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from applier.health import Entry
+from lbconfig.addresses import version
 from lbconfig.render.ipvs import (
     FIREWALL_MARK,
     FIREWALL_MARK6,
@@ -98,17 +99,25 @@ def dump(exchange: Exchange, attempts: int = 5) -> list[KernelService]:
     for attempt in range(attempts):
         try:
             services = [parse_service(body) for body in _ask(exchange, family, CMD_GET_SERVICE)]
-            for service in services:
-                about = attribute(CMD_ATTR_SERVICE | NLA_F_NESTED, _name_service(service))
-                for body in _ask(exchange, family, CMD_GET_DEST, about):
-                    place, server = parse_server(body, service.af)
-                    service.servers[place] = server
+            for entry in services:
+                entry.servers.update(_servers(exchange, family, entry.af, entry.service))
         except Interrupted:
             if attempt == attempts - 1:
                 raise
         else:
             return services
     raise AssertionError("unreachable")
+
+
+def servers(exchange: Exchange, service: Service) -> dict[ServerKey, KernelServer]:
+    """Those of one service with their counters. NetlinkError where the kernel does not have it."""
+    six = service.protocol == FIREWALL_MARK6 or (service.address != "" and version(service.address) == 6)
+    return _servers(exchange, family_id(exchange), socket.AF_INET6 if six else socket.AF_INET, service)
+
+
+def _servers(exchange: Exchange, family: int, af: int, service: Service) -> dict[ServerKey, KernelServer]:
+    about = attribute(CMD_ATTR_SERVICE | NLA_F_NESTED, _name_service(af, service))
+    return dict(parse_server(body, af) for body in _ask(exchange, family, CMD_GET_DEST, about))
 
 
 def to_table(services: list[KernelService]) -> Table:
@@ -259,9 +268,8 @@ def _bodies(datagrams: list[bytes]) -> Iterator[bytes]:
                 yield payload[_GENERIC.size :]
 
 
-def _name_service(entry: KernelService) -> bytes:
-    service = entry.service
-    parts = [attribute(SVC_AF, struct.pack("=H", entry.af))]
+def _name_service(af: int, service: Service) -> bytes:
+    parts = [attribute(SVC_AF, struct.pack("=H", af))]
     if service.protocol in (FIREWALL_MARK, FIREWALL_MARK6):
         parts.append(attribute(SVC_FWMARK, struct.pack("=I", service.port)))
         return b"".join(parts)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from applier import ipvs_netlink
-from applier.host import Host, HostError, run
+from applier.host import Host, HostError, Output, run
 from applier.ipvs_netlink import KernelService, NetlinkError
 from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Checked, Server, Table
+from lbconfig.render.ipvs import Change, Checked, Server, ServerKey, Service, Table
 
+WRITE = ["ipvsadm", "-R"]
 TIMEOUT = 120.0  # seconds; a thousand services of ten servers take five on one slow CPU
+LEAVES = 3.0  # seconds at most that a server has to end what it is answering
+SETTLES = 0.5  # seconds: a connection that a client is just opening is none of the established ones yet
+LOOKS_AGAIN = 0.1  # seconds
 NAMED = 10  # so many lines that did not take are named one by one
 
 
@@ -40,22 +44,54 @@ def change(host: Host, present: Table, wanted: Table, checked: Checked) -> int:
     """Make the kernel's table, which is `present`, what is wanted; the number of lines it took.
 
     ldirectord must not run, nor have run since `present` was read: reading a large table takes seconds.
-    ipvsadm goes on after a line that the kernel refuses and reports the last line's status only. So what counts
-    is the table, read back.
+    A server that leaves a service which goes on gets no new connections first, and LEAVES seconds to end what it
+    is answering. ipvsadm goes on after a line that the kernel refuses and reports the last line's status only. So
+    what counts is the table, read back.
     """
-    lines = ipvs.difference(present, wanted, checked)
-    if not lines:
+    changes = ipvs.changes(present, wanted, checked)
+    if not changes:
         return 0
-    argv = ["ipvsadm", "-R"]
-    output = host.command(argv, stdin="".join(f"{line}\n" for line in lines), timeout=TIMEOUT)
+    rest, outputs = changes, []
+    if leave := ipvs.taken_over(changes, present):
+        outputs.append(_write(host, [*(change for change in changes if not change.deletes), *leave]))
+        _wait_until_idle(host, leave)
+        rest = [change for change in changes if change.deletes]
+    outputs.append(_write(host, rest))
     left = ipvs.difference(read_table(host), wanted, checked)
     if left:
         more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
-        said = " ".join(output.stderr.split())
+        said = " ".join(" ".join(output.stderr for output in outputs).split())
         raise HostError(
-            " ".join(argv), output.exit, f"these lines did not take: {'; '.join(left[:NAMED])}{more}. {said}"
+            " ".join(WRITE), outputs[-1].exit, f"these lines did not take: {'; '.join(left[:NAMED])}{more}. {said}"
         )
-    return len(lines)
+    return len(changes)
+
+
+def _write(host: Host, changes: list[Change]) -> Output:
+    return host.command(WRITE, stdin="".join(f"{change.line}\n" for change in changes), timeout=TIMEOUT)
+
+
+def _wait_until_idle(host: Host, leave: list[Change]) -> None:
+    """Until these servers have no established connection (of TCP and SCTP: UDP has none), or LEAVES is over."""
+    waiting: dict[Service, set[ServerKey]] = {}
+    for change in leave:
+        waiting.setdefault(change.service, set()).add(change.place)
+    until = host.now() + LEAVES
+    host.sleep(SETTLES)
+    while waiting:
+        waiting = {service: busy for service, places in waiting.items() if (busy := _busy(host, service, places))}
+        if waiting:
+            if host.now() >= until:
+                return
+            host.sleep(LOOKS_AGAIN)
+
+
+def _busy(host: Host, service: Service, places: set[ServerKey]) -> set[ServerKey]:
+    try:
+        servers = ipvs_netlink.servers(host.netlink, service)
+    except NetlinkError as error:
+        raise HostError("the real servers of a virtual service", None, str(error)) from None
+    return {place for place, server in servers.items() if place in places and server.active}
 
 
 def to_put_back(saved: Table, now: Table, checked: Checked) -> Table:

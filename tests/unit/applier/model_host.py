@@ -36,6 +36,8 @@ class ModelHost:
         self.sent: list[tuple[str, bytes]] = []  # interface and frame
         for name in ("all", "default", *links):
             self._settings_of(name)
+        self.by_hand: set[tuple[str, int]] = set()  # servers in the table that the firewall need not know of
+        self.active: dict[tuple[str, int], float] = {}  # until then a server has a connection that is established
         self.timeouts = (900, 120, 300)
         self.table: dict = {}  # (protocol, address, port) -> [scheduler, {place: weight}]
         self.files: dict[Path, str] = {PROC_SYS / BACKLOG: "128"}
@@ -146,7 +148,11 @@ class ModelHost:
         protocol = {6: "tcp", 17: "udp"}[int.from_bytes(request[36:38], "little")]
         port = int.from_bytes(request[64:66], "big")
         _, places = self.table[(protocol, address, port)]
-        return [b"".join(nl.message(8, nl.dest(*place, weight)) for place, weight in places.items()), nl.DONE]
+        servers = [nl.dest(*place, weight, active=self._active(place)) for place, weight in places.items()]
+        return [b"".join(nl.message(8, server) for server in servers), nl.DONE]
+
+    def _active(self, place):
+        return int(self.active.get(place, 0) > self.clock)
 
     def read(self, path):
         return self.files.get(path)
@@ -306,7 +312,10 @@ class ModelHost:
         if self.rules is None or "set replies" not in self.rules:
             return
         for (protocol, address, port), (_, places) in self.table.items():
-            wanted = [f"{address} . {protocol} . {port}", *(f"{one} . {protocol} . {at}" for one, at in places)]
+            wanted = [
+                f"{address} . {protocol} . {port}",
+                *(f"{one} . {protocol} . {at}" for one, at in {*places} - self.by_hand),
+            ]
             gone = [element for element in wanted if element not in self.rules]
             self.violations += [f"the firewall stops {element}, which IPVS still has" for element in gone]
 

@@ -80,6 +80,31 @@ def test_a_service_without_check_stops_ldirectord_for_the_table_and_starts_it_ag
     assert box.host.table[("udp", "192.168.10.80", 53)][1][("10.2.0.32", 53)] == 1
 
 
+@pytest.mark.parametrize(("ends_after", "waits"), [(0, 0.5), (1.2, 1.2), (60, 3.0)])
+def test_a_server_that_leaves_may_end_what_it_is_answering(tmp_path, ends_after, waits):
+    box = running_one(tmp_path)
+    host = box.host
+    host.dead.clear()
+    host.sleep(1)  # ldirectord finds both up
+    written = []
+    change = host.change
+
+    def timed(name, *actions):
+        if name.startswith("ipvsadm ['-"):
+            written.append((name, host.clock))
+            host.active["10.2.0.11", 80] = written[0][1] + ends_after
+        return change(name, *actions)
+
+    host.change = timed
+    less = dataclasses.replace(WEB, real_servers=WEB.real_servers[1:])
+    run = box.apply(dataclasses.replace(ONE, services=(less, DNS)))
+    assert run["state"] == "done" and not host.violations
+    [(hands_over, began), (leaves, left)] = written
+    assert hands_over == "ipvsadm ['-e -t 192.168.10.80:80 -r 10.2.0.11:80 -m -w 0']"
+    assert leaves == "ipvsadm ['-d -t 192.168.10.80:80 -r 10.2.0.11:80']"
+    assert waits <= left - began < waits + 0.2
+
+
 def test_without_checked_services_ldirectord_stays_down(tmp_path):
     box = running_one(tmp_path)
     assert box.apply(dataclasses.replace(ONE, services=(DNS,)))["state"] == "done"

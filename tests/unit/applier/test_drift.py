@@ -67,6 +67,7 @@ def server_gone(box):
 
 def server_by_hand(box):
     box.host.table[DNS_KEY][1]["10.2.0.99", 53] = 1
+    box.host.by_hand.add(("10.2.0.99", 53))
 
 
 def rules_gone(box):

@@ -79,6 +79,23 @@ def test_ipv6_firewall_marks_and_flags_are_told_apart():
     assert sctp.service == Service("sctp", "192.0.2.9", 9, "rr", ("ops",))
 
 
+@pytest.mark.parametrize(
+    ("service", "about"),
+    [
+        (Service("tcp", "192.0.2.1", 80, "rr"), nl.attr(1, b"\x02\0") + nl.attr(2, b"\x06\0")),
+        (Service("sctp", "2001:db8::1", 9, "rr"), nl.attr(1, b"\x0a\0") + nl.attr(2, b"\x84\0")),
+        (Service("fwm", "", 7, "sh"), nl.attr(1, b"\x02\0") + nl.attr(5, struct.pack("=I", 7))),
+        (Service("fwm6", "", 7, "sh"), nl.attr(1, b"\x0a\0") + nl.attr(5, struct.pack("=I", 7))),
+    ],
+)
+def test_the_servers_of_one_service_alone(service, about):
+    kernel = Kernel(servers={0: [nl.dest("10.0.0.1", 80, 5, active=7, inactive=9)]})
+    [(place, one)] = ipvs_netlink.servers(kernel, service).items()
+    assert (place, one.active, one.inactive) == (("10.0.0.1", 80), 7, 9)
+    request = kernel.requests[-1]
+    assert request[16] == 8 and request[24 : 24 + len(about)] == about
+
+
 def test_a_kernel_without_ip_vs():
     with pytest.raises(NetlinkError, match="no IPVS"):
         ipvs_netlink.dump(lambda request: [nl.error(2)])

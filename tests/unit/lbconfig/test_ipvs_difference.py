@@ -146,6 +146,31 @@ def test_any_table_becomes_the_wanted_one_safely(running, wanted, checked):
     assert ipvs.difference(Table(kernel.table()), wanted, checked) == []
 
 
+@settings(max_examples=500, deadline=None)
+@given(running_tables, tables(keys, wanted_servers), checked_services)
+def test_who_leaves_hands_over_first_where_somebody_takes_over(running, wanted, checked):
+    changes = ipvs.changes(running, wanted, checked)
+    leave = ipvs.taken_over(changes, running)
+    ends, kernel = Kernel(running), Kernel(running)
+    for change in changes:
+        ends.apply(change.line)
+    for change in [*(one for one in changes if not one.deletes), *leave]:
+        kernel.apply(change.line)
+    for service, servers in running.services.items():
+        after = ends.servers.get(service.key)
+        leaving = [place for place in servers if after is None or place not in after]
+        others = after is not None and any(server.weight for server in after.values())
+        for place in leaving:
+            weight = 0 if others else servers[place].weight
+            assert kernel.servers[service.key][place] == dataclasses.replace(servers[place], weight=weight)
+        # Nobody is left without a server for it.
+        assert not others or any(server.weight for server in kernel.servers[service.key].values())
+    for change in changes:
+        if change.deletes:
+            kernel.apply(change.line)
+    assert kernel.table() == ends.table()
+
+
 @settings(max_examples=300, deadline=None)
 @given(running_tables, tables(keys, wanted_servers), checked_services, st.data())
 def test_a_service_that_stays_as_it_is_is_not_touched(running, wanted, checked, data):
@@ -236,6 +261,16 @@ def test_nothing_to_do():
 )
 def test_only_what_changes_is_written(fields, lines):
     assert change(SAMPLE, with_service(**fields)) == lines
+
+
+def test_a_server_that_leaves_gets_nothing_new_first():
+    running = ipvs.wanted(SAMPLE)
+    less = with_service(real_servers=WEB.real_servers[1:])
+    [leave] = ipvs.taken_over(ipvs.changes(running, ipvs.wanted(less), ipvs.checked(less)), running)
+    assert leave.line == "-e -t 10.0.2.100:80 -r 10.2.0.11:8000 -m -w 0"
+    # With nobody to take over, or a server that stands at 0 already, there is nothing to hand over.
+    none = with_service(real_servers=(), enabled=True)
+    assert ipvs.taken_over(ipvs.changes(running, ipvs.wanted(none), ipvs.checked(none)), running) == []
 
 
 def test_a_server_that_ldirectord_took_out_stays_out_while_its_weight_is_edited():

@@ -179,6 +179,10 @@ class Change:
     new: Service | Server | None
 
     @property
+    def deletes(self) -> bool:
+        return self.new is None
+
+    @property
     def line(self) -> str:
         """For `ipvsadm -R`."""
         if self.place is None:
@@ -227,6 +231,28 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
     kept = wanted.by_key()
     gone = [Change(service, None, service, None) for service in running.services if service.key not in kept]
     return [*services, *additions, *edits, *deletions, *gone]
+
+
+def taken_over(changes: list[Change], running: Table) -> list[Change]:
+    """Weight 0 for each server that `changes` take out of a service where others go on: they get what is new.
+
+    So what such a server is answering at the moment can end before it leaves the table, which cuts it off at once.
+    Where nobody would take over, it would only be refused earlier.
+    """
+    weights = {
+        (service.key, place): server.weight for service, servers in running.services.items()
+        for place, server in servers.items()
+    }  # fmt: skip
+    for change in changes:
+        if change.place is not None:
+            weights[change.service.key, change.place] = change.new.weight if isinstance(change.new, Server) else 0
+    goes_on = {service for (service, _), weight in weights.items() if weight > 0}
+    return [
+        replace(change, new=replace(change.old, weight=0))
+        for change in changes
+        if change.deletes and isinstance(change.old, Server) and change.old.weight > 0
+        and change.service.key in goes_on
+    ]  # fmt: skip
 
 
 def _service_line(verb: str, service: Service) -> str:
