@@ -2,7 +2,7 @@
 
     make bench [QUICK=1] [ONLY=lisa2001,peers]
     python -m bench [--quick] [--only lisa2001,peers]
-    python -m bench --report        the page and its pictures anew from what is kept in build/bench
+    python -m bench --report        the page and its pictures anew from what is kept
 
 A part that fails is said and left out; the others run. The exit code then is 1.
 """
@@ -44,8 +44,9 @@ def main(words: list[str]) -> int:
         failed = measure(names, arguments.quick, command(arguments))
     else:
         failed = 0
-    parts = kept.best(kept.every())
-    report.write(sorted(parts.values(), key=place))
+    parts = sorted(kept.best([*kept.shown(), *kept.every()]).values(), key=place)
+    kept.show(parts)
+    report.write(parts)
     print(f"written: {report.PAGE.relative_to(head.TOP)}")
     return 1 if failed else 0
 

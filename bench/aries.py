@@ -7,6 +7,7 @@ import dataclasses
 import time
 
 from bench.lisa2001 import highest
+from bench.load import Log
 from bench.neighbours import SERVERS
 from bench.result import Measured, Picture, Result, Series, Table
 from bench.settings import Settings
@@ -23,8 +24,8 @@ CHANGED = 3  # servers, of which one comes and goes
 METHOD = (
     f"As fast as {AT_ONCE} clients allow. Without a director the clients ask the servers in turn, as WebBench does. "
     f"Each real server is held to {SERVER_SHARE:.0%} of what the director reaches by NAT (in the paper a half: "
-    "eight servers answered four times what NAT passed on). Then a server is removed and added again by an apply, "
-    "while the clients go on."
+    "eight servers answered four times what NAT passed on). Then a server is removed and added again by applies, "
+    "over and over, while the clients go on; and the same load again with no change, to tell what fails by itself."
 )
 
 
@@ -40,7 +41,7 @@ def run(settings: Settings) -> Result:
                 places = SERVERS[:count] if way == "direct" else (vip(way, count),)
                 rounds.append(here.load(*places, seconds=settings.seconds, at_once=AT_ONCE).log.rate)
                 here.say(f"round {number + 1}, {way}, {count} servers: {rounds[-1]:.0f} replies/s")
-        changed = [changes(here, way, number, settings) for number, way in enumerate(("NAT", "DR"), 1)]
+        changed = [row for number, way in enumerate(("NAT", "DR"), 1) for row in changes(here, way, number, settings)]
     rates = {place: Measured(tuple(rounds)) for place, rounds in found.items()}
     return Result(
         NAME, "ARIES: with and without the director as servers are added", papers.ARIES,
@@ -60,33 +61,51 @@ def scaling(rates: dict[tuple[str, int], Measured], counts: tuple[int, ...]) -> 
     return Table("Replies a second", columns, tuple(rows))
 
 
-def changes(here: Stage, way: str, number: int, settings: Settings) -> tuple:
-    """Remove a server and add it again while the clients go on; a row of the table."""
-    seconds = settings.pick(20, 40)
+def changes(here: Stage, way: str, number: int, settings: Settings) -> list[tuple]:
+    """Remove a server and add it again, over and over, while the clients go on; then the same load with no change.
+
+    Two rows of the table. The second tells what fails by itself.
+    """
+    seconds = settings.pick(40, 160)
     here.serve()  # a server at its limit would refuse by itself
     place = vip(way, CHANGED)
     full, less = (
         wish(dataclasses.replace(service(number, way, count), address=place)) for count in (CHANGED, CHANGED - 1)
     )
     here.apply(full)
-    alone = here.load(place, seconds=settings.seconds, at_once=AT_ONCE).log.rate
-    ended = here.begin(place, seconds=seconds, rate=alone / 3)
+    rate = here.load(place, seconds=settings.seconds, at_once=AT_ONCE).log.rate / 3
+    ended = here.begin(place, seconds=seconds, rate=rate)
+    until = time.monotonic() + seconds
     time.sleep(3)
-    took = []
-    for snapshot in (less, full):
-        began = time.monotonic()
-        here.director.apply(snapshot)
-        took.append(time.monotonic() - began)
-        time.sleep(1)
-    log = ended().log
+    took: dict[str, list[float]] = {"removed": [], "added": []}
+    pair = 0.0
+    while time.monotonic() + pair < until - 1:
+        first = time.monotonic()
+        for what, snapshot in (("removed", less), ("added", full)):
+            began = time.monotonic()
+            here.director.apply(snapshot)
+            took[what].append(time.monotonic() - began)
+            time.sleep(1)
+        pair = time.monotonic() - first
+    during = told(here, f"{way}, {len(took['added'])} times a server removed and added", ended().log)
+    alone = told(here, f"{way}, nothing changed", here.load(place, seconds=seconds, rate=rate).log)
+    return [
+        (way, len(took["added"]), *during, Measured(tuple(took["removed"])), Measured(tuple(took["added"]))),
+        (f"{way}, nothing changed", 0, *alone, None, None),
+    ]
+
+
+def told(here: Stage, what: str, log: Log) -> tuple:
+    """Its part of a row: requests, answered, failed, by what, longest."""
     why = ", ".join(f"{kind}: {count}" for kind, count in log.errors.items() if count)
-    here.say(f"{way}: a server removed and added: {log.tried} requests, {log.failed} failed ({why})")
-    return (way, log.tried, log.replies + log.late, log.failed, why, log.longest, *took)
+    here.say(f"{what}: {log.tried} requests, {log.failed} failed ({why})")
+    return (log.tried, log.replies + log.late, log.failed, why, log.longest)
 
 
 def undisturbed(rows: list[tuple]) -> Table:
     columns = (
-        "way", "requests", "answered", "failed", "by", "longest, ms", "apply that removed, s", "apply that added, s",
+        "way", "removed and added, times", "requests", "answered", "failed", "by", "longest, ms",
+        "an apply that removed, s", "an apply that added, s",
     )  # fmt: skip
     return Table("A server removed and added under load", columns, tuple(rows), "At a third of the highest rate.")
 

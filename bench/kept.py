@@ -2,6 +2,9 @@
 
 build/bench/2026-11-23-1204/head.json        machine, versions, command
 build/bench/2026-11-23-1204/lisa2001.json    a part's result
+docs/benchmarks/lisa2001.json                the result that docs/benchmarks.md shows, with its head
+
+What the page shows is part of the project: who measures one part anew leaves the others on it, on any machine.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.head import TOP, Head
-from bench.result import Result, from_json, to_json
+from bench.result import Result, from_data, from_json, to_json
 
 KEPT = TOP / "build/bench"
+SHOWN = TOP / "docs/benchmarks"
 HEAD = "head.json"
 
 
@@ -63,3 +67,16 @@ def best(parts: Iterable[Part]) -> dict[str, Part]:
 
 def every(below: Path = KEPT) -> list[Part]:
     return [part for folder in sorted(below.glob("*")) for part in parts_of(folder)]
+
+
+def show(parts: Iterable[Part], below: Path = SHOWN) -> None:
+    """Keep with the project what its page shows."""
+    below.mkdir(parents=True, exist_ok=True)
+    for part in parts:
+        kept = {"head": dataclasses.asdict(part.head), "result": dataclasses.asdict(part.result)}
+        write(below / f"{part.result.name}.json", json.dumps(kept, indent=1) + "\n")
+
+
+def shown(below: Path = SHOWN) -> list[Part]:
+    found = [json.loads(path.read_text()) for path in sorted(below.glob("*.json"))]
+    return [Part(Head(**one["head"]), from_data(one["result"])) for one in found]

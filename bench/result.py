@@ -107,7 +107,11 @@ def to_json(result: Result) -> str:
 
 def from_json(text: str) -> Result:
     """Raises KeyError, TypeError or ValueError where the text is not what `to_json` makes."""
-    data = json.loads(text)
+    return from_data(json.loads(text))
+
+
+def from_data(data: dict) -> Result:
+    data = dict(data)
     tables = tuple(
         Table(one["title"], tuple(one["columns"]), tuple(tuple(map(_cell, row)) for row in one["rows"]), one["note"])
         for one in data.pop("tables")

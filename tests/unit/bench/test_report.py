@@ -112,6 +112,18 @@ def test_a_full_run_goes_before_a_newer_quick_one(tmp_path):
     assert best["some"].result.remarks == ("newer",)
 
 
+def test_what_the_page_shows_stays_where_one_part_is_measured_anew(tmp_path):
+    other = dataclasses.replace(RESULT, name="other")
+    kept.show([kept.Part(HEAD, RESULT), kept.Part(HEAD, other)], tmp_path / "shown")
+    newer = dataclasses.replace(HEAD, date="2026-11-25 09:00")
+    kept.keep(kept.begin(newer, tmp_path / "runs"), dataclasses.replace(other, remarks=("newer",)))
+    best = kept.best([*kept.shown(tmp_path / "shown"), *kept.every(tmp_path / "runs")])
+    assert best["some"] == kept.Part(HEAD, RESULT)
+    assert (best["other"].head, best["other"].result.remarks) == (newer, ("newer",))
+    kept.show(best.values(), tmp_path / "shown")
+    assert {part.result.name: part for part in kept.shown(tmp_path / "shown")} == best
+
+
 def test_a_folder_without_a_head_is_no_run(tmp_path):
     (tmp_path / "rubbish").mkdir()
     (tmp_path / "rubbish/some.json").write_text("{")
