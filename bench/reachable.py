@@ -20,8 +20,8 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +90,7 @@ class Row:
     flood: str
     seconds: tuple[float, ...]  # that the overview took
     pages: int  # of these that brought the page; nginx gives up after a minute
+    instead: str  # what the others brought: "502: 20"
     served: int  # of the client's requests
     asked: int
     packets: float  # of the flood that the director took in a second
@@ -104,7 +105,7 @@ def run(settings: Settings) -> Result:
     for row in measured(settings):
         settings.say(
             f"{row.way}, {row.flood}: {statistics.median(row.seconds):.2f} s, longest {max(row.seconds):.2f}, "
-            f"pages {row.pages} of {len(row.seconds)}, served {row.served} of {row.asked}, {row.packets:.0f} packets/s"
+            f"pages {pages(row)}, served {row.served} of {row.asked}, {row.packets:.0f} packets/s"
         )
         rows.append(row)
     title = "Seconds for the overview, and what became of the clients"
@@ -122,9 +123,13 @@ def cells(row: Row) -> tuple[Cell, ...]:
     """In the order of COLUMNS."""
     return (
         row.way, row.flood, Measured(row.seconds), max(row.seconds),
-        f"{row.pages} of {len(row.seconds)}", f"{row.served} of {row.asked}", round(row.packets),
+        pages(row), f"{row.served} of {row.asked}", round(row.packets),
         round(row.log / 1024, 1), row.tracked, row.connections, round(row.slab, 1),
     )  # fmt: skip
+
+
+def pages(row: Row) -> str:
+    return f"{row.pages} of {len(row.seconds)}" + (f" ({row.instead})" if row.instead else "")
 
 
 def picture(rows: list[Row]) -> Picture:
@@ -158,26 +163,30 @@ def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, se
         more = {"sources": ALLOWED} if name == "syn to the UI" else {}
         flood.begin(*FLOODS[name], seconds=LONGEST, **more)
         time.sleep(BEGUN)
-    seconds, pages = overview(page, settings)
+    seconds, statuses = overview(page, settings)
     answers = lab.world.get(f"{VIP}:80/name", 10)
     sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
     after = facts(lab.director)
     served = sum(not answer.startswith("error") for answer in answers)
     grown = (after[3] - slab) / 1024
-    return Row(way, name, seconds, pages, served, len(answers), sent / took, after[0] - log, *after[1:3], grown)
+    instead = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()) if status != str(OK))
+    found = (way, name, seconds, statuses[str(OK)], instead, served, len(answers))
+    return Row(*found, sent / took, after[0] - log, *after[1:3], grown)
 
 
-def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...], int]:
-    """Seconds of each request, and how many brought the page."""
+def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...], Counter[str]]:
+    """Seconds of each request, and how often which status of HTTP came, or "none" within a minute."""
     found: list[float] = []
-    answered = 0
+    statuses: Counter[str] = Counter()
     began = time.monotonic()
     while len(found) < REQUESTS and (not found or time.monotonic() - began < settings.pick(20.0, PATIENCE)):
         start = time.monotonic()
-        with suppress(OSError):  # no answer within a minute
-            answered += page.read(f"{page.url}/")[0] == OK
+        try:
+            statuses[str(page.read(f"{page.url}/")[0])] += 1
+        except OSError:
+            statuses["none"] += 1
         found.append(time.monotonic() - start)
-    return tuple(found), answered
+    return tuple(found), statuses
 
 
 def facts(director: Director) -> tuple[int, int, int, int]:

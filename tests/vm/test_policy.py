@@ -2,12 +2,14 @@
 
 import dataclasses
 import time
+from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, service, wish
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import Policy, Scheduler
+from balancing import server_setup
+from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Policy, Scheduler
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
@@ -36,3 +38,35 @@ def test_connections_that_the_box_has_forgotten(director, world, adopt):
     assert "ESTABLISHED" not in director.succeed(["ipvsadm", "-Lnc"])
     world.succeed(f"kill -CONT $(cat {held.file}.pid)")
     assert len(held.end()["broken"]) == (0 if adopt else 4)
+
+
+FROM_PORT = """
+import socket, sys
+for port in range(40001, 40010):
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.settimeout(3)
+        one.bind(("", port))
+        one.connect((sys.argv[1], 80))
+        one.sendall(b"GET /name HTTP/1.0\\r\\n\\r\\n")
+        answer = b""
+        while part := one.recv(4096):  # to its end: who closes first keeps the port
+            answer += part
+        print(answer.split()[-1].decode())
+"""
+
+
+def test_a_port_that_a_client_uses_again_does_not_lead_to_a_server_that_was_removed(director, world):
+    """By direct routing the box sees no answer, so it cannot tell a connection that has ended from one that ends."""
+    off = HealthCheck(CheckKind.OFF)
+    web = dataclasses.replace(service(1, "web", check=off), forwarding=Forwarding.DIRECT)
+    director.apply(wish(web))
+    world.give_servers_a_router()
+    for name, address in SERVERS.items():
+        world.write("/run/world/setup.sh", server_setup.script(server_setup.setup_of(wish(web), address)))
+        world.succeed(f"ip netns exec {name} sh /run/world/setup.sh")
+    ask = ["ip", "netns", "exec", "client", "python3", "-c", FROM_PORT, VIP]
+    assert Counter(world.succeed(ask).split()) == {"rs1": 3, "rs2": 3, "rs3": 3}
+    director.apply(wish(dataclasses.replace(web, real_servers=web.real_servers[1:])))
+    assert director.succeed(["ipvsadm", "-Lnc"]).count("FIN_WAIT") >= 9
+    assert set(world.succeed(ask).split()) == {"rs2", "rs3"}

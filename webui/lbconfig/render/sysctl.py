@@ -100,9 +100,14 @@ def _forged(snapshot: Snapshot) -> Iterator[Setting]:
 
 
 def _policy(policy: Policy) -> Iterator[Setting]:
-    """What they mean: the kernel's Documentation/networking/ipvs-sysctl.rst."""
+    """What they mean: the kernel's Documentation/networking/ipvs-sysctl.rst.
+
+    conn_reuse_mode 3 and not 1: by direct routing and tunnels the box sees the client's end of a connection only,
+    whose last state is FIN_WAIT. With 1 such a client stays with a server that was removed, and gets no answer.
+    """
+    reuse = "3" if policy.reuse_ports else "0"
+    yield Setting("net/ipv4/vs/conn_reuse_mode", reuse, "whether a client that uses a port again is balanced anew")
     for name, wanted, reason in (
-        ("conn_reuse_mode", policy.reuse_ports, "whether a client that uses a port again is balanced anew"),
         ("expire_nodest_conn", policy.release_removed, "whether clients of a server that was removed are released"),
         ("expire_quiescent_template", policy.release_persistent, "whether a persistent client leaves weight 0"),
         ("sloppy_tcp", policy.adopt, "whether connections are taken that began before the box saw them"),
