@@ -6,6 +6,7 @@ import platform
 
 import pytest
 from bench.head import TOP, Head, look, processor
+from bench.parts import PARTS
 from bench.result import Measured, Picture, Result, Series, Table, from_json, to_json
 from board.lab.build import Image
 
@@ -122,6 +123,11 @@ def test_what_the_page_shows_stays_where_one_part_is_measured_anew(tmp_path):
     assert (best["other"].head, best["other"].result.remarks) == (newer, ("newer",))
     kept.show(best.values(), tmp_path / "shown")
     assert {part.result.name: part for part in kept.shown(tmp_path / "shown")} == best
+
+
+def test_the_page_of_this_project_is_what_its_data_make():
+    parts = sorted(kept.shown(), key=lambda part: list(PARTS).index(part.result.name))
+    assert report.PAGE.read_text() == report.text(parts)
 
 
 def test_a_folder_without_a_head_is_no_run(tmp_path):

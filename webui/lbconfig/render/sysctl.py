@@ -102,8 +102,9 @@ def _forged(snapshot: Snapshot) -> Iterator[Setting]:
 def _policy(policy: Policy) -> Iterator[Setting]:
     """What they mean: the kernel's Documentation/networking/ipvs-sysctl.rst.
 
-    conn_reuse_mode 3 and not 1: by direct routing and tunnels the box sees the client's end of a connection only,
-    whose last state is FIN_WAIT. With 1 such a client stays with a server that was removed, and gets no answer.
+    conn_reuse_mode 3 and not 1: by direct routing and tunnels the box sees the client's half of a connection only,
+    whose last state is FIN_WAIT. With 1 a port that is used again leads to the server that the connection before had:
+    a new server gets too little, and where clients of a removed one are not released they get no answer.
     """
     reuse = "3" if policy.reuse_ports else "0"
     yield Setting("net/ipv4/vs/conn_reuse_mode", reuse, "whether a client that uses a port again is balanced anew")
