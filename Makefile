@@ -196,11 +196,11 @@ footprint: setup-test image-lab ## Measure the booted image: size, memory, secon
 
 QUICK ?=
 ONLY ?=
-bench: setup-bench image-lab ## Repeat the papers' measurements, beside other balancers (QUICK=1: 15 minutes; ONLY=part,part); writes docs/benchmarks.md
+bench: setup-bench image-lab ## Repeat the papers' measurements, beside other balancers (QUICK=1: an hour or more; ONLY=part,part); writes docs/benchmarks.md
 	@PYTHONPATH=webui $(PYTHON) -m bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 bench-instructions: ONLY = instructions,steps
-bench-instructions: bench ## Count the director's instructions for each connection and packet, ours and others' (QUICK=1: 15 minutes)
+bench-instructions: bench ## Count the director's instructions for each connection and packet, ours and others' (QUICK=1: half an hour)
 
 bench-report: setup-bench ## docs/benchmarks.md and its pictures anew, from what runs of make bench have kept
 	@PYTHONPATH=webui $(PYTHON) -m bench --report

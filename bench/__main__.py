@@ -53,7 +53,7 @@ def main(words: list[str]) -> int:
 
 def parsed(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("--quick", action="store_true", help="short loads and fewer of them: a quarter of an hour")
+    parser.add_argument("--quick", action="store_true", help="short loads and fewer of them: an hour or more")
     parser.add_argument("--only", default="", help=f"some of the parts: {','.join(PARTS)}")
     parser.add_argument("--report", action="store_true", help="measure nothing, write the page from what is kept")
     return parser.parse_args(words)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from applier import ipvs_netlink
 from applier.host import Host, HostError, Output, run
-from applier.ipvs_netlink import KernelService, NetlinkError
+from applier.ipvs_netlink import Interrupted, KernelService, NetlinkError
 from lbconfig.render import ipvs
 from lbconfig.render.ipvs import Change, Checked, Server, ServerKey, Service, Table
 
@@ -89,6 +89,8 @@ def _wait_until_idle(host: Host, leave: list[Change]) -> None:
 def _busy(host: Host, service: Service, places: set[ServerKey]) -> set[ServerKey]:
     try:
         servers = ipvs_netlink.servers(host.netlink, service)
+    except Interrupted:
+        return places  # looked at again
     except NetlinkError as error:
         raise HostError("the real servers of a virtual service", None, str(error)) from None
     return {place for place, server in servers.items() if place in places and server.active}
