@@ -17,6 +17,7 @@ from bench import papers
 
 NAME = "lisa2001"
 SERVER_SHARE = papers.LISA_DIRECT / papers.LISA_PEAKS["DR", 1, 4][0]
+PROCESSORS = (1, 2, 4)  # of the director
 MANY = 256  # connections at once: with fewer it is the time of an answer that is measured
 METHOD = (
     "httperf's way: a page of 628 bytes, HTTP/1.0, one request a connection, so many connections begun a second "
@@ -46,10 +47,9 @@ Curve = dict[float, list[Loaded]]  # offered rate -> its rounds
 
 def run(settings: Settings) -> Result:
     counts = (1, 2, 4)
-    processors = [one for one in settings.pick((1, 2), (1, 2, 4)) if one <= settings.cores]
     wished = [Configuration("direct", 1), *(Configuration(way, count) for way in WAYS for count in counts)]
     peak, curves = 0.0, {}
-    for cpus in processors:
+    for cpus in PROCESSORS:
         with settings.stages.take(cpus) as here:
             here.apply(services(counts))
             if not peak:
@@ -60,12 +60,11 @@ def run(settings: Settings) -> Result:
                 round(peak * share) for share in settings.pick((0.5, 1.0, 1.4), (0.3, 0.5, 0.7, 0.9, 1.1, 1.4, 1.8))
             ]
             curves[cpus] = measured(here, wished, rates, settings)
-    left_out = [str(one) for one in (1, 2, 4) if one not in processors]
     remarks = [f"A real server is held to {round(peak * SERVER_SHARE)} replies/s."]
-    if left_out:
+    if more := [cpus for cpus in PROCESSORS if cpus > settings.cores]:
         remarks.append(
-            f"Not measured: directors with {' and '.join(left_out)} processors"
-            + f" (this machine has {settings.cores}{', and the run was a quick one' if settings.quick else ''})."
+            f"This machine has {settings.cores} processors: a director with {' or '.join(map(str, more))} shares them "
+            "with itself, with its clients and with its servers, so it cannot get ahead by them."
         )
     return Result(
         NAME, "LISA 2001: offered rate against reply rate", papers.LISA,

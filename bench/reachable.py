@@ -11,8 +11,8 @@ asks for the overview again and again, and a client for a page of a real server,
     udp, closed     datagrams to ports where nobody listens
     syn to the UI   connections to the web page's port, from addresses that may reach it
 
-The ways: "without" is as a plain system has it, packets in softirqs and every process by itself; the others add the
-parts of the reservation (docs/decisions/0028) one by one.
+The ways: "without" is as a plain system has it, packets in softirqs, every process by itself, and memory for whoever
+comes first, until the kernel's own 4 MiB are left; the others add the parts of the reservation (docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ from tests.lab import updating
 from tests.lab.director import VIP, Director, service
 from tests.lab.fixtures import Lab, boot
 from tests.lab.flood import Flood, flooded_lab, wish_flooded
+from tests.lab.machine import CommandFailed
+from tests.lab.wait import until
 
+from lbconfig.hardware import share
 from lbconfig.snapshot import CheckKind, HealthCheck
 
 GROUP = "/sys/fs/cgroup/services/cgroup.procs"
@@ -39,6 +42,17 @@ ALONE = "/sys/fs/cgroup/cgroup.procs"
 # Threads of the kernel stay where they are: they have no program.
 MOVE = "cat {} | while read -r one; do readlink /proc/$one/exe >/dev/null && echo $one >{}; done 2>/dev/null; true"
 THREADS = "for card in /sys/class/net/eth*/threaded; do echo {} >$card; done"
+# Each keeps what the box has set, so that the other can put it back.
+NO_MEMORY = (
+    "cd /run; for one in low high; do cat /sys/fs/cgroup/services/memory.$one >bench-$one; done; "
+    "sysctl -n net.ipv4.vs.amemthresh >bench-threshold; echo 0 >/sys/fs/cgroup/services/memory.low; "
+    f"echo max >/sys/fs/cgroup/services/memory.high; sysctl -qw net.ipv4.vs.amemthresh={share.KERNELS_OWN}"
+)
+MEMORY = (
+    "cd /run; [ -e bench-threshold ] || exit 0; for one in low high; do "
+    "cat bench-$one >/sys/fs/cgroup/services/memory.$one; done; "
+    'sysctl -qw net.ipv4.vs.amemthresh="$(cat bench-threshold)"; rm bench-*'
+)
 FLOODS = {
     "none": (),
     "syn to a VIP": ("syn", f"{VIP}:80"),
@@ -50,6 +64,8 @@ BEGUN = 3.0  # seconds until a flood is well under way
 LONGEST = 500.0  # seconds that a flood may last
 REQUESTS = 20  # of the admin
 OK = 200  # of HTTP
+AT_REST = 100  # connections in IPVS's table
+RECOVERY = 240.0  # seconds that a box may take until it is at rest again
 PATIENCE = 60.0  # seconds after which no further one is begun
 COLUMNS = (
     "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB",
@@ -69,18 +85,21 @@ METHOD = (
 @dataclass(frozen=True)
 class Way:
     threads: bool  # packets of each card in a thread of its own
-    group: bool  # all services in the group of processes that has a share of its own
+    group: bool  # all services in the group of processes that has a share of the processor
+    memory: bool  # what the services have in memory stays there, and the table gives way in time
 
     def take(self, director: Director) -> None:
         director.succeed(THREADS.format(int(self.threads)))
         director.succeed(MOVE.format(*((ALONE, GROUP) if self.group else (GROUP, ALONE))))
+        director.succeed(MEMORY if self.memory else NO_MEMORY)
 
 
 WAYS = {
-    "without": Way(False, False),
-    "threads": Way(True, False),
-    "share": Way(False, True),
-    "threads and share": Way(True, True),
+    "without": Way(False, False, False),
+    "memory": Way(False, False, True),
+    "memory, threads": Way(True, False, True),
+    "memory, share": Way(False, True, True),
+    "all": Way(True, True, True),
 }
 
 
@@ -151,10 +170,21 @@ def measured(settings: Settings) -> Iterator[Row]:
         lab.director.apply(wish_flooded(service(1, "site", check=HealthCheck(CheckKind.OFF))))
         page = updating.Page(lab.director)
         lab.world.get(f"{VIP}:80/", 3)
-        for way in settings.pick(("without", "threads and share"), tuple(WAYS)):
+        # Without first: what it leaves behind (a full table, programs that have ended) must not be the others' burden.
+        for way in settings.pick(("without", "all"), tuple(WAYS)):
             WAYS[way].take(lab.director)
             for name in FLOODS:
+                wait_until_quiet(lab.director, page)
                 yield measure(lab, flood, page, way, name, settings)
+
+
+def wait_until_quiet(director: Director, page: updating.Page) -> None:
+    """Until the page is there and the table is empty again: each flood begins with a box at rest."""
+
+    def quiet() -> bool:
+        return facts(director)[2] < AT_REST and page.read(f"{page.url}/")[0] == OK
+
+    until("a box at rest", quiet, RECOVERY, 3, (OSError, CommandFailed))
 
 
 def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, settings: Settings) -> Row:
@@ -166,7 +196,7 @@ def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, se
     seconds, statuses = overview(page, settings)
     answers = lab.world.get(f"{VIP}:80/name", 10)
     sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
-    after = facts(lab.director)
+    after = until("the tables' sizes", lambda: facts(lab.director), RECOVERY, 3, (OSError, CommandFailed))
     served = sum(not answer.startswith("error") for answer in answers)
     grown = (after[3] - slab) / 1024
     instead = ", ".join(f"{status}: {count}" for status, count in sorted(statuses.items()) if status != str(OK))

@@ -188,7 +188,10 @@ class Machine:
         if self.firmware == "bios":
             return []
         clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
-        kernel = f"console=ttyS0 quiet mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
+        # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
+        # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it
+        # takes seconds to write on it once the kernel has given it to somebody else.
+        kernel = f"console=ttyS0 quiet norandmaps mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
         kernel = f"{kernel} {self.kernel_words}".rstrip()
         words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:

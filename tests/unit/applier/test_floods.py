@@ -31,7 +31,7 @@ def with_memory(box: Box) -> Box:
 
 def test_the_memory_that_stays_free_is_set_when_the_applier_starts_and_once(tmp_path):
     box = with_memory(Box(tmp_path)).start()
-    assert box.host.settings[THRESHOLD] == "9932"  # 8 % of 485 MiB
+    assert box.host.settings[THRESHOLD] == "19865"  # 16 % of 485 MiB
     before = len(box.host.log)
     reserve.keep(box.host)
     assert len(box.host.log) == before
@@ -57,7 +57,7 @@ def test_a_setting_that_cannot_be_written_is_said_in_the_log_and_stops_nothing(t
     assert "read-only" in caplog.text
 
 
-@pytest.mark.parametrize(("memory", "pages"), [(0, 1024), (51_200, 1024), (496_640, 9_932), (64 << 20, 1_342_177)])
+@pytest.mark.parametrize(("memory", "pages"), [(0, 1024), (25_600, 1024), (496_640, 19_865), (64 << 20, 2_684_354)])
 def test_small_boxes_keep_what_the_kernel_does_and_large_ones_a_part(memory, pages):
     assert share.threshold(memory) == pages
 
