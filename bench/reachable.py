@@ -4,7 +4,7 @@
 
 A cable between the clients and the director carries, beside their own packets, as many packets of a flood as the
 director takes in (tests/lab/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another card
-asks for the overview again and again, and a client for a page of a real server, as fast as they are answered:
+asks for the overview again and again, and then a client for a page of a real server:
 
     none            no flood
     syn to a VIP    connections that nobody means, from 131,072 addresses: IPVS makes an entry for each (NAT)
@@ -63,10 +63,11 @@ ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
 BEGUN = 3.0  # seconds until a flood is well under way
 LONGEST = 500.0  # seconds that a flood may last
 REQUESTS = 20  # of the admin
+SPACING = 3.0  # seconds at least between the beginnings of two: a flood lasts until memory is full
 OK = 200  # of HTTP
 AT_REST = 100  # connections in IPVS's table
 RECOVERY = 240.0  # seconds that a box may take until it is at rest again
-PATIENCE = 60.0  # seconds after which no further one is begun
+PATIENCE = REQUESTS * SPACING  # seconds after which no further one is begun
 COLUMNS = (
     "way", "flood", "overview, s", "longest, s", "pages", "clients served", "packets/s", "log, KiB",
     "tracked connections", "connections in IPVS", "kernel's tables, MiB",
@@ -77,8 +78,9 @@ NOTE = (
 )
 METHOD = (
     "One emulated processor, flooded between the frames of the clients by a cable that sends as fast as the director "
-    "takes frames in; an admin on another card asks for the overview 20 times, each time as soon as he is answered, or "
-    "for a minute; then a client asks 10 times for a page of a real server (NAT)."
+    f"takes frames in; for a minute an admin on another card asks for the overview, up to {REQUESTS} times, "
+    f"{SPACING:g} s apart or as soon as he is answered; then a client asks 10 times for a page of a real server (NAT). "
+    "That is long enough for a flood to fill the memory that there is for it. Each begins with a box at rest."
 )
 
 
@@ -175,7 +177,7 @@ def measured(settings: Settings) -> Iterator[Row]:
             WAYS[way].take(lab.director)
             for name in FLOODS:
                 wait_until_quiet(lab.director, page)
-                yield measure(lab, flood, page, way, name, settings)
+                yield measure(lab, flood, page, way, name)
 
 
 def wait_until_quiet(director: Director, page: updating.Page) -> None:
@@ -187,13 +189,13 @@ def wait_until_quiet(director: Director, page: updating.Page) -> None:
     until("a box at rest", quiet, RECOVERY, 3, (OSError, CommandFailed))
 
 
-def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, settings: Settings) -> Row:
+def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str) -> Row:
     log, _, _, slab = facts(lab.director)
     if FLOODS[name]:
         more = {"sources": ALLOWED} if name == "syn to the UI" else {}
         flood.begin(*FLOODS[name], seconds=LONGEST, **more)
         time.sleep(BEGUN)
-    seconds, statuses = overview(page, settings)
+    seconds, statuses = overview(page)
     answers = lab.world.get(f"{VIP}:80/name", 10)
     sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
     after = until("the tables' sizes", lambda: facts(lab.director), RECOVERY, 3, (OSError, CommandFailed))
@@ -204,18 +206,18 @@ def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str, se
     return Row(*found, sent / took, after[0] - log, *after[1:3], grown)
 
 
-def overview(page: updating.Page, settings: Settings) -> tuple[tuple[float, ...], Counter[str]]:
+def overview(page: updating.Page) -> tuple[tuple[float, ...], Counter[str]]:
     """Seconds of each request, and how often which status of HTTP came, or "none" within a minute."""
     found: list[float] = []
     statuses: Counter[str] = Counter()
     began = time.monotonic()
-    while len(found) < REQUESTS and (not found or time.monotonic() - began < settings.pick(20.0, PATIENCE)):
-        start = time.monotonic()
+    while len(found) < REQUESTS and (start := time.monotonic()) - began < PATIENCE:
         try:
             statuses[str(page.read(f"{page.url}/")[0])] += 1
         except OSError:
             statuses["none"] += 1
         found.append(time.monotonic() - start)
+        time.sleep(max(0.0, SPACING - found[-1]))
     return tuple(found), statuses
 
 

@@ -291,3 +291,6 @@ def test_what_the_box_can_forward(run, box):
     assert code == 1 and "must be another port than the sender's" in complaint
     code, _, complaint = run("bench", "--watch", "5")
     assert code == 1 and "must be 10 to 600" in complaint
+    box.capacity.now = None
+    code, _, complaint = run("bench", "--watch", "20")
+    assert code == 1 and "nothing was kept" in complaint

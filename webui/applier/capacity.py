@@ -220,7 +220,7 @@ class Capacities:
 
     def _end(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> None:
         """`found`: traffic as in Measurement, its limit, and packets dropped. OSError where it cannot be kept."""
-        job.message = NOTHING_LASTED
+        job.message, ended = NOTHING_LASTED, "failed"
         for traffic, limit, dropped in found:
             one: Measurement = {
                 "when": now(),
@@ -235,8 +235,8 @@ class Capacities:
                 "same": True,
             }
             self._record.add(one)
-            job.message = f"Measured for {job.seconds:.0f} seconds, and kept."
-        job.state = "stopped" if job.stop else "done"
+            job.message, ended = f"Measured for {job.seconds:.0f} seconds, and kept.", "done"
+        job.state = "stopped" if job.stop else ended
 
     def _must_be_idle(self) -> None:
         if self._job is not None and self._job.state == "running":

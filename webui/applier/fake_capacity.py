@@ -76,14 +76,15 @@ class FakeCapacityState:
         )
         return self.job
 
-    def end(self, state: str = "done") -> None:
+    def end(self, stopped: bool = False) -> None:
         """As if the clients had asked for as much as `now` all the time."""
-        self.job.state, self.job.message = state, NOTHING_LASTED
+        self.job.state, self.job.message = "stopped" if stopped else "failed", NOTHING_LASTED
         if self.now and any(self.now.values()):
             one = sample("sender") | {"user": self.job.user, "seconds": self.job.seconds, "when": fake_run.now()}
             one["traffic"] = self.between
             self.measured.insert(0, one | {"limit": one["limit"] | {"rates": dict(self.now), "busiest": 0.62}})
             self.job.message = f"Measured for {self.job.seconds:.0f} seconds, and kept."
+            self.job.state = "stopped" if stopped else "done"
 
     def load(self) -> LoadStatus | None:
         limits = known(to_limit(one["limit"]) for one in self.measured if one["same"])
@@ -134,7 +135,7 @@ class FakeCapacity:
         with self._box() as b:
             if not (b.capacity.job and b.capacity.job.state == "running"):
                 raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
-            b.capacity.end("stopped")
+            b.capacity.end(stopped=True)
         return {}
 
     @staticmethod

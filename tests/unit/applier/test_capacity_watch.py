@@ -170,7 +170,8 @@ def test_a_box_that_was_never_measured_has_no_share(box, host):
 def test_nothing_is_kept_where_nothing_was_forwarded(box, host, paths):
     host.rates = [0]
     box.capacity_watch(10, "ann")
-    assert ended(box)["message"] == NOTHING_LASTED
+    job = ended(box)
+    assert (job["state"], job["message"]) == ("failed", NOTHING_LASTED)
     assert not paths.capacity.exists()
 
 
