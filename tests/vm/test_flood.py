@@ -104,6 +104,15 @@ def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood,
     assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
 
 
+def test_the_console_answers_while_a_service_is_flooded(director, flood):
+    begin(flood, "syn", f"{VIP}:80")
+    director.answered = len(director.console)
+    director.type("\n")
+    until("the console's menu", lambda: director.shown_since("Power off"), 20)
+    sent, seconds = flood.stop()
+    assert sent > 1000 * seconds
+
+
 def test_services_keep_their_share_of_the_processor(director, flood):
     begin(flood, "syn", f"{VIP}:80")
     share = float(director.succeed(["nice", "-n", "10", "python3", "-c", SHARE]))
