@@ -37,7 +37,7 @@ class Point:
 
 def run(settings: Settings) -> Result:
     sizes = settings.pick(QUICK_SIZES, SIZES)
-    seconds = settings.pick(4, 6)
+    seconds = settings.pick(4, 12)
     found: dict[str, dict[int, Point]] = {}
     with settings.stages.take() as here:
         here.apply(services((SERVERS_USED,), ("NAT", "DR")))

@@ -4,7 +4,7 @@ IPVS looks at free memory once a second (defense_work_handler in the kernel's ip
 it forgets half-open connections, and turns away one new connection in threshold / (threshold - free): all of them when
 half of the threshold is left. What comes until it looks again must fit into that half: at 320 bytes a connection and
 400,000 new ones a second and core, two cores fill 256 MB a second, so a tenth of the 2 GiB that stand beside them is
-too little (seen in the lab: 8 % were used up between two looks, and the kernel ended the web page's program).
+too little (decision 35: in the lab 8 % were used up between two looks).
 
 IPVS counts free pages only, and Linux fills those with what it has read from disk: so the box's own programs, which do
 all the reading, may have MOST per cent of memory (/etc/init.d/S01share), and the rest stays free of it.
