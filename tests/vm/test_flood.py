@@ -78,11 +78,6 @@ def counted(director: Director, table: str) -> int:
     return int(director.read("/proc/sys/net/netfilter/nf_conntrack_count"))
 
 
-def wait_until_forgotten(director: Director) -> None:
-    """Until no connection of a flood before takes memory any more."""
-    until("the connections forgotten", lambda: counted(director, "ip_vs") < 100, 90, 1)
-
-
 def free(director: Director) -> int:
     """Pages."""
     return int(director.succeed("awk '/^MemFree/ { print $2 }' /proc/meminfo")) // 4
@@ -152,9 +147,7 @@ def test_the_log_stays_small_while_closed_ports_are_flooded(director, flood):
 @pytest.fixture
 def short_memory(director: Director) -> Iterator[None]:
     """Only SHORT MiB more than the table gives way at; the rest belongs to none of the services, and cannot be had."""
-    wait_until_forgotten(director)
     fill = free(director) - setting(director, "amemthresh") - SHORT * 256
-    assert fill > 0
     director.succeed(f"mkdir -p {FILL} && mount -t tmpfs -o size=90% none {FILL}")
     director.succeed(f"echo 0 >/sys/fs/cgroup/cgroup.procs; head -c {fill * 4096} /dev/zero >{FILL}/all", 60)
     yield
@@ -181,7 +174,7 @@ def test_the_table_gives_way_before_memory_is_full(director, world, flood, short
 
 def test_reading_a_large_file_is_not_taken_for_a_flood(director):
     """What was read stays in memory, but not where IPVS wants it free."""
-    wait_until_forgotten(director)
+    until("the connections of a flood before are forgotten", lambda: counted(director, "ip_vs") < 100, 90, 1)
     director.succeed("cat /dev/vd? >/dev/null", 120)
     assert free(director) > setting(director, "amemthresh")
     assert setting(director, "drop_entry") == 1
