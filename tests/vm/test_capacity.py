@@ -50,5 +50,5 @@ def limits_are_known(director) -> None:
 def test_a_box_without_clients_keeps_no_measurement(director):
     """Of nothing nobody can say what the box can do."""
     assert director.set_up("kim", "rope and tide")[0] == 200
-    told = director.succeed(f"fairlead bench --watch {SECONDS}")
-    assert "nothing was kept" in told and NEVER in told
+    done = director.execute(f"fairlead bench --watch {SECONDS}")
+    assert done.exit == 1 and "nothing was kept" in done.errors and NEVER in done.output
