@@ -23,7 +23,7 @@ OFF = HealthCheck(CheckKind.OFF)
 OWN = "10.1.0.1"  # of the box, where the flood comes in
 ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
 LOG_A_SECOND = 2000  # bytes: ten lines, where each packet would make one of 150 bytes
-SHORT = 10  # MiB that the flood may take in the story of short memory
+SHORT = 30  # MiB that the flood may take in the story of short memory
 FILL = "/run/fill"
 # What a process of the web page's priority gets of the processor when it always wants it.
 SHARE = """
@@ -116,8 +116,17 @@ def test_the_console_answers_while_a_service_is_flooded(director, flood):
 def test_services_keep_their_share_of_the_processor(director, flood):
     begin(flood, "syn", f"{VIP}:80")
     share = float(director.succeed(["nice", "-n", "10", "python3", "-c", SHARE]))
-    # Three in four of it are due; by their nice value alone it would be one in ten of what softirqs leave.
-    assert share > 0.25
+    # One in two of it is due, one in three where two cards are busy, of what interrupts leave. With more, clients of a
+    # busy box would notice an apply; by their nice value alone it would be one in ten.
+    assert 0.15 < share < 0.45
+
+
+def test_a_change_can_be_applied_while_a_service_is_flooded(director, world, flood):
+    begin(flood, "syn", f"{VIP}:80")
+    director.apply(wish_flooded(service(1, "site", check=OFF, servers=("rs1", "rs2"))))
+    flood.stop()
+    assert set(world.get(f"{VIP}:80/name", 4)) == {"rs1", "rs2"}
+    director.apply(wish_flooded(service(1, "site", check=OFF)))
 
 
 def test_a_flood_to_the_web_page_itself_does_not_lock_the_admin_out(director, world, flood):
@@ -147,7 +156,9 @@ def test_the_log_stays_small_while_closed_ports_are_flooded(director, flood):
 @pytest.fixture
 def short_memory(director: Director) -> Iterator[None]:
     """Only SHORT MiB more than the table gives way at; the rest belongs to none of the services, and cannot be had."""
+    until("the connections of a flood before are forgotten", lambda: counted(director, "ip_vs") < 100, 90, 1)
     fill = free(director) - setting(director, "amemthresh") - SHORT * 256
+    assert fill > 0
     director.succeed(f"mkdir -p {FILL} && mount -t tmpfs -o size=90% none {FILL}")
     director.succeed(f"echo 0 >/sys/fs/cgroup/cgroup.procs; head -c {fill * 4096} /dev/zero >{FILL}/all", 60)
     yield
@@ -162,7 +173,8 @@ def test_the_table_gives_way_before_memory_is_full(director, world, flood, short
     assert (setting(director, "drop_packet"), setting(director, "secure_tcp")) == (2, 0)
     time.sleep(10)  # the table goes on to take what it gets
     assert director.page()[0] == 200
-    assert world.get(f"{VIP}:80/name", 6).count("error: timed out") < 6
+    # Clients come through in waves: free memory goes up and down around where all that is new is turned away.
+    assert world.get(f"{VIP}:80/name", 12).count("error: timed out") <= 8
     flood.stop()
     # Nothing that the services have read was pushed out, and none of them was ended.
     assert kept(director) > 0.98 * programs
