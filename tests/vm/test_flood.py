@@ -25,7 +25,7 @@ ALLOWED = "10.64.0.0/10"  # senders that may reach the web page
 LOG_A_SECOND = 2000  # bytes: ten lines, where each packet would make one of 150 bytes
 SHORT = 30  # MiB that the flood may take in the story of short memory
 FILL = "/run/fill"
-# What a process of the web page's priority gets of the processor when it always wants it, and how often that is what the
+# What a process of the web page's priority gets of the processor when it always wants it, and in relation to what the
 # busiest thread gets that handles packets.
 SHARE = """
 import glob, time
