@@ -12,7 +12,7 @@ import urllib.parse
 import urllib.request
 
 from tests.lab.machine import CommandFailed, Machine
-from tests.lab.wait import until
+from tests.lab.wait import WaitedInVain, until
 from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import (
@@ -192,7 +192,10 @@ class Director(Machine):
         return {name for name, weights in found.items() if weights and all(weights)}
 
     def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
-        until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
+        try:
+            until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
+        except WaitedInVain as vain:
+            raise WaitedInVain(f"{vain}\n{self.weights()}") from None
 
     def wait_until_gone(self, name: str, timeout: float = 30) -> None:
         """Until no service gives this server new connections."""

@@ -126,6 +126,13 @@ class Machine:
             )
         self._monitor = until("QEMU's monitor", self._connect_monitor, 20, 0.05)
 
+    def start_over(self) -> None:
+        """Push the reset button. By `kill` a machine that listens (Link) would lose its cables for good."""
+        self.leave_agent()
+        self.log_offset = self.console_log.stat().st_size
+        self.started = time.monotonic()
+        self.monitor.ask("system_reset")
+
     def kill(self) -> None:
         """Cut the power: nothing in the guest gets a chance to finish. Also fine when it is off."""
         for channel in (self._agent, self._monitor):
@@ -220,9 +227,7 @@ class Machine:
         try:
             return self.agent().run(argv, timeout, stdin)
         except OSError:
-            if self._agent:
-                self._agent.close()  # QEMU takes one connection at a time
-                self._agent = None
+            self.leave_agent()
             self.check_alive()
             raise
 
@@ -265,8 +270,7 @@ class Machine:
             if not fell_before_init(self.console):
                 raise
             warnings.warn(f"turned on once more after: {panic}", stacklevel=2)
-            self.kill()
-            self.start()
+            self.start_over()
             until(f"{self.name}: the guest agent", self.agent, timeout, 0.1)
         return time.monotonic() - self.started
 
@@ -276,6 +280,12 @@ class Machine:
             self.check_alive()
             self._agent = Agent(self.path("agent"))
         return self._agent
+
+    def leave_agent(self) -> None:
+        """QEMU takes one connection at a time."""
+        if self._agent:
+            self._agent.close()
+            self._agent = None
 
     # --- what one sees and does from outside ---
 
@@ -326,9 +336,7 @@ class Machine:
         if self.process is None or self.process.poll() is not None:
             self.kill()
             self.start()
-        if self._agent:
-            self._agent.close()
-            self._agent = None
+        self.leave_agent()
         self.monitor.human(f"loadvm {moment}")
         self.console_log.open("a").close()
         self.log_offset = self.console_log.stat().st_size

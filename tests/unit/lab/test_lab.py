@@ -40,6 +40,8 @@ class Falling(Machine):
         self.started, self.log_offset = 0.0, 0
         self.console_log.write_text(next(self.texts))
 
+    start_over = start
+
     def agent(self) -> str:
         if self.console:
             self.check_alive()
