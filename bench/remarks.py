@@ -75,9 +75,8 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "By NAT an object of 256 KiB comes more slowly than one of 64 KiB. A quick run a day before did not have that "
         "(2,432 Mbit/s in place of 506, and 5,740 small objects a second in place of 3,652). That run's tree with "
         "today's kernel gives 480 to 840 Mbit/s today, today's tree with that run's kernel 450 to 610, and today's 450 "
-        "to 770: neither tree nor kernel, so probably the machine. Without threads for packets "
-        "it was once 980 to 1,090 that day; by turns in one boot a day later 410 to 540 with them and 440 to 530 "
-        "without, so nothing is shown against the threads.",
+        "to 770: neither tree nor kernel, so probably the machine. Without threads for packets it was once 980 to "
+        "1,090; by turns in one boot, a day later, 410 to 540 with them and 440 to 530 without.",
     ),
     "unequal": (
         "Least connections serves 1.41 times what round robin does, and shortest expected delay with weights of 2 "

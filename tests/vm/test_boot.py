@@ -119,10 +119,3 @@ def test_how_long_and_how_much(lab, director: Director, record_property, capsys)
     record_property("boot_seconds", lab.first_boot)
     record_property("used_mebibytes", used)
     assert used < 200
-
-
-def test_machines_of_the_lab_stay_connected_when_one_starts_over(balanced, director, world):
-    """It may fall on its way up (Machine.wait_for_agent), and whatever runs after that would see dead servers."""
-    world.start_over()
-    world.wait_for_servers()
-    world.wait_until_succeeds("ip netns exec rs1 ping -c 1 -W 1 10.2.0.1", 30)

@@ -1,0 +1,14 @@
+"""The machines that the stories run on."""
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_the_machines_stay_connected_when_one_starts_over(balanced, world):
+    """It may fall on its way up (Machine.wait_for_agent), and whatever runs after that would see dead servers."""
+    world.write("/run/before", "")
+    world.start_over()
+    world.wait_until_succeeds("! test -e /run/before", 60)
+    world.wait_for_servers()
+    world.wait_until_succeeds("ip netns exec rs1 ping -c 1 -W 1 10.2.0.1", 30)
