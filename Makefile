@@ -68,6 +68,10 @@ test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
 test-vm power-cuts footprint: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 
+LINES ?= 60
+test-times: ## Where the time of the tests went when each ran last: booting, applying, waiting, browsing (LINES=60)
+	@python3 -m tests.times $(LINES)
+
 lint: setup-test ## ruff, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
@@ -217,5 +221,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: record-machines help run stop dev test $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image

@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 
 from tests.lab.machine import CommandFailed, Machine
+from tests.lab.spent import APPLYING, BOOTING, HEALTH, WEB, spent
 from tests.lab.wait import WaitedInVain, until
 from tests.lab.world import SERVERS, SERVERS6
 
@@ -96,6 +97,7 @@ def browser() -> urllib.request.OpenerDirector:
     )
 
 
+@spent(WEB)
 def read_page(opener: urllib.request.OpenerDirector, request: str | urllib.request.Request) -> tuple[int, str]:
     """HTTP status and text, also of a page that refuses."""
     try:
@@ -126,11 +128,13 @@ class Director(Machine):
         """One sentence a line; empty where all is well."""
         return self.applier("faults")
 
+    @spent(APPLYING)
     def apply(self, snapshot: Snapshot) -> dict:
         """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back."""
         self.write("/run/wish.json", to_json(snapshot))
         return json.loads(self.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLY))
 
+    @spent(APPLYING)
     def apply_unconfirmed(self, snapshot: Snapshot, within: int) -> dict:
         """Apply what nobody confirms within so many seconds, and wait until the box went back; the run."""
         self.write("/run/wish.json", to_json(snapshot))
@@ -150,11 +154,13 @@ class Director(Machine):
         self.write("/run/wish.json", to_json(snapshot))
         return {one["server"]: one for one in json.loads(self.applier("try-check", "/run/wish.json", str(service)))}
 
+    @spent(APPLYING)
     def refuses(self, snapshot: Snapshot) -> str:
         """Try to apply it; what the applier said. Raises CommandFailed when it took it."""
         self.write("/run/wish.json", to_json(snapshot))
         return self.fail(["fairlead-applier", "apply", "/run/wish.json", "--user", "test"], APPLY)
 
+    @spent(APPLYING)
     def start_apply(self, snapshot: Snapshot, step: str) -> None:
         """Start to apply it and come back as soon as that step of it is done."""
         self.write("/run/wish.json", to_json(snapshot))
@@ -191,12 +197,14 @@ class Director(Machine):
                     weights.append(weight)
         return {name for name, weights in found.items() if weights and all(weights)}
 
+    @spent(HEALTH)
     def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
         try:
             until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
         except WaitedInVain as vain:
             raise WaitedInVain(f"{vain}\n{self.weights()}") from None
 
+    @spent(HEALTH)
     def wait_until_gone(self, name: str, timeout: float = 30) -> None:
         """Until no service gives this server new connections."""
         places = (SERVERS[name], SERVERS6[name])
@@ -256,11 +264,13 @@ class Director(Machine):
         body = urllib.parse.urlencode(values).encode()
         return read_page(one, urllib.request.Request(address, body, {"Referer": address}))
 
+    @spent(BOOTING)
     def wait_until_started(self, timeout: float = START) -> None:
         """Until the configuration that the box starts with is in place."""
         self.wait_for_agent(timeout)
         until("the applier", self.has_started, timeout, 0.3, (CommandFailed, OSError))
 
+    @spent(BOOTING)
     def wait_until_up(self, timeout: float = START) -> float:
         """The same, and until the web page answers; seconds since power-on."""
         self.wait_until_started(timeout)

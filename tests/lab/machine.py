@@ -19,12 +19,12 @@ import struct
 import subprocess
 import termios
 import time
-import warnings
 from pathlib import Path
 
 from board.lab.build import Image
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
 from tests.lab.link import Cable, LinkEnd, UserNetwork
+from tests.lab.spent import BOOTING, GOING_BACK, retried, spent
 from tests.lab.wait import WaitedInVain, until
 
 DIRECTOR = ("app", "python", "base")  # layers, the topmost first
@@ -143,6 +143,7 @@ class Machine:
             self.process.kill()
             self.process.wait()
 
+    @spent(BOOTING)
     def stop(self, timeout: float = 30) -> None:
         """Turn off in order; cuts the power after `timeout` seconds."""
         try:
@@ -258,18 +259,19 @@ class Machine:
     def write(self, path: str, text: str) -> None:
         self.succeed(["tee", path], stdin=text.encode())
 
+    @spent(BOOTING)
     def wait_for_agent(self, timeout: float = BOOT) -> float:
         """Wait until commands can be run; seconds since the start.
 
         On an emulated processor a kernel falls now and then (seen once in some hundred starts) before it has started
-        any process. That tells nothing about what is tested: it is said in a warning, and tried once more.
+        any process. That tells nothing about what is tested: it is counted as a retry, and tried once more.
         """
         try:
             until(f"{self.name}: the guest agent", self.agent, timeout, 0.1)
         except GuestPanic as panic:
             if not fell_before_init(self.console):
                 raise
-            warnings.warn(f"turned on once more after: {panic}", stacklevel=2)
+            retried(f"turned on once more after: {panic}")
             self.start_over()
             until(f"{self.name}: the guest agent", self.agent, timeout, 0.1)
         return time.monotonic() - self.started
@@ -327,10 +329,12 @@ class Machine:
         blocks = self.monitor.ask("query-blockstats")
         return sum(one["stats"]["wr_bytes"] for one in blocks if one.get("device") == "data")
 
+    @spent(GOING_BACK)
     def save(self, moment: str) -> None:
         """Keep the whole state, memory and disk, inside the disk's file (needs a qcow2 disk)."""
         self.monitor.human(f"savevm {moment}")
 
+    @spent(GOING_BACK)
     def go_back(self, moment: str) -> None:
         """The state as it was at `save`, and running; turns the machine on for it if need be."""
         if self.process is None or self.process.poll() is not None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.lab.director import ANSWER, Director, browser
+from tests.lab.spent import WEB, spent
 from tests.lab.wait import until
 
 USER, PASSWORD = "kim", "rope and tide"
@@ -51,6 +52,7 @@ class Page:
         body = urllib.parse.urlencode({"csrfmiddlewaretoken": token_of(form), **values}).encode()
         return self.read(urllib.request.Request(address, body, {"Referer": address}))
 
+    @spent(WEB)
     def read(self, request: str | urllib.request.Request) -> tuple[int, str]:
         try:
             with self.opener.open(request, timeout=ANSWER) as answer:
@@ -58,6 +60,7 @@ class Page:
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode(errors="replace")
 
+    @spent(WEB)
     def upload(self, bundle: Path) -> str:
         """As the page's script does it; the source under which the applier knows the bundle."""
         address = f"{self.url}/system/updates/upload/"

@@ -11,6 +11,7 @@ from pathlib import Path
 from board.lab.build import Image
 from tests.lab.link import LinkEnd, UserNetwork
 from tests.lab.machine import WORLD, Machine
+from tests.lab.spent import BOOTING, spent
 from tests.lab.wait import until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
@@ -133,6 +134,7 @@ class World(Machine):
             "ip -n $name -6 route replace default via 2001:db8:2::254; done"
         )
 
+    @spent(BOOTING)
     def wait_for_servers(self, timeout: float = 60) -> None:
         self.wait_for_agent(timeout)
         for name in SERVERS:

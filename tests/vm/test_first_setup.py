@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 from tests.lab.director import VIP
+from tests.lab.spent import WEB, spent
 from tests.lab.world import SERVERS
 
 pytestmark = pytest.mark.timeout(400)
@@ -43,6 +44,7 @@ def shoot(page: Page, name: str) -> None:
     page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
 
+@spent(WEB)
 def test_from_first_boot_to_a_balanced_packet(lab, director, world, page):
     page.goto("/")
     expect(page.get_by_role("heading", name="Set up this box")).to_be_visible()
