@@ -214,6 +214,16 @@ class Director(Machine):
 
         until(f"{name} gone", gone, timeout)
 
+    def checker(self) -> int:
+        """The process that checks, which the program of that service has started."""
+        [checker] = self.children(int(self.read("/run/service/ldirectord/supervise/pid")))
+        return checker
+
+    def children(self, parent: int) -> list[int]:
+        """The processes that it has started; proc_pid_stat(5): the number, the name, the state, the parent."""
+        said = self.execute(f"awk '$4 == {parent} {{print $1}}' /proc/[0-9]*/stat").output
+        return [int(one) for one in said.split()]
+
     # --- the web page and the console ---
 
     def setup_code(self) -> str:

@@ -56,7 +56,7 @@ def ended(director: Director) -> bool:
         return False
     run = director.status()["apply"]
     return (not run or run["state"] not in ("running", "waiting", "returning")) and (
-        director.execute("sv status /run/service/ldirectord").output.startswith("run")
+        director.execute("grep -q '^ldirectord: checks' /proc/[0-9]*/cmdline").exit == 0
     )
 
 

@@ -19,7 +19,7 @@ mount -t overlay overlay -o "lowerdir=$1:$2" "$3" && mount --bind "$4" "$3/run" 
     read -r line
 '
 """
-# As the box starts ldirectord (overlay/etc/sv/ldirectord/run) and asks about a file (applier/director.py).
+# As the box starts ldirectord (overlay/etc/sv/ldirectord/run).
 ENVIRONMENT = ("PATH=/usr/sbin:/usr/bin", "PERLIO=perlio", "PERL5OPT=-Mfairlead", "PERL5LIB=/usr/lib/fairlead/perl")
 EVERY_FILE = ("PERL5OPT=-Mfairlead -MEveryFile", "PERL5LIB=/usr/lib/fairlead/perl:/run")
 FILE = "/run/ldirectord.cf"

@@ -127,7 +127,7 @@ def known(number, weight, *servers, port=80):
 
 
 def test_a_file_with_every_kind_is_read(lab):
-    """`status` is how the applier finds an error: 2; 3: it could be read, and no ldirectord runs by it."""
+    """What `status` says of it: 2: there is an error in it; 3: it could be read, and no ldirectord runs by it."""
     services = [
         service(n, "10.2.0.11", check=HealthCheck(kind, port=7, **NEEDS.get(kind, {})))
         for n, kind in enumerate(PLACES, 1)

@@ -74,8 +74,13 @@ def test_plain_connects_between_whole_checks(director, world):
     assert world.checks("rs2", "asked") >= 9  # one that is down is asked each time
 
 
-def test_a_killed_checker_is_started_again_and_changes_nothing(director, world):
-    director.succeed("kill -KILL $(cat /run/service/ldirectord/supervise/pid)")
+@pytest.mark.parametrize("what", ["the checks", "the program that starts them"])
+def test_killed_checks_are_started_again_and_change_nothing(director, world, what):
+    checker = director.checker()
+    director.succeed(
+        f"kill -KILL {checker if what == 'the checks' else '$(cat /run/service/ldirectord/supervise/pid)'}"
+    )
+    until("its end", lambda: director.execute(f"[ -e /proc/{checker} ]").exit, 10)
     assert world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}
     world.stop_server("rs3")
     director.wait_until_gone("rs3")
@@ -118,12 +123,11 @@ def test_many_checks_at_once_make_no_server_look_dead(director):
 
 
 def test_workers_of_the_checker_that_are_killed_are_replaced(director, world):
-    checker = director.read("/run/service/ldirectord/supervise/pid").strip()
+    checker = director.checker()
     for _ in range(3):
-        # proc_pid_stat(5): the number, the name, the state, the parent.
-        workers = director.succeed(f"awk '$4 == {checker} {{print $1}}' /proc/[0-9]*/stat || true").split()
+        workers = director.children(checker)
         assert workers
-        director.succeed(f"kill -KILL {' '.join(workers)}")
+        director.succeed(f"kill -KILL {' '.join(map(str, workers))}")
         time.sleep(3)  # the next checks bring new ones
     assert director.healthy() == {"rs1", "rs2", "rs3"}, "a killed check is one failure, and two are needed"
     world.stop_server("rs3")

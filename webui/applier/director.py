@@ -1,20 +1,25 @@
-"""ldirectord as a runit service: stop it for certain, start it, see whether it stays."""
+"""ldirectord: have it read a file, start it, stop it for certain, see how far it has come.
+
+At the other end of the socket is the program that has loaded ldirectord once and forks it
+(overlay/usr/lib/fairlead/perl/Fairlead/Spawner.pm, which explains the orders; decision 37).
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
-from applier.host import Host, HostError, Process, run, wait_until
+from applier.host import PRIVATE, Host, HostError, Process, wait_until
 from applier.paths import Paths
 
-LINT_TIMEOUT = 60.0  # seconds; Perl loads LWP first
-LINT_GOOD = 3  # "not running", which it only says of a file that it could read
-STOP_SECONDS = 10
-START_SECONDS = 20
+READ_SECONDS = 60.0  # for a file of many services on a slow box
+STATE_SECONDS = 5.0
+STOP_SECONDS = 10.0
+START_SECONDS = 60.0  # Perl and its libraries are loaded before the first answer
 KILL_SECONDS = 5
+STAY_SECONDS = 3  # so long checks must have run when none has come to its end yet: their servers may be silent
 
+_STATE = re.compile(r"(?P<state>down|again|starting|watching|checked) (?P<pid>\d+) (?P<seconds>\d+)")
 _STATUS = re.compile(r"(?P<state>run|down|finish): [^:]*: (?:\(pid (?P<pid>\d+)\) )?(?P<seconds>\d+)s")
 
 
@@ -23,15 +28,13 @@ class Service:
     pid: int | None  # None: it does not run
     seconds: int  # for how long it has been so
     text: str
+    again: bool = False  # it does not run, and will be started again
+    checks: bool = False  # ldirectord alone: it was seen to check
 
     @property
     def active(self) -> bool:
-        """It runs, or its supervisor is about to start it again."""
-        return self.pid is not None or "want up" in self.text
-
-
-def check(host: Host, path: Path) -> None:
-    run(host, ["ldirectord", str(path), "status"], timeout=LINT_TIMEOUT, accept=(LINT_GOOD,))
+        """It runs, or is about to be started again."""
+        return self.pid is not None or self.again
 
 
 def has_checks(text: str) -> bool:
@@ -44,7 +47,20 @@ def folder(paths: Paths) -> str:
 
 
 def state(host: Host, paths: Paths) -> Service:
-    return service(host, folder(paths))
+    """How far the checks have come; without an answer they are taken as not running, and the text says why."""
+    try:
+        said = host.ask(paths.checker, "state", STATE_SECONDS)
+    except HostError as error:
+        return Service(None, 0, str(error))
+    match = _STATE.fullmatch(said)
+    if match is None:
+        return Service(None, 0, said or "nothing known")
+    seconds = int(match["seconds"])
+    text = f"{match['state']} for {seconds} s"
+    if match["state"] in ("down", "again"):
+        return Service(None, seconds, f"down for {seconds} s", again=match["state"] == "again")
+    checks = match["state"] == "checked" or (match["state"] == "watching" and seconds >= STAY_SECONDS)
+    return Service(int(match["pid"]), seconds, text, checks=checks)
 
 
 def service(host: Host, folder: str) -> Service:
@@ -57,46 +73,62 @@ def service(host: Host, folder: str) -> Service:
     return Service(int(pid) if pid else None, int(match["seconds"]), text)
 
 
-def processes(host: Host, paths: Paths, group: int | None = None) -> list[Process]:
-    """ldirectord's, with the ipvsadm that it may have started, by process group and by its file's name."""
+def processes(host: Host, paths: Paths) -> list[Process]:
+    """Those that check, with the ipvsadm that they may have started: all of their process groups."""
     everything = host.processes()
-    name = str(paths.ldirectord)
-    ours = [process for process in everything if name in process.argv and _is_ldirectord(process)]
-    groups = {group, *(process.group for process in ours)}
+    named = f"ldirectord: checks {paths.ldirectord}"
+    groups = {process.group for process in everything if " ".join(process.argv).startswith(named)}
     return [process for process in everything if process.group in groups]
 
 
-def _is_ldirectord(process: Process) -> bool:
-    return any(Path(word).name == "ldirectord" for word in process.argv)
+def read(host: Host, paths: Paths, text: str) -> None:
+    """Have ldirectord read this text; HostError where it cannot. `start` goes on from there if it is the text then."""
+    path = paths.candidate / "ldirectord.cf"
+    host.put(path, text, PRIVATE)
+    said = _ask(host, paths, f"read {path}", READ_SECONDS)
+    if said != "good":
+        raise HostError(f"ldirectord {path}", None, said.removeprefix("bad "))
 
 
 def stop(host: Host, paths: Paths) -> None:
-    """No process of it is left when this returns; otherwise HostError."""
-    group = state(host, paths).pid
-    output = host.command(["sv", "-w", str(STOP_SECONDS), "down", folder(paths)], timeout=STOP_SECONDS + 10)
+    """No process that checks is left when this returns; otherwise HostError."""
+    # First: one that is just being started anew looks for it once it listens.
+    host.put(paths.checks_wanted, None)
+    try:
+        said = host.ask(paths.checker, "stop", STOP_SECONDS)
+    except HostError as error:
+        said = str(error)  # it is gone, and what it had started has ended with it
 
     def left() -> str | None:
-        found = processes(host, paths, group)
-        if found:
-            return f"process {found[0].pid} ({' '.join(found[0].argv)})"
-        # A supervisor that has just seen it die takes a moment before it heeds the word.
-        seen = state(host, paths)
-        return seen.text if seen.active else None
+        found = processes(host, paths)
+        return f"process {found[0].pid} ({' '.join(found[0].argv)})" if found else None
 
     try:
         wait_until(host, "the end of ldirectord", KILL_SECONDS, left)
     except HostError:
-        # Its supervisor is gone or did not manage. A signal that cannot be caught is what it would have got anyway.
-        for number in {process.group for process in processes(host, paths, group)}:
+        for number in {process.group for process in processes(host, paths)}:
             host.kill_group(number)
-        wait_until(host, f"the end of ldirectord ({output.stdout.strip()})", KILL_SECONDS, left)
+        wait_until(host, f"the end of ldirectord ({said})", KILL_SECONDS, left)
 
 
 def start(host: Host, paths: Paths) -> None:
-    """Under its supervisor, who may need a moment to notice the service at boot."""
+    """Check by the file of this box."""
+    said = _ask(host, paths, "start", READ_SECONDS)
+    if said != "run":
+        raise HostError("the start of ldirectord", None, said.removeprefix("bad "))
 
-    def up() -> str | None:
-        output = host.command(["sv", "-w", "5", "up", folder(paths)], timeout=15)
-        return None if output.exit == 0 else " ".join((output.stdout + output.stderr).split())
 
-    wait_until(host, "the start of ldirectord", START_SECONDS, up)
+def _ask(host: Host, paths: Paths, order: str, seconds: float) -> str:
+    """When the box has just been started the one who answers is still loading; somebody may have switched it off."""
+    answers = []
+
+    def ask() -> str | None:
+        try:
+            answers.append(host.ask(paths.checker, order, seconds))
+        except HostError as error:
+            host.command(["sv", "up", folder(paths)])
+            return str(error)
+        return None
+
+    wait_until(host, "an answer of the health checks", START_SECONDS, ask)
+    return answers[0]

@@ -80,6 +80,9 @@ class Host(Protocol):
     def start(self, argv: Sequence[str]) -> Program:
         """A program that runs beside. HostError if it cannot be run."""
 
+    def ask(self, path: Path, line: str, timeout: float) -> str:
+        """Say a line to who listens at this UNIX socket; the line that comes back. HostError where none does."""
+
     def netlink(self, request: bytes) -> list[bytes]:
         """Send one generic netlink request; the datagrams of the answer."""
 
@@ -224,6 +227,20 @@ class Live:
             return LiveProgram(argv)
         except OSError as error:
             raise HostError(" ".join(argv), None, f"it cannot be run: {error.strerror}") from None
+
+    def ask(self, path: Path, line: str, timeout: float) -> str:
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(timeout)
+                connection.connect(str(path))
+                connection.sendall(f"{line}\n".encode())
+                with connection.makefile(errors="replace") as answer:
+                    said = answer.readline()
+        except OSError as error:
+            raise HostError(f"{path.name}: {line}", None, error.strerror or str(error)) from None
+        if not said.endswith("\n"):
+            raise HostError(f"{path.name}: {line}", None, "it closed the connection")
+        return said.rstrip("\n")
 
     def netlink(self, request: bytes) -> list[bytes]:
         datagrams = []

@@ -67,6 +67,16 @@ class Paths:
         return self.run / "ldirectord.cf"
 
     @property
+    def checker(self) -> Path:
+        """The socket of the program that starts ldirectord."""
+        return self.run / "ldirectord.socket"
+
+    @property
+    def checks_wanted(self) -> Path:
+        """That program's own mark: while it is there, checks run."""
+        return self.run / "ldirectord.wanted"
+
+    @property
     def sorry_page(self) -> Path:
         """/etc/fairlead/sorry.conf shows this file."""
         return self.run / "sorry/sorry.html"

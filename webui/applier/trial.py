@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from applier.director import LINT_TIMEOUT
+from applier.director import READ_SECONDS
 from applier.errors import ApplierRefused
 from applier.host import Host, HostError
 from applier.shapes import Trial
@@ -37,7 +37,7 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         words = ["env", "PERL5OPT=-MFairlead::Once", f"PERL5LIB={MODULES}", "ldirectord", str(path), "start"]
         longest = service.check.timeout * len(servers) * 2  # a check of UDP pings twice
         try:
-            output = host.command(words, timeout=LINT_TIMEOUT + longest)
+            output = host.command(words, timeout=READ_SECONDS + longest)
         except HostError as error:
             raise ApplierRefused("no-trial", f"The check cannot be tried: {error}.") from None
     try:

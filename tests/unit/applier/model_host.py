@@ -44,6 +44,8 @@ class ModelHost:
         self.modes: dict[Path, int] = {}  # of all that was ever put
         self.web: str | None = None  # what nginx runs with; None: it waits for its file
         self.deaf_web = ""  # a text: of what has it nginx says that it can, and keeps what it runs with
+        self.spawner = True  # whether the program answers that starts ldirectord
+        self.bad_checks = ""  # why ldirectord cannot read a file
         self.director_pid: int | None = None
         self.director_since = 0.0
         self.dead: set[tuple[str, int]] = set()
@@ -109,17 +111,15 @@ class ModelHost:
                 return self.change("nft -c", lambda: self._nft(path, check=True))
             case ["nft", "-f", path]:
                 return self.change("nft -f", lambda: self._nft(path))
-            case ["ldirectord", path, "status"]:
-                assert Path(path) in self.files
-                return self.change("ldirectord status", lambda: Output(3, "", "is stopped"))
             case ["ipvsadm", "-R"]:
                 lines = stdin.splitlines()
                 half = lines[: len(lines) // 2]
                 return self.change(f"ipvsadm {lines}", lambda: self._ipvsadm(lines), lambda: self._ipvsadm(half))
             case ["ipvsadm", "--set", *seconds]:
                 return self.change(f"ipvsadm --set {seconds}", lambda: self._set_timeouts(seconds))
-            case ["sv", *_, verb, folder] if Path(folder).name == "ldirectord":
-                return self._sv(verb, folder)
+            case ["sv", "up", folder] if Path(folder).name == "ldirectord":
+                self.spawner = True
+                return Output(0, "", "")
             case ["sv", "status", folder] if Path(folder).name == "nginx":
                 return Output(0, f"run: {folder}: (pid 77) 5s\n", "")
             case ["sv", "hup", folder] if Path(folder).name == "nginx":
@@ -131,6 +131,32 @@ class ModelHost:
             case ["sv", "-w", "5", "down", folder]:
                 return self.change(f"sv down {folder}", lambda: Output(0, "", ""))
         raise AssertionError(f"the model does not know {argv}")
+
+    def ask(self, path, line, timeout):
+        """What the program says that starts ldirectord."""
+        assert path == self.paths.checker
+        if not self.spawner:
+            raise HostError(f"{path.name}: {line}", None, "Connection refused")
+        match line.split():
+            case ["state"]:
+                seconds = int(self.clock - self.director_since)
+                return f"down 0 {seconds}" if self.director_pid is None else f"watching {self.director_pid} {seconds}"
+            case ["read", file]:
+                return self._ordered("ldirectord read", lambda: self._read_checks(Path(file)))
+            case ["start"]:
+                return self._ordered("ldirectord start", lambda: self._direct("start"))
+            case ["stop"]:
+                return self.change("ldirectord stop", lambda: self._direct("stop"))
+        raise AssertionError(f"the model does not know {line}")
+
+    def _ordered(self, name, action):
+        try:
+            return self.change(name, action)
+        except HostError as error:
+            return f"bad {error}"
+
+    def _read_checks(self, path):
+        return f"bad {self.bad_checks}" if self.bad_checks else "good" if path in self.files else "bad no such file"
 
     def netlink(self, request):
         command = request[16]
@@ -236,7 +262,7 @@ class ModelHost:
     def processes(self):
         if self.director_pid is None:
             return []
-        argv = ("/usr/bin/perl", "/usr/sbin/ldirectord", str(self.paths.ldirectord), "start")
+        argv = (f"ldirectord: checks {self.paths.ldirectord}",)
         return [Process(self.director_pid, self.director_pid, argv)]
 
     def kill_group(self, group):
@@ -279,24 +305,16 @@ class ModelHost:
                 if all(place in self.dead for place, _ in reals):
                     places[fallback] = 1
 
-    def _sv(self, verb, folder):
-        seconds = int(self.clock - self.director_since)
-        if verb == "status":
-            if self.director_pid is None:
-                return Output(0, f"down: {folder}: {seconds}s, normally down\n", "")
-            return Output(0, f"run: {folder}: (pid {self.director_pid}) {seconds}s, normally down\n", "")
-        return self.change(f"sv {verb} ldirectord", lambda: self._sv_change(verb))
-
-    def _sv_change(self, verb):
-        if verb == "down":
+    def _direct(self, verb):
+        if verb == "stop":
             if not self.unkillable:
                 self.director_pid = None
-            return Output(1 if self.unkillable else 0, "", "")
+            return "down"
         if self.paths.ldirectord not in self.files:
             self.violations.append("ldirectord is started without its file")
         if self.director_pid is None:
             self.director_pid, self.director_since = next(self.pids), self.clock
-        return Output(0, "", "")
+        return "run"
 
     def _nft(self, path, check=False):
         text = self.files[Path(path)]

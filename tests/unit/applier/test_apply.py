@@ -67,7 +67,7 @@ def test_ldirectord_is_left_alone_when_nothing_about_it_changes(tmp_path):
     assert run["state"] == "done"
     assert box.host.director_pid == pid
     assert {box.states()[name] for name in ("ldirectord-stop", "ipvs", "ldirectord-start")} == {"skipped"}
-    assert not [entry for entry in box.host.log if "sv" in entry or "ipvsadm" in entry]
+    assert not [entry for entry in box.host.log if "ldirectord" in entry or "ipvsadm" in entry]
 
 
 def test_a_service_without_check_stops_ldirectord_for_the_table_and_starts_it_again(tmp_path):
@@ -131,8 +131,10 @@ def test_a_failure_at_any_change_ends_in_the_state_before(tmp_path, how, wish):
         box.host.fail_at, box.host.fail_how = number, how
         run = box.apply(wish)
         place = f"{how} change {number}: {box.host.log[number]}"
-        if run["state"] == "done":  # what the web UI shows after the confirmation may fail, e.g. the note in /run
-            assert box.host.log[number] in ("put running.json", "put pending.json"), place
+        if run["state"] == "done":
+            # What the web UI shows after the confirmation may fail, e.g. the note in /run; and checks whose program
+            # does not answer are killed.
+            assert box.host.log[number] in ("put running.json", "put pending.json", "ldirectord stop"), place
             continue
         assert run["state"] == "rolled back", (place, run)
         assert "the test wanted this to fail" in run["message"], place
@@ -188,7 +190,7 @@ def fail_at_each(box: Box, numbers: set[int]) -> None:
 def start_of_ldirectord(tmp_path) -> int:
     box = running_one(tmp_path / "probe")
     box.apply(TWO)
-    return box.host.log.index("sv up ldirectord")
+    return box.host.log.index("ldirectord start")
 
 
 def test_an_undo_that_fails_once_is_tried_again(tmp_path):
@@ -243,10 +245,26 @@ def test_ldirectord_that_keeps_dying_is_noticed(tmp_path):
     box.host.dies_at_start = True
     run = box.apply(TWO)
     assert run["state"] == "rolled back"
-    assert "ldirectord: not within 15 seconds; seen last: run:" in run["message"]
+    assert "ldirectord: not within 15 seconds; seen last: watching for" in run["message"]
     box.host.dies_at_start = False
     box.host.sleep(30)
     assert box.host.state() == before
+
+
+def test_a_file_that_ldirectord_cannot_read_changes_nothing(tmp_path):
+    box = running_one(tmp_path)
+    before = box.host.state()
+    box.host.bad_checks = "Error [1] reading file at line 7: Unknown command nonsense"
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back" and "line 7: Unknown command nonsense" in run["message"]
+    assert box.states()["nftables"] == "skipped" and box.host.state() == before
+
+
+def test_a_program_that_starts_the_checks_and_is_switched_off_is_switched_on(tmp_path):
+    box = running_one(tmp_path)
+    box.host.spawner = False
+    assert box.apply(TWO)["state"] == "done"
+    assert box.host.spawner and box.host.director_pid is not None
 
 
 def test_ldirectord_that_does_not_end_in_time_is_killed(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from host_recording import Replay
 
-from applier import director, firewall, ipvs_netlink, network, table
+from applier import firewall, ipvs_netlink, network, table
 from applier.host import HostError, run
 from applier.paths import Paths
 from lbconfig.render.ipvs import Server, Service
@@ -60,23 +60,6 @@ def test_the_closed_rules_open_nothing_but_the_web_ui():
     assert len(accepted) == 1 + len(FACTORY.management.allow)
 
 
-def test_ldirectord_says_whether_it_can_read_its_file(host):
-    director.check(host, FOLDER / "good.cf")
-    with pytest.raises(HostError, match="line 7: Unknown command") as caught:
-        director.check(host, FOLDER / "bad.cf")
-    assert caught.value.exit == 2
-
-
-def test_the_states_of_a_runit_service(host):
-    seen = [director.state(host, PATHS) for _ in range(20)]
-    texts = {one.text.split(": ", 2)[-1].split("(pid")[0] for one in seen}
-    assert {"1s", "1s, want up", "runsv not running"} <= texts
-    for one in seen:
-        assert (one.pid is not None) == one.text.startswith("run:")
-        assert one.active == (one.text.startswith("run:") or one.text.endswith("want up")), one
-    assert any(one.pid and one.seconds >= 2 for one in seen)
-
-
 def test_an_unknown_question_is_an_error(host):
     with pytest.raises(HostError, match="not in the recording"):
         host.command(["reboot"])
@@ -93,4 +76,3 @@ def test_the_table_of_a_booted_box():
     }
     assert [link.name for link in network.links(host)] == ["eth0", "eth1"]
     assert firewall.is_loaded(host)
-    assert director.state(host, PATHS).active

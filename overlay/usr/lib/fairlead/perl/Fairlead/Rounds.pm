@@ -46,8 +46,10 @@ my %workers;         # pid -> { pid, to, from, check, since, done }
 my ($first_left, $started, $complained) = (0, 0, 0);
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
+my $spawned = 0;     # whether Fairlead::Spawner wants to know how far we are
 
 sub install {
+	$spawned = $INC{'Fairlead/Spawner.pm'};
 	no warnings 'redefine';
 	*main::ld_main = \&watch;
 	*main::_ld_main_check_all = sub { };    # ld_start's own first round: `watch` begins with one
@@ -75,6 +77,7 @@ sub watch {
 	$processors = processors();
 	warm_up();
 	gather();
+	Fairlead::Spawner::note('watching') if $spawned;
 	while (1) {
 		main::check_signal();
 		wake();
@@ -231,6 +234,7 @@ sub verdict {
 	my ($check, $state, $message) = @_;
 	return unless $check;
 	my ($v, $r) = @$check{qw(v r)};
+	Fairlead::Spawner::note('checked') if $spawned && $first_left == @checks;
 	if ($state eq 'down' && !$check->{failing}) {
 		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
 	}
@@ -285,12 +289,14 @@ sub most {
 
 sub hire {
 	pipe(my $task, my $to) && pipe(my $from, my $answer) or return undef;
+	my $parent = $$;
 	my $pid = fork;
 	if (!defined $pid) {
 		main::ld_log("fork: $!");
 		return undef;
 	}
 	if (!$pid) {
+		Fairlead::Spawner::end_with_parent($parent) if $spawned;
 		close $_ for $to, $from, map { ($_->{to}, $_->{from}) } values %workers;
 		work($task, $answer);
 		POSIX::_exit(0);

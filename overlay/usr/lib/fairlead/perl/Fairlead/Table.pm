@@ -133,6 +133,7 @@ sub flush {
 		print $input map { "$_\n" } @lines;
 		seek $input, 0, 0;
 		pipe my $from, my $to;
+		my $parent = $$;
 		if (my $child = fork) {
 			close $to;
 			$said = do { local $/; <$from> } // '';
@@ -140,6 +141,7 @@ sub flush {
 			$said ||= "exit code " . ($? >> 8) if $?;
 		}
 		elsif (defined $child) {
+			Fairlead::Spawner::end_with_parent($parent) if $INC{'Fairlead/Spawner.pm'};
 			open STDIN, '<&', $input;
 			open STDERR, '>&', $to;
 			open STDOUT, '>&', $to;

@@ -1,0 +1,44 @@
+"""What the applier makes of the answers of the program that starts ldirectord; with the real one: tests/peers."""
+
+import pytest
+
+from applier import director
+from applier.host import HostError, Live
+from applier.paths import Paths
+
+PATHS = Paths.from_environment()
+
+
+class Answering:
+    def __init__(self, said):
+        self.said = said
+
+    def ask(self, path, line, timeout):
+        if self.said is None:
+            raise HostError(line, None, "Connection refused")
+        return self.said
+
+
+@pytest.mark.parametrize(
+    ("said", "pid", "active", "checks"),
+    [
+        ("down 0 5", None, False, False),
+        ("again 0 1", None, True, False),
+        ("starting 77 0", 77, True, False),
+        ("watching 77 1", 77, True, False),
+        ("watching 77 3", 77, True, True),
+        ("checked 77 0", 77, True, True),
+        ("nonsense", None, False, False),
+        ("", None, False, False),
+        (None, None, False, False),
+    ],
+)
+def test_how_far_the_checks_have_come(said, pid, active, checks):
+    found = director.state(Answering(said), PATHS)
+    assert (found.pid, found.active, found.checks) == (pid, active, checks)
+    assert found.text
+
+
+def test_nobody_at_the_socket_is_an_error_that_says_so(tmp_path):
+    with pytest.raises(HostError, match=r"nobody\.socket: state: No such file"):
+        Live().ask(tmp_path / "nobody.socket", "state", 1)
