@@ -27,7 +27,8 @@ from api.document import document
 from applier import fake
 from changes import draft
 from changes.models import Draft
-from lbconfig.snapshot import digest, from_data, to_data
+from lbconfig.canonical import digest
+from lbconfig.snapshot import from_data, to_data
 from system import backupfile
 
 COUNT = int(os.environ.get("FAIRLEAD_FUZZ", "400"))

@@ -15,7 +15,7 @@ from changes import actions, arrival, diffs, draft
 from lbconfig.cutoff import LONGEST, SHORTEST
 from lbconfig.snapshot import Snapshot
 
-NOT_SHOWN = ("files", "running_files")  # of a review: whole files, passwords and all; the differences tell enough
+NOT_SHOWN = ("snapshot",)  # of a review: a name for it that the applier alone knows
 
 
 class ApplyStarted(TypedDict):
@@ -84,7 +84,7 @@ def roll_back(call: Call) -> Answer:
 
 
 def _run(call: Call) -> RunStatus:
-    run = connect().status()["apply"]
+    run = connect().progress()
     if run is None or run["id"] != call.values["apply"]:
         raise not_found("such apply any more: the box remembers the last one, the history has the others")
     return run

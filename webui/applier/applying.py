@@ -50,6 +50,7 @@ class Core(Protocol):
     faults: Faults
     running: Target
     confirmed: int | None
+    known_good: bool  # whether the kernel was last seen to hold what runs
 
     def take(self, owner: str | Callable[[], str]) -> None: ...
 
@@ -95,7 +96,7 @@ class Applies:
     # --- verbs -----------------------------------------------------------------------------------
 
     def apply(
-        self, snapshot: dict, digest: str, base: int | None, user: str, comment: str, client: str,
+        self, snapshot: dict | str, digest: str, base: int | None, user: str, comment: str, client: str,
         confirm_within: int | None,
     ) -> dict:  # fmt: skip
         core = self._core
@@ -117,6 +118,11 @@ class Applies:
         finally:
             if not begun:
                 core.release()
+
+    def progress(self) -> RunStatus | None:
+        """The last apply or repair; quick, so one may ask often."""
+        record = self.record
+        return record.to_data() if record else None
 
     def confirm(self, apply: str, secret: str, user: str) -> RunStatus:
         """Keep what waits. Answers when it is confirmed."""
@@ -185,6 +191,7 @@ class Applies:
         core = self._core
         before = core.running
         course = Course(Engine(self._job(target, before), record), record, before, target)
+        core.known_good = False  # until it is at its end
         log.info("generation %s of %s: begins", target.number, record.user)
         if record.ask is not None:
             core.host.sleep(HEAD_START)
@@ -217,6 +224,7 @@ class Applies:
             leaving=(before.snapshot,),
             confirmed=core.confirmed,
             number=target.number,
+            doubted=not core.known_good,
         )
 
     def _finish(self, course: Course, failure: str | None, user: str = "") -> RunState:
@@ -227,6 +235,7 @@ class Applies:
             return self._put_back(course, failure, "rolled back")
         core.confirmed = target.number
         core.set_running(target)
+        core.known_good = not course.resumed
         self._forget()
         with contextlib.suppress(HostError):
             web_server.forget(core.host, core.paths, course.before.snapshot.management)
@@ -269,6 +278,7 @@ class Applies:
     def _put_back(self, course: Course, why: str, outcome: RunState) -> RunState:
         core, record = self._core, course.record
         waited = core.running is not course.before
+        core.known_good = False
         course.engine.leave()
         left = course.engine.back()
         if left or course.resumed:

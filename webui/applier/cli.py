@@ -114,7 +114,9 @@ def _apply(options: argparse.Namespace) -> int:
     if review["problems"]:
         raise ApplierRefused("problems", "The configuration has problems.", review["problems"])
     within = options.confirm_within
-    applier.apply(snapshot, review["digest"], review["base"], options.user, options.comment, confirm_within=within)
+    applier.apply(
+        review["snapshot"], review["digest"], review["base"], options.user, options.comment, confirm_within=within
+    )
     return _follow(options, keep=not options.wait)
 
 
@@ -127,7 +129,7 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
     """Until the run has ended, and its outcome as JSON; `keep`: where it waits to be confirmed, do so."""
     applier = connect()
     deadline = time.monotonic() + options.timeout
-    run = applier.status()["apply"]
+    run = applier.progress()
     while run["state"] not in ENDED:
         if run["state"] == "waiting" and keep:
             # Whoever asks here asks at the box itself: no change of the network cuts him off.
@@ -136,14 +138,14 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
             print(f"not at its end after {options.timeout:g} seconds: {json.dumps(run)}", file=sys.stderr)
             return 4
         time.sleep(POLL)
-        run = applier.status()["apply"]
+        run = applier.progress()
     _print(run)
     return 0 if run["state"] == "done" else 1
 
 
 def _pending(_: argparse.Namespace) -> int:
     """One line; exit 2 where nothing waits."""
-    run = connect().status()["apply"]
+    run = connect().progress()
     if run is None or run["state"] != "waiting":
         return 2
     print(f"The changes of {run['user']} wait to be confirmed: {run['confirm']['left']:.0f} seconds left.")
@@ -151,12 +153,12 @@ def _pending(_: argparse.Namespace) -> int:
 
 
 def _confirm(options: argparse.Namespace) -> int:
-    run = connect().status()["apply"]
+    run = connect().progress()
     return _print(connect().confirm(apply=run["id"] if run else "", user=options.user))
 
 
 def _roll_back(options: argparse.Namespace) -> int:
-    run = connect().status()["apply"]
+    run = connect().progress()
     return _print(connect().roll_back(apply=run["id"] if run else "", user=options.user))
 
 

@@ -65,7 +65,7 @@ class Client:
 
     def apply(
         self,
-        snapshot: Snapshot | dict,
+        snapshot: Snapshot | dict | str,
         digest: str,
         base: int | None,
         user: str,
@@ -75,8 +75,11 @@ class Client:
     ) -> dict:
         """Start to apply. `digest` and `base` as check() gave them; `client` is the admin's address.
 
+        `snapshot` may be the digest that check() gave, for as long as the applier knows it (refusal
+        "unknown-snapshot"): of a thousand services the snapshot itself is megabytes.
+
         `confirm_within`: seconds within which it has to be confirmed, or everything is undone; None: as the change
-        needs it. Follow status()["apply"] until its state is one of shapes.ENDED. The answer: {"apply": id,
+        needs it. Follow progress() until its state is one of shapes.ENDED. The answer: {"apply": id,
         "secret": text, "confirm_within": seconds}; "" and 0 where no confirmation will be asked for.
         """
         return self._ask(
@@ -84,12 +87,16 @@ class Client:
             confirm_within=confirm_within,
         )  # fmt: skip
 
+    def progress(self) -> RunStatus | None:
+        """The last apply or repair; quick, so one may ask often."""
+        return self._ask("progress")
+
     def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
         """Keep what waits: by the secret alone, or by the apply's id and one's name. The run as it is then."""
         return self._ask("confirm", apply=apply, secret=secret, user=user)
 
     def roll_back(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
-        """Take back what waits, by the same proofs. Answers at once; follow status()["apply"]."""
+        """Take back what waits, by the same proofs. Answers at once; follow progress()."""
         return self._ask("roll_back", apply=apply, secret=secret, user=user)
 
     def diagnose(self, service: int) -> Diagnosis:
@@ -249,7 +256,7 @@ def connect() -> Client | Fake:
     return Client(Paths.from_environment().socket)
 
 
-def _plain(snapshot: Snapshot | dict) -> dict:
+def _plain(snapshot: Snapshot | dict | str) -> dict | str:
     return to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot
 
 

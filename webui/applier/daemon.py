@@ -55,6 +55,7 @@ class Applier:
         self.setup_code = SetupCode(paths)
         self.running = Target(None, FACTORY)
         self.confirmed: int | None = None
+        self.known_good = False  # whether the kernel was last seen to hold what runs
         self._start: RunRecord | None = None
         self._lock = threading.Lock()  # held while the system is changed
         self.turn = 0
@@ -248,6 +249,7 @@ class Applier:
         self.applies.close()
         if ran is None:  # the box was started, and not the daemon alone
             self.updates.restart_seconds = round(boottime(), 1)
+        self.known_good = failure is None
         record.state = "failed" if failure else "done"
         log.info("start: %s", record.message)
 
@@ -285,7 +287,7 @@ class Applier:
 
     def set_running(self, target: Target) -> None:
         self.running = target
-        text = json.dumps({"number": target.number, "snapshot": target.data})
+        text = f'{{"number":{json.dumps(target.number)},"snapshot":{target.text}}}\n'
         try:
             self.host.put(self.paths.running, text, PRIVATE)
         except HostError as error:

@@ -231,6 +231,7 @@ class Drift:
             if one.key not in before:
                 log.warning("%s should be: %s; is: %s", one.object, one.wanted, one.present)
         trouble = " ".join(f"{error}." for error in troubles)
+        self._core.known_good = not found and not troubles
         self._last = Look(self._core.turn, at, now(), told, len(found) - len(told), trouble)
 
     def _job(self) -> Job:

@@ -31,6 +31,7 @@ from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
 from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
+from lbconfig.canonical import digest
 from lbconfig.cutoff import USUAL, cutoff
 from lbconfig.render import ipvs, render
 from lbconfig.snapshot import (
@@ -45,7 +46,6 @@ from lbconfig.snapshot import (
     ServerState,
     Snapshot,
     VirtualService,
-    digest,
     to_data,
 )
 
@@ -216,6 +216,10 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
             found = cutoff(b.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
+
+    def progress(self) -> RunStatus | None:
+        with self._box() as b:
+            return b.run.to_data() if b.run else None
 
     def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
         with self._box() as b:

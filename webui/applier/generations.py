@@ -26,9 +26,9 @@ from pathlib import Path
 from applier import durable
 from applier.faults import now
 from applier.shapes import GenerationEntry, Outcome, StepStatus
-from lbconfig import migrate
+from lbconfig import canonical, migrate
 from lbconfig.render import files_digest, render
-from lbconfig.snapshot import Snapshot, SnapshotError, digest, to_data, to_json
+from lbconfig.snapshot import Snapshot, SnapshotError
 
 KEEP = 100
 # What becomes of one that was under way when the power or the daemon went.
@@ -80,7 +80,7 @@ class Generations:
         number = self._next_number()
         durable.replace(self.counter, f"{number}\n".encode())
         temporary = self.folder / f".{number:06}"
-        text, files = to_json(snapshot), render(snapshot)
+        text, files = canonical.text(snapshot), render(snapshot)
         meta = {
             "number": number,
             "user": user,
@@ -118,9 +118,9 @@ class Generations:
 
     def confirm(self, number: int, seconds: float = 0.0) -> None:
         """From now on the next boot loads this one. The commit is one rename: that of the link."""
-        generation = self.load(number)
-        copy = durable.prepare(self.second_copy, _second_copy(number, generation.snapshot))
-        meta = generation.meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
+        meta, text, _ = self.whole(number)
+        copy = durable.prepare(self.second_copy, _second_copy(number, text))
+        meta = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
         new_meta = durable.prepare(self._path(number) / "meta.json", _json(meta))
         durable.point(self.link, f"generations/{number:06}")
         durable.put(copy, self.second_copy)
@@ -187,21 +187,27 @@ class Generations:
 
     def load(self, number: int) -> Generation:
         """One that is whole; otherwise Damaged, with the reason."""
+        meta, text, files = self.whole(number)
+        try:
+            snapshot = migrate.read(text)
+        except SnapshotError as error:
+            raise Damaged(f"snapshot.json of generation {number}: {error}") from None
+        return Generation(number, snapshot, files, meta)
+
+    def whole(self, number: int) -> tuple[dict, str, dict[str, str]]:
+        """The record, the snapshot's text and the files of one that is as it was written; otherwise Damaged."""
         meta = self._meta(number)
         text = self._read(number, "snapshot.json")
         if _sha256(text.encode()) != meta["snapshot_digest"]:
             raise Damaged(f"snapshot.json of generation {number} is not as it was written")
         try:
             names = sorted(os.listdir(self._path(number) / "files"))
-            snapshot = migrate.read(text)
         except OSError as error:
             raise Damaged(f"the files of generation {number} cannot be read: {error.strerror}") from None
-        except SnapshotError as error:
-            raise Damaged(f"snapshot.json of generation {number}: {error}") from None
         files = {name: self._read(number, f"files/{name}") for name in names}
         if files_digest(files) != meta["files_digest"]:
             raise Damaged(f"the files of generation {number} are not as they were written")
-        return Generation(number, snapshot, files, meta)
+        return meta, text, files
 
     def entries(self) -> list[GenerationEntry]:
         return [self.entry(number) for number in reversed(self.numbers())]
@@ -237,7 +243,7 @@ class Generations:
         """After a power cut between the two writes of a confirmation."""
         number = self.confirmed_number()
         if number is not None and (self._read_second_copy() or (None,))[0] != number:
-            durable.replace(self.second_copy, _second_copy(number, self.load(number).snapshot))
+            durable.replace(self.second_copy, _second_copy(number, canonical.text(self.load(number).snapshot)))
 
     def _from_second_copy(self, number: int, snapshot: Snapshot, reason: str) -> Recovered:
         said = f"Generation {number} is missing or damaged ({reason})"
@@ -324,17 +330,15 @@ class Generations:
         try:
             data = json.loads(self.second_copy.read_bytes())
             snapshot = migrate.read(json.dumps(data["snapshot"]))
-            whole = _sha256(_json(data["snapshot"])) == data["digest"]
+            whole = canonical.digest(snapshot) == data["digest"]
             return (int(data["number"]), snapshot) if whole else None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
 
-def _second_copy(number: int, snapshot: Snapshot) -> bytes:
-    data = to_data(snapshot)
-    return _json(
-        {"number": number, "snapshot": data, "digest": _sha256(_json(data)), "snapshot_digest": digest(snapshot)}
-    )
+def _second_copy(number: int, text: str) -> bytes:
+    """`text`: the canonical one, which is JSON as it stands."""
+    return f'{{"digest":"{_sha256(text.encode())}","number":{number},"snapshot":{text}}}\n'.encode()
 
 
 def _json(data: object) -> bytes:

@@ -6,11 +6,12 @@ All integers are in host byte order but addresses, ports and netmasks, which are
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import socket
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -71,7 +72,11 @@ Exchange = Callable[[bytes], list[bytes]]  # sends one request, gives all messag
 
 
 class NetlinkError(Exception):
-    """The kernel refused a request, or its answer cannot be read."""
+    """The kernel refused a request, with an error number (errno), or its answer cannot be read (0)."""
+
+    def __init__(self, message: str, number: int = 0) -> None:
+        super().__init__(message)
+        self.number = number
 
 
 class Interrupted(NetlinkError):
@@ -100,7 +105,7 @@ def dump(exchange: Exchange, attempts: int = 5) -> list[KernelService]:
         try:
             services = [parse_service(body) for body in _ask(exchange, family, CMD_GET_SERVICE)]
             for entry in services:
-                entry.servers.update(_servers(exchange, family, entry.af, entry.service))
+                entry.servers.update(_servers(exchange, family, entry.af, entry.service.key))
         except Interrupted:
             if attempt == attempts - 1:
                 raise
@@ -109,13 +114,36 @@ def dump(exchange: Exchange, attempts: int = 5) -> list[KernelService]:
     raise AssertionError("unreachable")
 
 
+def some(exchange: Exchange, keys: Iterable[ServiceKey]) -> list[KernelService]:
+    """Those services of the table that are named and there, with their counters."""
+    family, found = family_id(exchange), []
+    for key in keys:
+        af = _family_of(key)
+        about = attribute(CMD_ATTR_SERVICE | NLA_F_NESTED, _name_service(af, key))
+        try:
+            [body] = _bodies(exchange(message(family, NLM_F_REQUEST, CMD_GET_SERVICE, about)))
+        except NetlinkError as error:
+            if error.number == errno.ESRCH:
+                continue
+            raise
+        entry = parse_service(body)
+        entry.servers.update(_servers(exchange, family, af, key))
+        found.append(entry)
+    return found
+
+
+def _family_of(key: ServiceKey) -> int:
+    protocol, address, _ = key
+    six = protocol == FIREWALL_MARK6 or (address != "" and version(address) == 6)
+    return socket.AF_INET6 if six else socket.AF_INET
+
+
 def servers(exchange: Exchange, service: Service) -> dict[ServerKey, KernelServer]:
     """Those of one service with their counters. NetlinkError where the kernel does not have it."""
-    six = service.protocol == FIREWALL_MARK6 or (service.address != "" and version(service.address) == 6)
-    return _servers(exchange, family_id(exchange), socket.AF_INET6 if six else socket.AF_INET, service)
+    return _servers(exchange, family_id(exchange), _family_of(service.key), service.key)
 
 
-def _servers(exchange: Exchange, family: int, af: int, service: Service) -> dict[ServerKey, KernelServer]:
+def _servers(exchange: Exchange, family: int, af: int, service: ServiceKey) -> dict[ServerKey, KernelServer]:
     about = attribute(CMD_ATTR_SERVICE | NLA_F_NESTED, _name_service(af, service))
     return dict(parse_server(body, af) for body in _ask(exchange, family, CMD_GET_DEST, about))
 
@@ -263,20 +291,21 @@ def _bodies(datagrams: list[bytes]) -> Iterator[bytes]:
             if kind in (NLMSG_ERROR, NLMSG_DONE):
                 code = struct.unpack_from("=i", payload)[0] if len(payload) >= 4 else 0
                 if code < 0:
-                    raise NetlinkError(f"the kernel answered with error {-code}")
+                    raise NetlinkError(f"the kernel answered with error {-code}", -code)
             else:
                 yield payload[_GENERIC.size :]
 
 
-def _name_service(af: int, service: Service) -> bytes:
+def _name_service(af: int, service: ServiceKey) -> bytes:
+    protocol, address, port = service
     parts = [attribute(SVC_AF, struct.pack("=H", af))]
-    if service.protocol in (FIREWALL_MARK, FIREWALL_MARK6):
-        parts.append(attribute(SVC_FWMARK, struct.pack("=I", service.port)))
+    if protocol in (FIREWALL_MARK, FIREWALL_MARK6):
+        parts.append(attribute(SVC_FWMARK, struct.pack("=I", port)))
         return b"".join(parts)
-    number = next((key for key, name in PROTOCOLS.items() if name == service.protocol), None)
-    parts.append(attribute(SVC_PROTOCOL, struct.pack("=H", int(service.protocol) if number is None else number)))
-    parts.append(attribute(SVC_ADDR, ipaddress.ip_address(service.address).packed.ljust(16, b"\0")))
-    parts.append(attribute(SVC_PORT, struct.pack("!H", service.port)))
+    number = next((key for key, name in PROTOCOLS.items() if name == protocol), None)
+    parts.append(attribute(SVC_PROTOCOL, struct.pack("=H", int(protocol) if number is None else number)))
+    parts.append(attribute(SVC_ADDR, ipaddress.ip_address(address).packed.ljust(16, b"\0")))
+    parts.append(attribute(SVC_PORT, struct.pack("!H", port)))
     return b"".join(parts)
 
 

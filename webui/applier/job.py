@@ -12,9 +12,11 @@ from applier.paths import Paths
 from applier.target import Target
 from lbconfig.hardware.actions import Ethtool, Write
 from lbconfig.netstate import NOTHING, Address, NetworkState
-from lbconfig.render import nftables
-from lbconfig.render.ipvs import Table
+from lbconfig.render import ipvs, nftables
+from lbconfig.render.ipvs import Checked, ServiceKey, Table
 from lbconfig.snapshot import Snapshot
+
+FEW = 20  # services that are read one by one; a quarter of all: the whole table is as quick
 
 
 class Unsafe(HostError):
@@ -60,6 +62,24 @@ class Job:
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[HostError] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)
+    doubted: bool = True  # whether the kernel may hold something else than `before`, so that all of it is looked at
+
+    @cached_property
+    def keys(self) -> frozenset[ServiceKey] | None:
+        """The services of IPVS that this run is about; None: all that there are."""
+        if self.doubted or self.before is None:
+            return None
+        found = ipvs.touched(self.before.snapshot, self.new.snapshot)
+        return found if len(found) <= max(FEW, len(self.new.snapshot.services) // 4) else None
+
+    @cached_property
+    def table(self) -> Table:
+        """What is wanted of them."""
+        return self.new.table if self.keys is None else ipvs.table_of(ipvs.some(self.new.snapshot, self.keys))
+
+    @cached_property
+    def checked(self) -> Checked:
+        return self.new.checked if self.keys is None else ipvs.checked_of(ipvs.some(self.new.snapshot, self.keys))
 
     @cached_property
     def rules_meanwhile(self) -> str:

@@ -6,7 +6,7 @@
 Codes of refusal, and who gives them:
     forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
-    bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
+    unknown-snapshot, bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
     busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
     unknown-service, no-diagnosis                                                 daemon.py
     not-waiting, wrong-secret                                                     applying.py
@@ -36,6 +36,7 @@ from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
+DIGEST = 64  # characters: SHA-256, hexadecimal
 MAX_PEM = 64 * 1024  # characters
 
 
@@ -82,6 +83,11 @@ def _object(value: object) -> str | None:
     return None if isinstance(value, dict) else "must be an object"
 
 
+def _object_or_digest(value: object) -> str | None:
+    good = isinstance(value, dict) or (isinstance(value, str) and len(value) == DIGEST)
+    return None if good else f"must be an object, or the {DIGEST} characters of its digest"
+
+
 def _address(value: object) -> str | None:
     if value == "":
         return None
@@ -122,9 +128,10 @@ _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _text(64)},
     "check": {"snapshot": _object},
+    "progress": {},
     "apply": {
-        "snapshot": _object,
-        "digest": _text(64, 64),
+        "snapshot": _object_or_digest,
+        "digest": _text(DIGEST, DIGEST),
         "base": _number_or_none,
         "user": _user,
         "comment": _text(1000),

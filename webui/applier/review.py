@@ -8,20 +8,32 @@ from collections.abc import Mapping
 from applier.errors import ApplierRefused
 from applier.shapes import Impact, Reach, Review, RunningStatus
 from applier.web_pair import changed_problems
-from lbconfig import diff, impact
+from lbconfig import canonical, diff, impact
 from lbconfig.cutoff import cutoff
+from lbconfig.kept import Reading
 from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+from lbconfig.snapshot import Snapshot, SnapshotError
 from lbconfig.validate import Problem, lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
 
 
+_reading = Reading()
+
+
 def parse(data: object) -> Snapshot:
-    """The snapshot of a request. One of a wrong shape is refused, naming the path of what is wrong."""
+    """The snapshot of a request, or the digest of one that was read a moment ago.
+
+    One of a wrong shape is refused, naming the path of what is wrong.
+    """
+    if isinstance(data, str):
+        found = next((one for one in _reading.recent if canonical.digest(one) == data), None)
+        if found is None:
+            raise ApplierRefused("unknown-snapshot", "The applier does not know this snapshot; send all of it.")
+        return found
     try:
-        return from_data(data)
+        return _reading(data)
     except SnapshotError as error:
         field = error.path.rpartition(".")[2]
         problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
@@ -36,14 +48,12 @@ def review(
     seen: RunningStatus | None = None,
 ) -> Review:
     """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable."""
-    running_files = render(running)
     problems = _problems(new, running, leases)
     if problems:
         return {
             "problems": problems,
-            "files": {},
             "digest": "",
-            "running_files": running_files,
+            "snapshot": canonical.digest(new),
             "diff": {},
             "changes": [],
             "base": base,
@@ -54,10 +64,9 @@ def review(
     hit = impact.impact(running, new, _live(running, seen)) if seen is not None else None
     return {
         "problems": [],
-        "files": files,
         "digest": files_digest(files),
-        "running_files": running_files,
-        "diff": dict(diff.unified(running_files, files)),
+        "snapshot": canonical.digest(new),
+        "diff": dict(diff.unified(render(running), files)),
         "changes": [_change(change, hit) for change in diff.summary(running, new)],
         "base": base,
         "reach": _reach(running, new),

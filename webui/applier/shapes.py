@@ -257,10 +257,9 @@ class Impact(TypedDict):
 
 
 class Review(TypedDict):
-    problems: list[Problem]  # not empty: files, diff and changes are empty, digest is ""
-    files: dict[str, str]
-    digest: str  # give it back to apply()
-    running_files: dict[str, str]
+    problems: list[Problem]  # not empty: diff and changes are empty, digest is ""
+    digest: str  # of all files; give it back to apply()
+    snapshot: str  # its digest, by which apply() knows it for a while
     diff: dict[str, str]  # only the files that change
     changes: list[Change]
     base: int | None  # give it back to apply()

@@ -28,7 +28,7 @@ class Store(Step):
     why = "First: what cannot be stored is not begun. It is not the confirmed one yet, so a power cut forgets it."
 
     def do(self, job: Job) -> str:
-        job.generations.load(job.number)  # it was written when the request was admitted; it must also be readable
+        job.generations.whole(job.number)  # it was written when the request was admitted; it must also be readable
         return f"generation {job.number}"
 
 
@@ -40,6 +40,8 @@ class Lint(Step):
         network.must_exist(job.host, job.new.network)
         rules = job.paths.candidate / "nftables.conf"
         for text in dict.fromkeys((job.rules_meanwhile, job.new.rules)):
+            if text == job.host.read(job.paths.nftables):
+                continue  # nft has loaded it
             job.host.put(rules, text)
             firewall.check(job.host, rules)
         if job.new.has_checks and checks_change(job):
@@ -52,6 +54,9 @@ class Firewall(Step):
     why = "Before addresses and forwarding, so that nothing is ever reachable that the rules would not allow."
 
     def due(self, job: Job) -> bool:
+        if not job.doubted:
+            same = job.host.read(job.paths.nftables) == job.rules_meanwhile
+            return not same or not firewall.is_loaded(job.host)
         try:
             return firewall.altered(job.host, job.paths, job.rules_meanwhile) is not None
         except HostError:
@@ -223,16 +228,16 @@ class ChangeTable(Step):
 
     def do(self, job: Job) -> str:
         _must_not_run(job, "ipvsadm -R")
-        job.saved.table = table.read_table(job.host)
-        count = table.change(job.host, job.saved.table, job.new.table, job.new.checked)
+        job.saved.table = table.read_table(job.host, job.keys)
+        count = table.change(job.host, job.saved.table, job.table, job.checked, job.keys)
         return f"{count} changes"
 
     def undo(self, job: Job) -> None:
         if job.saved.table is None:
             return
         _must_not_run(job, "ipvsadm -R")
-        now = table.read_table(job.host)
-        table.change(job.host, now, table.to_put_back(job.saved.table, now, job.new.checked), checked={})
+        now = table.read_table(job.host, job.keys)
+        table.change(job.host, now, table.to_put_back(job.saved.table, now, job.checked), {}, job.keys)
 
 
 class StartDirector(Step):
@@ -315,7 +320,7 @@ def checks_change(job: Job) -> bool:
 
 
 def _lines(job: Job) -> list[str]:
-    return ipvs.difference(table.read_table(job.host), job.new.table, job.new.checked)
+    return ipvs.difference(table.read_table(job.host, job.keys), job.table, job.checked)
 
 
 def _must_not_run(job: Job, command: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from applier import ipvs_netlink
 from applier.host import Host, HostError, Output, run
 from applier.ipvs_netlink import Interrupted, KernelService, NetlinkError
 from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Change, Checked, Server, ServerKey, Service, Table
+from lbconfig.render.ipvs import Change, Checked, Server, ServerKey, Service, ServiceKey, Table
 
 WRITE = ["ipvsadm", "-R"]
 TIMEOUT = 120.0  # seconds; a thousand services of ten servers take five on one slow CPU
@@ -18,15 +19,16 @@ LOOKS_AGAIN = 0.1  # seconds
 NAMED = 10  # so many lines that did not take are named one by one
 
 
-def read(host: Host) -> list[KernelService]:
+def read(host: Host, keys: Collection[ServiceKey] | None = None) -> list[KernelService]:
+    """`keys`: the services that are asked for; None: all."""
     try:
-        return ipvs_netlink.dump(host.netlink)
+        return ipvs_netlink.dump(host.netlink) if keys is None else ipvs_netlink.some(host.netlink, keys)
     except NetlinkError as error:
         raise HostError("the table of virtual services", None, str(error)) from None
 
 
-def read_table(host: Host) -> Table:
-    return ipvs_netlink.to_table(read(host))
+def read_table(host: Host, keys: Collection[ServiceKey] | None = None) -> Table:
+    return ipvs_netlink.to_table(read(host, keys))
 
 
 def timeouts(host: Host) -> tuple[int, int, int]:
@@ -40,8 +42,12 @@ def set_timeouts(host: Host, wanted: tuple[int, int, int]) -> None:
     run(host, ["ipvsadm", "--set", *map(str, wanted)])
 
 
-def change(host: Host, present: Table, wanted: Table, checked: Checked) -> int:
+def change(
+    host: Host, present: Table, wanted: Table, checked: Checked, keys: Collection[ServiceKey] | None = None
+) -> int:
     """Make the kernel's table, which is `present`, what is wanted; the number of lines it took.
+
+    `keys`: both are these services' part of the table, and nothing else of it is looked at.
 
     ldirectord must not run, nor have run since `present` was read: reading a large table takes seconds.
     A server that leaves a service which goes on gets no new connections first, and LEAVES seconds to end what it
@@ -57,7 +63,7 @@ def change(host: Host, present: Table, wanted: Table, checked: Checked) -> int:
         _wait_until_idle(host, leave)
         rest = [change for change in changes if change.deletes]
     outputs.append(_write(host, rest))
-    left = ipvs.difference(read_table(host), wanted, checked)
+    left = ipvs.difference(read_table(host, keys), wanted, checked)
     if left:
         more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
         said = " ".join(" ".join(output.stderr for output in outputs).split())

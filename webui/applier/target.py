@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from applier import director
+from lbconfig import canonical
 from lbconfig.netstate import NetworkState
 from lbconfig.render import interfaces, ipvs, render, sysctl
 from lbconfig.render.ipvs import Checked, Table
 from lbconfig.render.sysctl import Setting
-from lbconfig.snapshot import Snapshot, digest, to_data
+from lbconfig.snapshot import Snapshot, to_data
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,13 @@ class Target:
     def data(self) -> dict:
         return to_data(self.snapshot)
 
-    @cached_property
+    @property
+    def text(self) -> str:
+        return canonical.text(self.snapshot)
+
+    @property
     def digest(self) -> str:
-        return digest(self.snapshot)
+        return canonical.digest(self.snapshot)
 
     @cached_property
     def files(self) -> dict[str, str]:

@@ -118,7 +118,7 @@ def arrive(request, secret: str):
     if request.method != "POST":
         return render(request, "changes/arrive.html", shown)
     try:
-        run = connect().status()["apply"]
+        run = connect().progress()
         if "back" in request.POST:
             connect().roll_back(secret=secret)
             return render(request, "changes/arrive.html", shown | {"back": True})

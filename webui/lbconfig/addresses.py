@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
+@functools.lru_cache(4096)  # the same addresses stand in many services
 def order(address: str) -> tuple[int, int]:
     """For sorting: IPv4 first, then by number."""
     parsed = ipaddress.ip_address(address)

@@ -58,3 +58,10 @@ class Unseen:
             return False
         self._seen.add(value)
         return True
+
+    def all(self, values: frozenset[Hashable]) -> bool:
+        """The same for several; they count as seen only if none of them was."""
+        if not self._seen.isdisjoint(values):
+            return False
+        self._seen |= values
+        return True

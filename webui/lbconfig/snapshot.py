@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -185,7 +184,7 @@ class RealServer:
         return self.state is not ServerState.DISABLED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class VirtualService:
     id: int  # unique within the snapshot, stable while the service is edited
     name: str
@@ -302,7 +301,7 @@ class Policy:
     flood_defence: FloodDefence = FloodDefence.AUTOMATIC
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
     services: tuple[VirtualService, ...] = ()
     network: Network = Network()  # noqa: RUF009 (frozen)
@@ -333,14 +332,15 @@ FACTORY = Snapshot(
 
 def to_data(snapshot: Snapshot) -> dict:
     """The snapshot as plain dicts, lists, strings, ints and bools (tuples become lists)."""
-    return _plain(snapshot)
+    return plain(snapshot)
 
 
-def _plain(value: object):
+def plain(value: object):
+    """The same of any value that a snapshot is made of."""
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     if dataclasses.is_dataclass(value):
-        return {name: _plain(getattr(value, name)) for name in _names(type(value))}
+        return {name: plain(getattr(value, name)) for name in _names(type(value))}
     return str(value) if isinstance(value, StrEnum) else value
 
 
@@ -350,13 +350,8 @@ def _names(kind: type) -> tuple[str, ...]:
 
 
 def to_json(snapshot: Snapshot) -> str:
-    """The canonical text: sorted keys, two spaces, a newline at the end; equal snapshots, equal text."""
+    """A text for people: sorted keys, two spaces, a newline at the end; equal snapshots, equal text."""
     return json.dumps(to_data(snapshot), sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-
-
-def digest(snapshot: Snapshot) -> str:
-    """SHA-256 (hex) of the canonical text."""
-    return hashlib.sha256(to_json(snapshot).encode()).hexdigest()
 
 
 def from_json(text: str) -> Snapshot:

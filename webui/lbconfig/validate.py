@@ -7,7 +7,9 @@ in the browser, in the applier and in a test.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+import itertools
+from collections.abc import Callable, Iterator
 
 from lbconfig.addresses import bits, version
 from lbconfig.checks import KINDS
@@ -27,6 +29,7 @@ from lbconfig.fields import (
     title,
     url_path,
 )
+from lbconfig.kept import kept
 from lbconfig.names import CHECKS, FALLBACKS, FORWARDING, PROTOCOLS
 from lbconfig.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.reach import admin_problem, lease_problems
@@ -45,9 +48,20 @@ from lbconfig.snapshot import (
     SnapshotError,
     VirtualService,
     from_data,
+    part,
 )
 from lbconfig.validate_firewall import firewall_problems
-from lbconfig.validate_neighbours import Fronts, Neighbours, more_addresses, more_ports, plain
+from lbconfig.validate_neighbours import (
+    Fronts,
+    Names,
+    Neighbours,
+    Sources,
+    more_addresses,
+    more_ports,
+    plain,
+    vips,
+    vips_at_sorry_port,
+)
 from lbconfig.validate_network import management_problems, network_problems, usable
 from lbconfig.validate_routes import answers_problem
 from lbconfig.validate_tuning import tuning_problems
@@ -60,13 +74,38 @@ TIMEOUTS = ("tcp_timeout", "fin_timeout", "udp_timeout")
 
 def validate(snapshot: Snapshot) -> list[Problem]:
     """What is wrong, in the order of the snapshot. Empty: it can be rendered and applied."""
+    return [*_validated(snapshot)]
+
+
+@kept
+def _validated(snapshot: Snapshot) -> tuple[Problem, ...]:
+    # The shape first: no rule below is asked about a port that is no number.
+    wrong = _wrong_shape(snapshot)
+    return (wrong,) if wrong else tuple(_problems(snapshot))
+
+
+def _wrong_shape(snapshot: Snapshot) -> Problem | None:
+    services = snapshot.services
+    good = isinstance(services, tuple) and all(type(one) is VirtualService and _well_formed(one) for one in services)
+    looked_at = dataclasses.replace(snapshot, services=()) if good else snapshot
     try:
-        # The shape first: no rule below is asked about a port that is no number.
-        rebuilt = from_data(dataclasses.asdict(snapshot))
+        rebuilt = from_data(dataclasses.asdict(looked_at))
     except SnapshotError as error:
-        return [Problem("snapshot", error.path.rpartition(".")[2] or "snapshot", error.message, error.path)]
-    if rebuilt != snapshot:
-        return [Problem("snapshot", "snapshot", "must consist of the classes of lbconfig.snapshot, with tuples", "")]
+        return Problem("snapshot", error.path.rpartition(".")[2] or "snapshot", error.message, error.path)
+    if rebuilt != looked_at:
+        return Problem("snapshot", "snapshot", "must consist of the classes of lbconfig.snapshot, with tuples", "")
+    return None
+
+
+@kept
+def _well_formed(service: VirtualService) -> bool:
+    try:
+        return part(VirtualService, dataclasses.asdict(service)) == service
+    except SnapshotError:
+        return False
+
+
+def _problems(snapshot: Snapshot) -> list[Problem]:
     return [
         *_services(snapshot, usable(snapshot.network)),
         *network_problems(snapshot.network),
@@ -87,24 +126,58 @@ def validate(snapshot: Snapshot) -> list[Problem]:
 
 
 def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
-    first_id, first_name = Unseen(), Unseen()
-    fronts = Fronts()
-    first_server_id = Unseen()
-    neighbours = Neighbours(snapshot, network)
+    first_id, first_name, first_server_id = Unseen(), Unseen(), Unseen()
+    fronts, sources = Fronts(), Sources()
+    neighbours, at_peace = _around(network, snapshot.management.port, vips(snapshot), vips_at_sorry_port(snapshot))
     for service in snapshot.services:
-        place = Place(f"virtual service {quote(service.name)}", f"services[id={number(service.id)}]")
-        yield from _service_fields(place, service)
+        place = _place(service)
+        good = at_peace(service)
+        # Nearly all that can be wrong is known of a service that was looked at before, among the same neighbours.
+        if not good:
+            yield from _service_fields(place, service)
         if not first_id(service.id):
             yield place.problem("id", f"{number(service.id)} is the id of another virtual service as well")
         if not first_name(service.name.casefold()):
             yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well")
         if service.enabled and (taken := fronts.taken(service)):
             yield place.problem("port", f"another virtual service is {taken} already")
+        if good and (not service.enabled or sources.fit(service)) and first_server_id.all(_server_ids(service)):
+            continue
         if service.enabled:  # a disabled one is on the shelf: it may belong to another network
             yield from neighbours.service(place, service)
         yield from _check(place.inner("check"), service)
-        yield from _real_servers(place, service, first_server_id, neighbours)
-        yield from _fallback(place, service, neighbours)
+        yield from _real_servers(place, service, first_server_id, neighbours, sources)
+        yield from _fallback(place, service, neighbours, sources)
+
+
+@functools.lru_cache(4)
+def _around(
+    network: Network, web_port: int, vips: Names, at_sorry_port: Names
+) -> tuple[Neighbours, Callable[[VirtualService], bool]]:
+    """The neighbours of a service, and whether there is nothing wrong with it among them, were it the only service."""
+    neighbours = Neighbours(network, web_port, vips, at_sorry_port)
+
+    def at_peace(service: VirtualService) -> bool:
+        place, sources = _place(service), Sources()
+        parts = (
+            _service_fields(place, service),
+            neighbours.service(place, service) if service.enabled else (),
+            _check(place.inner("check"), service),
+            _real_servers(place, service, Unseen(), neighbours, sources),
+            _fallback(place, service, neighbours, sources),
+        )
+        return next(itertools.chain(*parts), None) is None
+
+    return neighbours, kept(at_peace)
+
+
+def _place(service: VirtualService) -> Place:
+    return Place(f"virtual service {quote(service.name)}", f"services[id={number(service.id)}]")
+
+
+@kept
+def _server_ids(service: VirtualService) -> frozenset[int]:
+    return frozenset(server.id for server in service.real_servers)
 
 
 def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
@@ -197,7 +270,9 @@ def _secret(check: HealthCheck) -> str | None:
     return expected_text(check.secret)
 
 
-def _real_servers(outer: Place, service: VirtualService, first_id: Unseen, neighbours: Neighbours) -> Iterator[Problem]:
+def _real_servers(
+    outer: Place, service: VirtualService, first_id: Unseen, neighbours: Neighbours, sources: Sources
+) -> Iterator[Problem]:
     first_place = Unseen()
     for server in service.real_servers:
         place = Place(
@@ -217,12 +292,14 @@ def _real_servers(outer: Place, service: VirtualService, first_id: Unseen, neigh
             yield place.problem("id", f"{number(server.id)} is the id of another real server as well")
         if not first_place((server.address, server.port)):
             yield place.problem("address", "this service has a real server with this address and port already")
-        yield from _fits(place, service, server, neighbours)
+        yield from _fits(place, service, server, neighbours, sources)
 
 
-def _fits(place: Place, service: VirtualService, server: RealServer, neighbours: Neighbours) -> Iterator[Problem]:
+def _fits(
+    place: Place, service: VirtualService, server: RealServer, neighbours: Neighbours, sources: Sources
+) -> Iterator[Problem]:
     """Whether a machine can stand behind this service."""
-    if service.enabled and not neighbours.one_source(service, server):
+    if service.enabled and not sources.one(service, server):
         yield place.problem(
             "forwarding",
             f"NAT to this server and port is used for {service.address} with source NAT and without: "
@@ -237,7 +314,7 @@ def _fits(place: Place, service: VirtualService, server: RealServer, neighbours:
         yield from neighbours.real_server(place, service, server)
 
 
-def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours) -> Iterator[Problem]:
+def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sources: Sources) -> Iterator[Problem]:
     fallback, place = service.fallback, outer.inner("fallback")
     yield from each(place, kind=_fallback_kind(service, neighbours))
     if fallback.kind is not FallbackKind.SERVER:
@@ -255,7 +332,7 @@ def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours) -> 
             yield place.problem("port", "must be empty: this way of forwarding leaves the port as it is")
     if any((one.address, one.port) == (server.address, server.port) for one in service.real_servers):
         yield place.problem("address", "this service has a real server with this address and port already")
-    yield from _fits(place, service, server, neighbours)
+    yield from _fits(place, service, server, neighbours, sources)
 
 
 def _fallback_kind(service: VirtualService, neighbours: Neighbours) -> str | None:

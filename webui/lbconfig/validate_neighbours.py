@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from lbconfig import ports
 from lbconfig.addresses import contains, version
 from lbconfig.fields import host_address, not_a_host
+from lbconfig.kept import kept
 from lbconfig.problem import Place, Problem, Unseen, number, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import (
@@ -57,21 +58,76 @@ class Fronts:
     """Which ports of which address are a virtual service's already."""
 
     def __init__(self) -> None:
-        self._taken: dict[tuple[str, str], list[ports.Range]] = {}
+        self._single: dict[tuple[str, str], set[int]] = {}
+        self._ranges: dict[tuple[str, str], list[ports.Range]] = {}
 
     def taken(self, service: VirtualService) -> str:
         """The first that is, in words; "" where none is. What is free is taken from now on."""
-        if more_ports(service) or not 1 <= service.port <= 65535:
-            return ""
         clash = ""
-        for vip, protocol in itertools.product(dict.fromkeys(service.vips), service.protocol.parts):
-            known = self._taken.setdefault((vip, protocol), [])
-            for first, last in service.port_ranges:
-                for one in known:
-                    if not clash and first <= one[1] and one[0] <= last:
-                        clash = f"{plain(vip)} port {max(first, one[0])} {protocol}"
-            known += service.port_ranges
+        for place, (first, last) in _fronts(service):
+            single, ranges = self._single.setdefault(place, set()), self._ranges.setdefault(place, [])
+            if not clash and (port := _first_of_both(first, last, single, ranges)):
+                vip, protocol = place
+                clash = f"{plain(vip)} port {port} {protocol}"
+        for place, (first, last) in _fronts(service):
+            if first == last:
+                self._single[place].add(first)
+            else:
+                self._ranges[place].append((first, last))
         return clash
+
+
+@kept
+def _fronts(service: VirtualService) -> tuple[tuple[tuple[str, str], ports.Range], ...]:
+    """Its addresses and protocols, each with each range of ports; none where the ports make no sense."""
+    if more_ports(service) or not 1 <= service.port <= 65535:
+        return ()
+    places = itertools.product(dict.fromkeys(service.vips), service.protocol.parts)
+    return tuple(itertools.product(places, service.port_ranges))
+
+
+def _first_of_both(first: int, last: int, single: set[int], ranges: list[ports.Range]) -> int:
+    """The lowest port of this range that is one of the others; 0 where none is."""
+    if first == last:
+        found = [first] if first in single else []
+    else:
+        found = [port for port in single if first <= port <= last]
+    found += [max(first, one[0]) for one in ranges if first <= one[1] and one[0] <= last]
+    return min(found, default=0)
+
+
+class Sources:
+    """How the NAT to a real server and port is done for a VIP: with the box's address as the source, or without.
+
+    The firewall tells by VIP and real server which packets get the box's address (render/nftables.py).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple, Forwarding] = {}
+
+    def fit(self, service: VirtualService) -> bool:
+        """Whether all servers of a service agree with what came before; from now on they are known if they do."""
+        new = _sources(service)
+        if any(self._known.get(key, method) is not method for key, method in new):
+            return False
+        self._known.update(new)
+        return True
+
+    def one(self, service: VirtualService, server: RealServer) -> bool:
+        """The same for one server."""
+        method = service.forwarding_of(server)
+        return method not in THROUGH_THE_BOX or self._known.setdefault(_source(service, server), method) is method
+
+
+@kept
+def _sources(service: VirtualService) -> tuple[tuple[tuple, Forwarding], ...]:
+    servers = (*service.real_servers, *([service.fallback_server] if service.fallback_server else ()))
+    methods = ((server, service.forwarding_of(server)) for server in servers)
+    return tuple((_source(service, server), method) for server, method in methods if method in THROUGH_THE_BOX)
+
+
+def _source(service: VirtualService, server: RealServer) -> tuple:
+    return (service.address, service.protocol, server.address, server.port)
 
 
 def own_addresses(network: Network) -> Mapping[str, str]:
@@ -83,21 +139,37 @@ def plain(text: str) -> str:
     return text if host_address(text) is None else quote(text)
 
 
+Names = tuple[tuple[str, str], ...]  # addresses, each with the name of the service that it is of
+
+
+def vips(snapshot: Snapshot) -> Names:
+    """Of all enabled services."""
+    return tuple((vip, one.name) for one in snapshot.enabled_services for vip in one.vips)
+
+
+def vips_at_sorry_port(snapshot: Snapshot) -> Names:
+    """Of those that have the sorry page's port."""
+    return tuple((vip, one.name) for one in snapshot.enabled_services if _at_sorry_port(one) for vip in one.vips)
+
+
+@kept
+def _at_sorry_port(service: VirtualService) -> bool:
+    return covers(service, SORRY_PORT)
+
+
 class Neighbours:
     """What a VIP or a real server has to get along with: the box's addresses, networks and VIPs."""
 
-    def __init__(self, snapshot: Snapshot, network: Network) -> None:
+    def __init__(self, network: Network, web_port: int, vips: Names, at_sorry_port: Names) -> None:
+        """`vips`: of all enabled services; `at_sorry_port`: of those that have the sorry page's port."""
         self._network = network
         self._own = own_addresses(network)
-        self._web_port = snapshot.management.port
-        self._vips = {vip: service.name for service in snapshot.enabled_services for vip in service.vips}
-        at_sorry = [one for one in snapshot.enabled_services if covers(one, SORRY_PORT)]
-        self._at_sorry_port = {vip: one.name for one in at_sorry for vip in one.vips}
+        self._web_port = web_port
+        self._vips, self._at_sorry_port = dict(vips), dict(at_sorry_port)
         self._connected = [net for interface in network.interfaces for net in interfaces.static_networks(interface)]
         self._connected += [net for net, router in routed_networks(network) if not router]
         self._led = [net for net, _ in routed_networks(network)]
         self._homes = interfaces.homes(network, (vip for vip in self._vips if host_address(vip) is None))
-        self._sources: dict[tuple, Forwarding] = {}
         by_dhcp = any(interface.dhcp for interface in network.interfaces)
         self._by_dhcp = {4: by_dhcp, 6: False}
         self._routed = {4: bool(network.gateway) or by_dhcp, 6: bool(network.gateway6)}
@@ -105,12 +177,6 @@ class Neighbours:
     def at_sorry_port(self, vip: str) -> str:
         """The name of the service that is there; "" where none is."""
         return self._at_sorry_port.get(vip, "")
-
-    def one_source(self, service: VirtualService, server: RealServer) -> bool:
-        """The firewall tells by VIP and real server which packets get the box's address (render/nftables.py)."""
-        method = service.forwarding_of(server)
-        key = (service.address, service.protocol, server.address, server.port)
-        return method not in THROUGH_THE_BOX or self._sources.setdefault(key, method) is method
 
     def service(self, place: Place, service: VirtualService) -> Iterator[Problem]:
         if host_address(service.address) is None:

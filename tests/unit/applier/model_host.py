@@ -3,6 +3,7 @@
 `violations` lists what must never happen, e.g. a write to the IPVS table while ldirectord runs.
 """
 
+import errno
 import itertools
 import json
 import re
@@ -162,6 +163,11 @@ class ModelHost:
         command = request[16]
         if request[4:6] == (16).to_bytes(2, "little"):
             return [nl.family()]
+        if command == 4 and not int.from_bytes(request[6:8], "little") & 0x300:
+            key = self._named_service(request)
+            if key not in self.table:
+                return [nl.error(errno.ESRCH)]
+            return [nl.message(4, nl.service(NUMBERS[key[0]], *key[1:], self.table[key][0]), flags=0)]
         if command == 4:
             found = [
                 nl.message(4, nl.service(NUMBERS[protocol], address, port, scheduler))
@@ -170,12 +176,14 @@ class ModelHost:
             return [*found, nl.DONE]
         if command == 13:
             return [nl.message(13, nl.timeouts(*self.timeouts), flags=0)]
-        address = socket.inet_ntoa(request[44:48])
-        protocol = {6: "tcp", 17: "udp"}[int.from_bytes(request[36:38], "little")]
-        port = int.from_bytes(request[64:66], "big")
-        _, places = self.table[(protocol, address, port)]
+        _, places = self.table[self._named_service(request)]
         servers = [nl.dest(*place, weight, active=self._active(place)) for place, weight in places.items()]
         return [b"".join(nl.message(8, server) for server in servers), nl.DONE]
+
+    @staticmethod
+    def _named_service(request):
+        protocol = {6: "tcp", 17: "udp"}[int.from_bytes(request[36:38], "little")]
+        return protocol, socket.inet_ntoa(request[44:48]), int.from_bytes(request[64:66], "big")
 
     def _active(self, place):
         return int(self.active.get(place, 0) > self.clock)

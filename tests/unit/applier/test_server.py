@@ -15,7 +15,9 @@ from tests.lab.wait import until
 from applier import protocol, server
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.server import Server
-from lbconfig.snapshot import digest, to_data
+from lbconfig.canonical import digest
+from lbconfig.render import render
+from lbconfig.snapshot import to_data
 
 
 @pytest.fixture
@@ -218,13 +220,16 @@ def test_a_mistake_in_a_verb_does_not_end_the_daemon(box, monkeypatch):
 def test_the_client_goes_all_the_way(box):
     client = Client(box.paths.socket)
     review = client.check(TWO)
-    assert review["base"] == 1 and set(review["diff"]) <= set(review["files"])
+    assert review["base"] == 1 and review["diff"] and review["snapshot"] == digest(TWO)
     assert any(change["kind"] == "added" for change in review["changes"])
     assert review["reach"]["reasons"] and review["impact"]["services"]
-    answer = client.apply(TWO, review["digest"], review["base"], "ann", "why", "192.168.1.1")
+    with pytest.raises(ApplierRefused) as caught:
+        client.apply("0" * 64, review["digest"], review["base"], "ann")
+    assert caught.value.code == "unknown-snapshot"
+    answer = client.apply(review["snapshot"], review["digest"], review["base"], "ann", "why", "192.168.1.1")
     name = answer["apply"]
     deadline = time.monotonic() + 10
-    while (run := client.status()["apply"])["state"] == "running":
+    while (run := client.progress())["state"] == "running":
         assert time.monotonic() < deadline, run
         time.sleep(0.02)
     assert run["state"] == "waiting" and answer["confirm_within"] == run["confirm"]["within"] == 90
@@ -233,7 +238,7 @@ def test_the_client_goes_all_the_way(box):
     assert [entry["number"] for entry in client.generations()] == [2, 1]
     assert client.status()["snapshot"] == to_data(TWO)
     second = client.generation(2)
-    assert second["snapshot"] == to_data(TWO) and second["files"] == review["files"]
+    assert second["snapshot"] == to_data(TWO) and second["files"] == render(TWO)
     assert (second["user"], second["comment"], second["outcome"]) == ("ann", "why", "confirmed")
     with pytest.raises(ApplierRefused) as caught:
         client.apply(ONE, review["digest"], 1, "bob")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
+from lbconfig.kept import kept
 from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, tuning, web
 from lbconfig.snapshot import Snapshot, Tuning
 
@@ -25,6 +26,11 @@ TUNING = "tuning.conf"  # only where an admin has chosen something
 
 def render(snapshot: Snapshot) -> dict[str, str]:
     """File name to text. Only for a snapshot that `validate` found no problem in."""
+    return dict(_files(snapshot))
+
+
+@kept
+def _files(snapshot: Snapshot) -> dict[str, str]:
     files = {name: renderer(snapshot) for name, renderer in RENDERERS.items()}
     return files if snapshot.tuning == Tuning() else files | {TUNING: tuning.render(snapshot)}
 

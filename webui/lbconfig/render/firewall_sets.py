@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 
 from lbconfig import addresses
 from lbconfig.addresses import order
+from lbconfig.kept import kept
 from lbconfig.ports import parse
 from lbconfig.render import own_rules
-from lbconfig.snapshot import RealServer, Snapshot, VirtualService
+from lbconfig.snapshot import Snapshot, VirtualService
 
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 All = tuple[Snapshot, ...]  # the wished one, and what leaves
@@ -106,12 +107,13 @@ def _range(ports: tuple[int, int]) -> str:
 
 
 def by_mark(all_of: All, version: int) -> list[VirtualService]:
-    return [
-        one
-        for snapshot in all_of
-        for one in sorted(snapshot.enabled_services, key=lambda one: (order(one.address), one.id))
-        if one.by_mark and addresses.version(one.address) == version
-    ]
+    return [one for snapshot in all_of for one in _by_mark(snapshot) if addresses.version(one.address) == version]
+
+
+@kept
+def _by_mark(snapshot: Snapshot) -> list[VirtualService]:
+    found = (one for one in snapshot.enabled_services if one.by_mark)
+    return sorted(found, key=lambda one: (order(one.address), one.id))
 
 
 def one_set(
@@ -151,16 +153,23 @@ def foreign_vips(all_of: All, version: int) -> list[str]:
 
 
 def _services(all_of: All, version: int) -> list[str]:
-    services = {
-        (order(one.address), one.protocol, one.port): one
+    places = [
+        place
         for snapshot in reversed(all_of)
         for one in snapshot.enabled_services
-        if not one.by_mark and addresses.version(one.address) == version
-    }
-    return [
-        f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
-        for _, service in sorted(services.items(), key=lambda found: found[0])
+        if (place := _place(one)) and place[0] == version
     ]
+    found = {place[1]: place[2] for place in places}
+    return [found[place] for place in sorted(found)]
+
+
+@kept
+def _place(service: VirtualService) -> tuple[int, tuple, str] | None:
+    """Version, order and element of a service that is found by its address and port."""
+    if service.by_mark:
+        return None
+    element = f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
+    return addresses.version(service.address), (order(service.address), service.protocol, service.port), element
 
 
 def _replies(all_of: All, version: int) -> list[str]:
@@ -169,33 +178,46 @@ def _replies(all_of: All, version: int) -> list[str]:
     It opens nothing: what IPVS does not know as an answer is dropped behind it.
     """
 
-    def place(service: VirtualService, server: RealServer):
-        return ipaddress.ip_address(server.address), str(service.protocol), server.port
+    return by_place(all_of, version, _answers)
 
-    return by_place(all_of, version, place)
+
+@kept
+def _answers(service: VirtualService) -> tuple[tuple, ...]:
+    protocol = str(service.protocol)
+    return tuple(
+        ((order(server.address), protocol, server.port), f"{server.address} . {protocol} . {server.port}")
+        for server in service.machines
+    )
 
 
 def _answering(all_of: All, version: int) -> list[str]:
     """All VIPs; were a real server's own address one of them, nobody could tell its answer from one that IPVS knows."""
     services = [service for snapshot in all_of for service in snapshot.enabled_services]
     vips = {vip for service in services for vip in service.vips}
-    vips -= {server.address for service in services for server in service.machines}
+    vips.difference_update(*map(_machines, services))
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 
 
-def by_place(all_of: All, version: int, place: Callable[[VirtualService, RealServer], tuple | None]) -> list[str]:
-    """Elements of a set, in order: what `place` says of each server, with the names of the services it is said for."""
+@kept
+def _machines(service: VirtualService) -> frozenset[str]:
+    return frozenset(server.address for server in service.machines)
+
+
+def by_place(all_of: All, version: int, places: Callable[[VirtualService], Iterable[tuple]]) -> list[str]:
+    """Elements of a set, in order, with the names of the services that have them.
+
+    `places` gives those of a service, each as a key for their order and the element's own text.
+    """
     found: dict[tuple, list[str]] = {}
     for snapshot in all_of:
         here: dict[tuple, list[str]] = {}
         for service in snapshot.enabled_services:
             if service.by_mark or addresses.version(service.address) != version:
                 continue
-            for server in service.machines:
-                if (element := place(service, server)) is not None:
-                    here.setdefault(element, []).append(service.name)
+            for element in places(service):
+                here.setdefault(element, []).append(service.name)
         found = here | found  # named as in the wished configuration, so that nothing differs where nothing leaves
-    return [f'{" . ".join(map(str, element))} comment "{_comment(names)}"' for element, names in sorted(found.items())]
+    return [f'{text} comment "{_comment(names)}"' for (_, text), names in sorted(found.items())]
 
 
 def _comment(names: list[str]) -> str:

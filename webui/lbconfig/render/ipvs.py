@@ -8,10 +8,11 @@ a server of a checked service is never raised from weight 0. It also adds and re
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from lbconfig.addresses import bits, endpoint, version
+from lbconfig.kept import kept
 from lbconfig.snapshot import GUE_PORT, CheckKind, Forwarding, RealServer, ServerState, Snapshot, VirtualService
 
 ServiceKey = tuple[str, str, int]  # protocol, address, port
@@ -84,6 +85,7 @@ class Table:
         return {service.key: service for service in self.services}
 
 
+@kept
 def key(service: VirtualService) -> ServiceKey:
     if service.by_mark:
         return (FIREWALL_MARK6 if version(service.address) == 6 else FIREWALL_MARK, "", service.mark)
@@ -92,18 +94,45 @@ def key(service: VirtualService) -> ServiceKey:
 
 def wanted(snapshot: Snapshot) -> Table:
     """The table of a box where every enabled server is up, in the order of the snapshot."""
-    return Table(
-        {
-            _service(service): {
-                (server.address, server.port): _server(service, server)
-                for server in service.real_servers
-                if server.in_table
-            }
-            for service in snapshot.enabled_services
-        }
-    )
+    return table_of(snapshot.enabled_services)
 
 
+def table_of(services: Iterable[VirtualService]) -> Table:
+    """The part of the table that these services have."""
+    return Table({_service(service): _servers(service) for service in services})
+
+
+def touched(before: Snapshot, new: Snapshot) -> frozenset[ServiceKey]:
+    """The services whose part of the table a change makes another one, or whose health is watched in another way."""
+    old = {key(one): one for one in before.enabled_services}
+    now = {key(one): one for one in new.enabled_services}
+    return frozenset(one for one in old.keys() | now.keys() if not _alike(old.get(one), now.get(one)))
+
+
+def _alike(old: VirtualService | None, new: VirtualService | None) -> bool:
+    if old is None or new is None:
+        return False
+    return old is new or _part(old) == _part(new)
+
+
+def _part(service: VirtualService) -> tuple:
+    off = service.check.kind is CheckKind.OFF
+    return _service(service), _servers(service), None if off else _watched(service)
+
+
+def some(snapshot: Snapshot, keys: Collection[ServiceKey]) -> tuple[VirtualService, ...]:
+    """The enabled services that have these keys."""
+    return tuple(one for one in snapshot.enabled_services if key(one) in keys)
+
+
+@kept
+def _servers(service: VirtualService) -> Mapping[ServerKey, Server]:
+    return {
+        (server.address, server.port): _server(service, server) for server in service.real_servers if server.in_table
+    }
+
+
+@kept
 def _service(service: VirtualService) -> Service:
     # A telephone system sends all its calls from one port: without one-packet scheduling they are one connection to
     # the kernel, which asks for the Call-ID of the first only (ip_vs_core.c: conn_in_get comes before the schedulers).
@@ -145,14 +174,18 @@ def tunnels(service: VirtualService) -> dict[tuple[str, ServerKey], str]:
 
 
 def checked(snapshot: Snapshot) -> Checked:
-    return {
-        key(service): Watched(
-            (fallback.address, fallback.port) if (fallback := service.fallback_server) else None,
-            service.dead_leave,
-        )
-        for service in snapshot.enabled_services
-        if service.check.kind != CheckKind.OFF
-    }
+    return checked_of(snapshot.enabled_services)
+
+
+def checked_of(services: Iterable[VirtualService]) -> Checked:
+    """Those of these services that are checked."""
+    return {key(one): _watched(one) for one in services if one.check.kind != CheckKind.OFF}
+
+
+@kept
+def _watched(service: VirtualService) -> Watched:
+    fallback = service.fallback_server
+    return Watched((fallback.address, fallback.port) if fallback else None, service.dead_leave)
 
 
 def timeouts(snapshot: Snapshot) -> tuple[int, int, int]:
@@ -162,10 +195,15 @@ def timeouts(snapshot: Snapshot) -> tuple[int, int, int]:
 
 def render(snapshot: Snapshot) -> str:
     """The whole wish with its weights, for reading and comparing. It is never loaded as it is."""
-    lines = [f"--set {' '.join(map(str, timeouts(snapshot)))}"]
-    for service, servers in wanted(snapshot).services.items():
-        lines.append(_service_line("-A", service))
-        lines.extend(_server_line("-a", service, place, server) for place, server in servers.items())
+    first = f"--set {' '.join(map(str, timeouts(snapshot)))}\n"
+    return "".join((first, *map(_lines, snapshot.enabled_services)))
+
+
+@kept
+def _lines(service: VirtualService) -> str:
+    one = _service(service)
+    lines = [_service_line("-A", one)]
+    lines += (_server_line("-a", one, place, server) for place, server in _servers(service).items())
     return "".join(f"{line}\n" for line in lines)
 
 

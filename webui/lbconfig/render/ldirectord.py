@@ -19,6 +19,7 @@ import string
 
 from lbconfig.addresses import endpoint, version
 from lbconfig.checks import KINDS
+from lbconfig.kept import kept
 from lbconfig.render import ipvs
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, ServerState, Snapshot, VirtualService
 
@@ -75,6 +76,7 @@ def render(snapshot: Snapshot) -> str:
     return _GLOBAL + "".join(f"\n{_block(service)}" for service in watched(snapshot))
 
 
+@kept
 def _block(service: VirtualService) -> str:
     check = service.check
     six = "6" if version(service.address) == 6 else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
-
 from lbconfig import addresses
 from lbconfig.addresses import order
+from lbconfig.kept import kept
 from lbconfig.render import own_rules
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, by_place, foreign_vips, one_set
-from lbconfig.snapshot import Forwarding, RealServer, VirtualService
+from lbconfig.snapshot import Forwarding, VirtualService
 
 LASTING = "inet fairlead_translation"
 
@@ -68,10 +67,7 @@ def _tracked(all_of: All, version: int) -> list[str]:
         for service in snapshot.enabled_services
         for vip in service.vips
         if addresses.version(vip) == version
-        and (
-            any(service.forwarding_of(server) is Forwarding.SNAT for server in service.machines)
-            or (masquerades and vip not in foreign)
-        )
+        and (bool(_with_own_source(service)) or (masquerades and vip not in foreign))
     }
     return sorted(found, key=order)
 
@@ -104,13 +100,21 @@ def chain(all_of: All) -> list[str]:
 
 
 def _masqueraded(all_of: All, version: int) -> list[str]:
-    def place(service: VirtualService, server: RealServer):
-        if service.forwarding_of(server) is not Forwarding.SNAT:
-            return None
-        vip, address = ipaddress.ip_address(service.address), ipaddress.ip_address(server.address)
-        return vip, str(service.protocol), address, server.port
+    return by_place(all_of, version, _with_own_source)
 
-    return by_place(all_of, version, place)
+
+@kept
+def _with_own_source(service: VirtualService) -> tuple[tuple, ...]:
+    """Of each server that sees the box as the client, as `by_place` takes it."""
+    vip, protocol = service.address, str(service.protocol)
+    return tuple(
+        (
+            (order(vip), protocol, order(server.address), server.port),
+            f"{vip} . {protocol} . {server.address} . {server.port}",
+        )
+        for server in service.machines
+        if service.forwarding_of(server) is Forwarding.SNAT
+    )
 
 
 def _masqueraded_marks(all_of: All, version: int) -> list[str]:

@@ -68,7 +68,7 @@ class Command(BaseCommand):
     def wait(self, number: str) -> None:
         end = time.monotonic() + WAIT
         while time.monotonic() < end:
-            run = connect().status()["apply"]
+            run = connect().progress()
             if run and run["id"] == number and run["state"] == "waiting":
                 connect().confirm(apply=number, user=run["user"])
             elif run and run["id"] == number and run["state"] in ENDED:

@@ -17,7 +17,6 @@ use strict;
 use warnings;
 
 use Errno qw(EINTR);
-use Fcntl qw(F_SETFD FD_CLOEXEC);
 use IO::Handle ();
 use IO::Select ();
 use POSIX ();
