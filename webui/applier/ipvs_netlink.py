@@ -255,6 +255,7 @@ def parse_service(body: bytes) -> KernelService:
     return KernelService(af, service)
 
 
+@lru_cache(20_000)  # of a server without traffic the kernel says the same each time; some 15 MiB when it is full
 def parse_server(body: bytes, service_af: int) -> tuple[ServerKey, KernelServer]:
     found = attributes(attributes(body).get(CMD_ATTR_DEST, b""))
     try:
