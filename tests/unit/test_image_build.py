@@ -124,7 +124,35 @@ def test_an_archive_that_is_not_the_pinned_release_is_refused(tmp_path):
 )
 def test_wrong_settings_of_the_build_are_named(environment, sentence):
     with pytest.raises(BuildrootError, match=sentence):
-        buildroot.settings(environment)
+        buildroot.settings(buildroot.absolute(environment))
+
+
+# As much of Buildroot as board.common.buildroot asks for; its build writes down which files the scripts can see.
+PRETENDED = """
+.DEFAULT_GOAL := all
+defconfig:
+	@cp $(BR2_DEFCONFIG) $(O)/.config
+show-build-order:
+	@echo perl
+all:
+	@cat $$KEYS/cert.pem $$EXTRA >$(O)/seen
+"""
+
+
+def test_relative_paths_mean_the_folder_in_which_make_was_called(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "tree/package/Makefile.in": "",
+        "tree/Makefile": PRETENDED,
+        "both/cert.pem": "the certificate\n",
+        "more": 'BR2_MORE="y"\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name, path in {"BUILDROOT": "tree", "OUT": "out", "KEYS": "both", "EXTRA": "more"}.items():
+        monkeypatch.setenv(name, path)
+    assert buildroot.main(["image"]) == 0
+    assert (tmp_path / "out/seen").read_text() == 'the certificate\nBR2_MORE="y"\n'
 
 
 def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
