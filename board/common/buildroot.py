@@ -15,6 +15,7 @@ Environment (a path may be relative to the folder that this is called in):
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -35,6 +36,8 @@ RELEASE = f"https://buildroot.org/downloads/buildroot-{VERSION}.tar.xz"
 OWN_VERSION = TOP / "overlay/usr/lib/fairlead/VERSION"
 STEP = re.compile(r"^(?:\x1b\[\d*m)*>>> (?P<package>\S*) (?P<version>\S*) (?P<step>[A-Z][\w ,/.-]*)")
 PATHS = ("BUILDROOT", "OUT", "KEYS", "EXTRA")
+# Packages that add users whom nothing here runs as. Only the users of overlay/ get into the image.
+KNOWN_TO_ADD_USERS = ("chrony",)  # the time service runs as fairlead-time
 TAIL = 30  # lines of the log that a failed build shows
 
 
@@ -131,6 +134,7 @@ def build(wish: Settings, say: Callable[[str], None] = print) -> None:
     again.prepare(wish.out, lambda package: run(wish.command("-s", f"{package}-dirclean")), say)
     order = subprocess.run(wish.command("-s", "show-build-order"), capture_output=True, text=True, check=False)
     packages = set(order.stdout.split())
+    check_users(wish, packages)
     log = wish.out / "build.log"
     say(f"building {len(packages)} packages; the whole output is in {log}")
     start, begun = time.monotonic(), set()
@@ -150,6 +154,20 @@ def build(wish: Settings, say: Callable[[str], None] = print) -> None:
                 )
     if process.wait():
         raise failed("Buildroot", process.returncode, log)
+
+
+def check_users(wish: Settings, packages: set[str]) -> None:
+    """Raises BuildrootError for a package that adds users which nobody has decided about."""
+    command = wish.command("-s", "show-vars", "VARS=%_USERS")
+    variables = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    for package in sorted(packages - {*KNOWN_TO_ADD_USERS}):
+        users = variables.get(f"{package.upper().replace('-', '_')}_USERS", {}).get("expanded", "").strip()
+        if users:
+            raise BuildrootError(
+                f"The package {package} adds users that would not be in the image: {users}\n"
+                "If a program of it needs one, add it to passwd, shadow and group in overlay/etc and start the program "
+                "as that user. Then name the package in KNOWN_TO_ADD_USERS of board/common/buildroot.py."
+            )
 
 
 def run(command: list[str], log: Path | None = None) -> None:

@@ -10,16 +10,10 @@ target=${1:?}
 for script in "$target"/etc/init.d/*; do
 	[ -e "$here/../../overlay/etc/init.d/${script##*/}" ] || rm -f "$script"
 done
-sed '/^#/d' "$here/removed" | while read -r name; do
-	# shellcheck disable=SC2086 # patterns are meant
-	rm -rf "${target:?}"/$name
-done
-# Folders that the init scripts mount on or link into.
-for folder in tmp run var/log var/lib data disk boot; do
-	rm -rf "${target:?}/$folder"
-	mkdir -p "$target/$folder"
-done
+"$here/take-out.sh" "$target"
 
+rm -rf "${target:?}/boot"
+mkdir "$target/boot"
 cp "$BINARIES_DIR/bzImage" "$target/boot/vmlinuz"
 cp "$here/../pc/grub/slot.cfg" "$target/boot/slot.cfg"
 install -D -m 644 "${KEYS:?}/cert.pem" "$target/etc/rauc/keyring.pem"
