@@ -18,5 +18,6 @@ cp "$BINARIES_DIR/bzImage" "$target/boot/vmlinuz"
 cp "$here/../pc/grub/slot.cfg" "$target/boot/slot.cfg"
 install -D -m 644 "${KEYS:?}/cert.pem" "$target/etc/rauc/keyring.pem"
 
+"$here/python_packages.py" "$target"
 kernel=$(echo "$BUILD_DIR"/linux-[0-9]*)
 "$here/kernel_options.py" "$kernel/.config" "$here"/linux/base.config "$here"/linux/[!b]*.config

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from board.common import again, buildroot, compare, kernel_options, root_rules, sizes
+from board.common import again, buildroot, compare, kernel_options, python_packages, root_rules, sizes
 from board.common.buildroot import BuildrootError
 from board.pc import layout
 
@@ -101,6 +101,23 @@ def test_sizes_go_to_the_package_that_installed_the_file(tmp_path):
     assert found[sizes.OWN][0] == 10
     assert found["linux"][0] == 20
     assert "perl" not in found
+
+
+def test_a_python_package_of_another_version_fails_the_build_and_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(python_packages, "REQUIREMENTS", tmp_path / "requirements.txt")
+    (tmp_path / "requirements.txt").write_text("# a comment\nDjango==5.2.19\ndjango-axes==8.3.1\nasgiref==3.11.1\n")
+    folder = tmp_path / "usr/lib/python3.14/site-packages"
+    for name in ("django-6.0.5", "django_axes-8.3.1", "sqlparse-0.5.5"):
+        (folder / f"{name}.dist-info").mkdir(parents=True)
+    assert python_packages.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in said] == [
+        "asgiref: 3.11.1 is wanted, the image has none",
+        "django: 5.2.19 is wanted, the image has 6.0.5",
+        "sqlparse: none is wanted, the image has 0.5.5",
+    ]
+    (tmp_path / "requirements.txt").write_text("Django==6.0.5\ndjango-axes==8.3.1\nsqlparse==0.5.5\n")
+    assert python_packages.main([str(tmp_path)]) == 0
 
 
 def test_a_dropped_setting_of_buildroot_is_named():
