@@ -12,6 +12,7 @@ from pathlib import Path
 import kconfiglib
 import pytest
 from board.common import buildroot, kernel_options, python_packages
+from tests.lab import called
 
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
@@ -80,6 +81,18 @@ def test_a_defconfig_says_each_thing_once_and_names_files_that_exist(defconfig):
     assert len(options) == len(set(options))
     for place in re.findall(r"\$\(BR2_EXTERNAL_FAIRLEAD_PATH\)/([^\"$ )]+)", defconfig.read_text()):
         assert list(EXTERNAL.glob(place)) or (EXTERNAL / place).exists(), place
+
+
+# Options of programs that Buildroot leaves out unless a setting asks for them; Debian's programs have them.
+ASKED_FOR = {("nft", "-j"): "BR2_PACKAGE_NFTABLES_JSON=y"}
+
+
+@pytest.mark.parametrize("defconfig", DEFCONFIGS, ids=lambda path: path.name)
+def test_a_defconfig_asks_for_the_options_of_programs_that_the_product_calls(defconfig):
+    called_ones = {(program, option) for _, program, options in called.calls() for option in options}
+    for call, setting in ASKED_FOR.items():
+        assert call in called_ones, f"nobody calls {' '.join(call)} any more"
+        assert setting in defconfig.read_text().splitlines(), call
 
 
 def test_the_kernel_fragments_can_be_read_and_do_not_contradict_each_other():
