@@ -141,6 +141,9 @@ random-snapshots: setup-test image-lab ## Ask nft, ldirectord and the kernel abo
 	@FAIRLEAD_SNAPSHOTS=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_random_snapshots.py \
 		tests/unit/lbconfig/test_mutated_snapshots.py $(ARGS)
 
+# A report of a release has the figures: make undisturbed IMAGE=…
+undisturbed: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
+undisturbed: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 undisturbed: COUNT = 100
 undisturbed: setup-test image-lab ## Change the box COUNT times (100) and let it go back by itself, under traffic that must not notice
 	@FAIRLEAD_CHANGES=$(COUNT) $(PYTHON) -m pytest -q -s tests/vm/test_undisturbed.py $(ARGS)
@@ -177,6 +180,9 @@ menuconfig: setup-image ## Change Buildroot's settings by hand; says what to car
 
 sbom: setup-image ## What the image is made of: CycloneDX, in OUT/images/
 	@$(PYTHON) -m board.common.buildroot sbom
+
+release-report: sbom ## What was built and what its stories said, for who takes it: report.md in OUT/images/
+	@$(PYTHON) -m board.common.report $(OUT)
 
 legal-info: setup-image ## Licences and sources of everything in the image, in OUT/legal-info/
 	@$(PYTHON) -m board.common.stage $(BUILD)/image
@@ -222,4 +228,4 @@ clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
 .PHONY: record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
-	image menuconfig sbom legal-info compare keys setup-image
+	image menuconfig sbom release-report legal-info compare keys setup-image

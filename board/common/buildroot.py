@@ -4,7 +4,7 @@
     python3 -m board.common.buildroot image         from the top of the clone; build/buildroot/images/ has the result
     python3 -m board.common.buildroot menuconfig | legal-info | sbom | source
 
-Environment:
+Environment (a path may be relative to the folder that this is called in):
     BUILDROOT   a Buildroot tree at hand, instead of the pinned release
     OUT         the output folder (build/buildroot)
     KEYS        the folder of `make keys` (keys)
@@ -15,6 +15,7 @@ Environment:
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -34,6 +35,9 @@ SHA256 = "5a59e7501b0b4ec52c41f4bfa79412320e0b37eae5f719605a258e8d0c6fc7fb"  # f
 RELEASE = f"https://buildroot.org/downloads/buildroot-{VERSION}.tar.xz"
 OWN_VERSION = TOP / "overlay/usr/lib/fairlead/VERSION"
 STEP = re.compile(r"^(?:\x1b\[\d*m)*>>> (?P<package>\S*) (?P<version>\S*) (?P<step>[A-Z][\w ,/.-]*)")
+PATHS = ("BUILDROOT", "OUT", "KEYS", "EXTRA")
+# Packages that add users whom nothing here runs as. Only the users of overlay/ get into the image.
+KNOWN_TO_ADD_USERS = ("chrony",)  # the time service runs as fairlead-time
 TAIL = 30  # lines of the log that a failed build shows
 
 
@@ -52,17 +56,23 @@ class Settings:
         return ["make", "-C", str(self.tree), f"O={self.out}", f"BR2_EXTERNAL={TOP / 'buildroot-external'}", *words]
 
 
+def absolute(environment: dict[str, str]) -> dict[str, str]:
+    """The environment with whole paths: Buildroot and the scripts that it calls run in other folders."""
+    usual = {"OUT": TOP / "build/buildroot", "KEYS": TOP / "keys"}
+    given = {name: environment[name] for name in PATHS if environment.get(name)}
+    return environment | {name: str(Path(path).resolve()) for name, path in (usual | given).items()}
+
+
 def settings(environment: dict[str, str]) -> Settings:
-    """Raises BuildrootError."""
-    out = Path(environment.get("OUT") or TOP / "build/buildroot").resolve()
+    """The settings that an environment of whole paths asks for. Raises BuildrootError."""
     name = environment.get("DEFCONFIG") or "fairlead_pc_defconfig"
     extra = environment.get("EXTRA")
     if extra and not Path(extra).is_file():
         raise BuildrootError(f"EXTRA names no file: {extra}")
-    tree = Path(environment["BUILDROOT"]).resolve() if environment.get("BUILDROOT") else release(TOP / "build")
+    tree = Path(environment["BUILDROOT"]) if environment.get("BUILDROOT") else release(TOP / "build")
     if not (tree / "package/Makefile.in").is_file():
         raise BuildrootError(f"there is no Buildroot tree in {tree}")
-    return Settings(tree, out, TOP / "configs" / name, Path(extra).resolve() if extra else None)
+    return Settings(tree, Path(environment["OUT"]), TOP / "configs" / name, Path(extra) if extra else None)
 
 
 def release(folder: Path) -> Path:
@@ -124,6 +134,7 @@ def build(wish: Settings, say: Callable[[str], None] = print) -> None:
     again.prepare(wish.out, lambda package: run(wish.command("-s", f"{package}-dirclean")), say)
     order = subprocess.run(wish.command("-s", "show-build-order"), capture_output=True, text=True, check=False)
     packages = set(order.stdout.split())
+    check_users(wish, packages)
     log = wish.out / "build.log"
     say(f"building {len(packages)} packages; the whole output is in {log}")
     start, begun = time.monotonic(), set()
@@ -143,6 +154,20 @@ def build(wish: Settings, say: Callable[[str], None] = print) -> None:
                 )
     if process.wait():
         raise failed("Buildroot", process.returncode, log)
+
+
+def check_users(wish: Settings, packages: set[str]) -> None:
+    """Raises BuildrootError for a package that adds users which nobody has decided about."""
+    command = wish.command("-s", "show-vars", "VARS=%_USERS")
+    variables = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    for package in sorted(packages - {*KNOWN_TO_ADD_USERS}):
+        users = variables.get(f"{package.upper().replace('-', '_')}_USERS", {}).get("expanded", "").strip()
+        if users:
+            raise BuildrootError(
+                f"The package {package} adds users that would not be in the image: {users}\n"
+                "If a program of it needs one, add it to passwd, shadow and group in overlay/etc and start the program "
+                "as that user. Then name the package in KNOWN_TO_ADD_USERS of board/common/buildroot.py."
+            )
 
 
 def run(command: list[str], log: Path | None = None) -> None:
@@ -188,6 +213,7 @@ def sbom(wish: Settings) -> None:
 
 
 def main(words: list[str]) -> int:
+    os.environ.update(absolute(dict(os.environ)))
     try:
         wish = settings(dict(os.environ))
         configure(wish)

@@ -22,10 +22,13 @@ PROGRAMS = ("bin", "sbin", "usr/bin", "usr/sbin")
 
 def broken_rules(root: Path) -> Iterator[str]:
     """A sentence for each."""
-    for folder, _, names in os.walk(root):
-        for name in names:
+    owner = root.stat().st_uid
+    for folder, folders, names in os.walk(root):
+        for name in (*folders, *names):
             path = Path(folder, name)
             mode = path.lstat().st_mode
+            if path.lstat().st_uid != owner:
+                yield f"/{path.relative_to(root)} belongs to user {path.lstat().st_uid}"
             if stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID):
                 yield f"/{path.relative_to(root)} runs with the rights of its owner (SUID or SGID)"
             if stat.S_ISREG(mode) and mode & stat.S_IWOTH:

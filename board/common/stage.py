@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Put together what Buildroot packs and does not fetch itself: our own software and one Python package.
+"""Put together what Buildroot packs and does not fetch itself: our own software and two Python packages.
 
     python3 -m board.common.stage FOLDER      from the top of the clone
 
@@ -23,7 +23,7 @@ from board.lab.build import IGNORED, BuildError, python, run
 
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
-FETCHED_BY_PIP = ("python-django-axes",)
+FETCHED_BY_PIP = ("python-django-axes", "python-django-lts")
 
 
 def stage(folder: Path) -> None:
@@ -57,8 +57,8 @@ def fetch(package: str, to: Path) -> None:
     """The source archive of a Python package, by the name and version that its .mk file has."""
     recipe = (EXTERNAL / f"package/{package}/{package}.mk").read_text()
     version = re.search(r"_VERSION = (\S+)", recipe)[1]
-    name = package.removeprefix("python-")
-    archive = to / f"{name.replace('-', '_')}-{version}.tar.gz"
+    name = re.search(r"_SOURCE = (\w+)-\$", recipe)[1]
+    archive = to / f"{name}-{version}.tar.gz"
     if archive.exists():
         return
     to.mkdir(exist_ok=True)

@@ -5,7 +5,7 @@
 
 Three layers make the appliance, each kept under a hash of what it is made from:
   base    Debian packages, trimmed; beside it the kernel
-  python  the packages of board/lab/python-packages
+  python  the packages of webui/requirements.txt
   app     overlay/, webui/ and the collected static files
 A small initramfs ("boot") lays them over each other.
 One more layer makes the guest that plays clients and real servers in tests:
@@ -35,6 +35,7 @@ from board.lab import initramfs, trim
 HERE = Path(__file__).parent
 TOP = HERE.parents[1]
 BUILD = TOP / "build/lab"
+REQUIREMENTS = TOP / "webui/requirements.txt"
 SUITE = "trixie"
 PYTHON_VERSION = "3.13"  # of that suite
 FILE_TIME = "1767225600"  # 2026-01-01: the time of every file in a layer, so that equal inputs give equal layers
@@ -79,7 +80,7 @@ def build(say: Callable[[str], None] = print) -> Image:
     with locked():
         base = cached("base", base_inputs(), build_base, say)
         boot = cached("boot", boot_inputs(base), lambda to: initramfs.make(base / "tree", to / "initramfs"), say)
-        python = cached("python", [HERE / "python-packages", base.name], lambda to: build_python(to, base), say)
+        python = cached("python", [REQUIREMENTS, base.name], lambda to: build_python(to, base), say)
         app = cached("app", app_inputs(), lambda to: build_app(to, base), say)
         world = cached("world", [HERE / "world", *AGENT, base.name], lambda to: build_world(to, base), say)
     folders = {"base": base, "python": python, "app": app, "world": world}
@@ -199,7 +200,7 @@ def build_python(to: Path, base: Path) -> None:
     run(
         python(), "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:", "--implementation=cp",
         f"--python-version={PYTHON_VERSION}", "--platform=manylinux_2_17_x86_64", "--platform=manylinux_2_28_x86_64",
-        f"--target={target}", "--ignore-requires-python", "-r", HERE / "python-packages",
+        f"--target={target}", "--ignore-requires-python", "-r", REQUIREMENTS,
         log=to / "pip.log",
     )  # fmt: skip
     shutil.rmtree(target / "bin", ignore_errors=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import kconfiglib
 import pytest
-from board.common import buildroot, kernel_options
+from board.common import buildroot, kernel_options, python_packages
+from tests.lab import called
 
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
@@ -66,7 +67,9 @@ def test_a_package_has_a_menu_entry_with_a_help_text(menu, package):
 def test_every_selected_package_of_ours_exists(menu):
     ours = {f"BR2_PACKAGE_{package.upper().replace('-', '_')}" for package in PACKAGES}
     selected = {target.name for symbol in menu.unique_defined_syms for target, *_ in symbol.selects}
-    known_to_buildroot = re.compile(r"BR2_PACKAGE_(LIBNL|POPT|PERL_\w+|PYTHON_(ASGIREF|DJANGO|GUNICORN|PYCRYPTODOMEX))")
+    known_to_buildroot = re.compile(
+        r"BR2_PACKAGE_(LIBNL|POPT|PERL_\w+|PYTHON_(ASGIREF|GUNICORN|PYCRYPTODOMEX|SQLPARSE)|PYTHON3_\w+)"
+    )
     for name in selected - ours:
         assert known_to_buildroot.fullmatch(name), name
 
@@ -78,6 +81,18 @@ def test_a_defconfig_says_each_thing_once_and_names_files_that_exist(defconfig):
     assert len(options) == len(set(options))
     for place in re.findall(r"\$\(BR2_EXTERNAL_FAIRLEAD_PATH\)/([^\"$ )]+)", defconfig.read_text()):
         assert list(EXTERNAL.glob(place)) or (EXTERNAL / place).exists(), place
+
+
+# Options of programs that Buildroot leaves out unless a setting asks for them; Debian's programs have them.
+ASKED_FOR = {("nft", "-j"): "BR2_PACKAGE_NFTABLES_JSON=y"}
+
+
+@pytest.mark.parametrize("defconfig", DEFCONFIGS, ids=lambda path: path.name)
+def test_a_defconfig_asks_for_the_options_of_programs_that_the_product_calls(defconfig):
+    called_ones = {(program, option) for _, program, options in called.calls() for option in options}
+    for call, setting in ASKED_FOR.items():
+        assert call in called_ones, f"nobody calls {' '.join(call)} any more"
+        assert setting in defconfig.read_text().splitlines(), call
 
 
 def test_the_kernel_fragments_can_be_read_and_do_not_contradict_each_other():
@@ -98,20 +113,14 @@ def test_the_kernel_has_what_the_box_needs():
     assert {f"CONFIG_{name}" for name in f"{cards} {disks} {board} {bundles}".split()} <= asked
 
 
-def developer_image_versions() -> dict[str, str]:
-    lines = (TOP / "board/lab/python-packages").read_text().splitlines()
-    return dict(line.lower().split("==") for line in lines if line and not line.startswith("#"))
-
-
-def test_both_images_run_the_same_python_packages():
-    versions = developer_image_versions()
-    recipes = {"django-axes": recipe("python-django-axes")["VERSION"]}
+def test_the_recipes_have_the_versions_of_the_python_packages_that_the_developer_image_takes():
+    versions = python_packages.wanted(python_packages.REQUIREMENTS.read_text())
+    recipes = {name.removesuffix("-lts"): recipe(f"python-{name}")["VERSION"] for name in ("django-lts", "django-axes")}
     if BUILDROOT:
         for name in versions.keys() - recipes.keys():
             text = Path(BUILDROOT, f"package/python-{name}/python-{name}.mk").read_text()
             recipes[name] = re.search(r"_VERSION = (\S+)", text)[1]
     assert recipes.items() <= versions.items()
-    assert {"django", "gunicorn", "django-axes", "pycryptodomex"} == versions.keys()
 
 
 @pytest.mark.skipif(not BUILDROOT, reason="no Buildroot tree at hand (BUILDROOT=DIR)")

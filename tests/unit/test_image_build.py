@@ -1,10 +1,12 @@
 """The tools around the Buildroot build: what they refuse, and what they tell."""
 
 import os
+import stat
 import subprocess
+from pathlib import Path
 
 import pytest
-from board.common import again, buildroot, compare, kernel_options, root_rules, sizes
+from board.common import again, buildroot, compare, kernel_options, python_packages, root_rules, sizes
 from board.common.buildroot import BuildrootError
 from board.pc import layout
 
@@ -74,6 +76,18 @@ def test_a_broken_rule_fails_the_build_and_is_named(root, spoil, sentence, capsy
     assert sentence in capsys.readouterr().err
 
 
+def test_a_file_or_folder_of_another_user_breaks_a_rule(root, monkeypatch):
+    real = Path.lstat
+
+    def lstat(path):
+        found = list(real(path))
+        found[stat.ST_UID] += 33 * (path.name == "lib")
+        return os.stat_result(found)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    assert list(root_rules.broken_rules(root)) == [f"/usr/lib belongs to user {root.stat().st_uid + 33}"]
+
+
 def test_sizes_go_to_the_package_that_installed_the_file(tmp_path):
     (tmp_path / "usr/lib").mkdir(parents=True)
     (tmp_path / "usr/lib/a.pyc").write_bytes(b"a" * 1000)
@@ -87,6 +101,23 @@ def test_sizes_go_to_the_package_that_installed_the_file(tmp_path):
     assert found[sizes.OWN][0] == 10
     assert found["linux"][0] == 20
     assert "perl" not in found
+
+
+def test_a_python_package_of_another_version_fails_the_build_and_is_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(python_packages, "REQUIREMENTS", tmp_path / "requirements.txt")
+    (tmp_path / "requirements.txt").write_text("# a comment\nDjango==5.2.19\ndjango-axes==8.3.1\nasgiref==3.11.1\n")
+    folder = tmp_path / "usr/lib/python3.14/site-packages"
+    for name in ("django-6.0.5", "django_axes-8.3.1", "sqlparse-0.5.5"):
+        (folder / f"{name}.dist-info").mkdir(parents=True)
+    assert python_packages.main([str(tmp_path)]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[2] for line in said] == [
+        "asgiref: 3.11.1 is wanted, the image has none",
+        "django: 5.2.19 is wanted, the image has 6.0.5",
+        "sqlparse: none is wanted, the image has 0.5.5",
+    ]
+    (tmp_path / "requirements.txt").write_text("Django==6.0.5\ndjango-axes==8.3.1\nsqlparse==0.5.5\n")
+    assert python_packages.main([str(tmp_path)]) == 0
 
 
 def test_a_dropped_setting_of_buildroot_is_named():
@@ -124,7 +155,69 @@ def test_an_archive_that_is_not_the_pinned_release_is_refused(tmp_path):
 )
 def test_wrong_settings_of_the_build_are_named(environment, sentence):
     with pytest.raises(BuildrootError, match=sentence):
-        buildroot.settings(environment)
+        buildroot.settings(buildroot.absolute(environment))
+
+
+# As much of Buildroot as board.common.buildroot asks for; its build writes down which files the scripts can see.
+PRETENDED = """
+.DEFAULT_GOAL := all
+defconfig:
+	@cp $(BR2_DEFCONFIG) $(O)/.config
+show-build-order:
+	@echo perl python-django
+show-vars:
+	@echo '{$(USERS)}'
+all:
+	@cat $$KEYS/cert.pem $$EXTRA >$(O)/seen
+"""
+
+
+@pytest.fixture
+def pretended(tmp_path, monkeypatch):
+    """A folder in which make image would build with a pretended Buildroot; everything is named by relative paths."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "tree/package/Makefile.in": "",
+        "tree/Makefile": PRETENDED,
+        "both/cert.pem": "the certificate\n",
+        "more": 'BR2_MORE="y"\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for name, path in {"BUILDROOT": "tree", "OUT": "out", "KEYS": "both", "EXTRA": "more"}.items():
+        monkeypatch.setenv(name, path)
+    return tmp_path
+
+
+def test_relative_paths_mean_the_folder_in_which_make_was_called(pretended):
+    assert buildroot.main(["image"]) == 0
+    assert (pretended / "out/seen").read_text() == 'the certificate\nBR2_MORE="y"\n'
+
+
+def test_a_package_that_adds_a_user_fails_the_build_with_its_name(pretended, monkeypatch, capsys):
+    other = '"REDIS_USERS": {"expanded": "redis -1 redis -1 * - - -"}'  # not among the packages of this image
+    monkeypatch.setenv("USERS", other)
+    assert buildroot.main(["image"]) == 0
+    monkeypatch.setenv("USERS", f'{other}, "PYTHON_DJANGO_USERS": {{"expanded": "dj -1 dj -1 * - - -"}}')
+    assert buildroot.main(["image"]) == 1
+    said = capsys.readouterr().err
+    assert "python-django adds users" in said and "dj -1 dj" in said and "overlay/etc" in said
+    monkeypatch.setattr(buildroot, "KNOWN_TO_ADD_USERS", ("python-django",))
+    assert buildroot.main(["image"]) == 0
+
+
+def test_the_users_of_packages_and_their_folders_do_not_get_into_the_image(root):
+    """After what Buildroot does to the file system for a package that adds a user."""
+    for file in ("passwd", "shadow", "group"):
+        (root / "etc" / file).write_text("root:x:0:0:root:/root:/bin/sh\nchrony:x:1000:1000::/run/chrony:/bin/false\n")
+    for folder in ("run/chrony", "var/lib/nginx", "var/www/html", "tmp", "boot"):
+        (root / folder).mkdir(parents=True)
+    (root / "boot/vmlinuz").write_text("the kernel")
+    subprocess.run([Path(buildroot.__file__).with_name("post-fakeroot.sh"), root], check=True)
+    for file in ("passwd", "shadow", "group"):
+        assert (root / "etc" / file).read_bytes() == (buildroot.TOP / "overlay/etc" / file).read_bytes()
+    assert not any([*root.glob("run/*"), *root.glob("var/lib/*"), *root.glob("var/www")])
+    assert (root / "boot/vmlinuz").exists() and (root / "tmp").is_dir()
 
 
 def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
@@ -132,7 +225,7 @@ def test_a_failed_build_shows_the_end_of_its_log(tmp_path):
     (tree / "package").mkdir(parents=True)
     (tree / "package/Makefile.in").write_text("")
     (tree / "Makefile").write_text(
-        ".DEFAULT_GOAL := all\nshow-build-order:\n\t@echo perl\nall:\n"
+        ".DEFAULT_GOAL := all\nshow-build-order:\n\t@echo perl\nshow-vars:\n\t@echo '{}'\nall:\n"
         "\t@echo '>>> perl 5 Building'; echo broken; exit 3\n"
     )
     out = tmp_path / "out"

@@ -1,7 +1,23 @@
 """Stories on booted machines. Each starts from two boxes that have just come up for the first time."""
 
+import functools
+import os
+from pathlib import Path
+
 import pytest
-from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, world  # noqa: F401
+from board.common import report as release
+from tests.lab.fixtures import (  # noqa: F401
+    FIRMWARE,
+    GIVEN_IMAGE,
+    balanced,
+    box,
+    director,
+    flashed,
+    fresh,
+    image,
+    lab,
+    world,
+)
 from tests.lab.machine import GuestPanic
 
 LINES = 40  # of each log that a failed test shows
@@ -28,6 +44,22 @@ def pytest_runtest_makereport(item, call):
         report.sections.append(("log of the director", tail(machines.director.log())))
     except (OSError, AssertionError, GuestPanic) as error:
         report.sections.append(("log of the director", f"cannot be had: {error}"))
+
+
+@functools.cache
+def image_digest() -> str:
+    return release.digest(Path(GIVEN_IMAGE))
+
+
+def pytest_runtest_logreport(report):
+    """Keep what the stories say of an image that somebody wants to release, for its report."""
+    if not GIVEN_IMAGE or os.environ.get("PYTEST_XDIST_WORKER"):
+        return
+    if report.when == "call" or report.outcome != "passed":
+        why = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else ""
+        figures = [text for name, text in report.user_properties if name == "figures"]
+        more = {"firmware": FIRMWARE, "seconds": round(report.duration, 1), "why": why, "figures": figures}
+        release.note(Path(GIVEN_IMAGE), image_digest(), report.nodeid, report.outcome, **more)
 
 
 def tail(text: str) -> str:

@@ -43,9 +43,9 @@ class Hardware(Director):
     def command_line(self) -> list[str]:
         return [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
 
-    def disk(self, name: str, file: Path, kind: str, options: str) -> list[str]:
+    def disk(self, name: str, drive: str) -> list[str]:
         devices = [word for device in self.bus for word in ("-device", device)]
-        return ["-drive", f"if=none,id={name},file={file},format={kind}{options}", *devices]
+        return ["-drive", f"if=none,id={name},{drive}", *devices]
 
 
 @pytest.fixture(params=MACHINES)

@@ -5,7 +5,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from board.common import kernel_options
+from board.common import kernel_options, python_packages
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,6 +21,13 @@ def test_no_file_runs_with_the_rights_of_its_owner(director):
 def test_nothing_on_the_box_makes_programs_or_lets_somebody_in(director):
     for program in (*MAKERS, *DOORS):
         director.fail(["sh", "-c", f"command -v {program}"])
+
+
+def test_the_python_packages_are_those_of_the_other_image(director):
+    folders = " ".join(f"/{place}/*.dist-info" for place in python_packages.PLACES)
+    found = python_packages.installed(director.succeed(f"ls -d {folders} 2>/dev/null; true").replace("/", "\n").split())
+    wish = python_packages.wanted(python_packages.REQUIREMENTS.read_text())
+    assert list(python_packages.differences(wish, found)) == []
 
 
 def test_every_kernel_option_that_was_asked_for_is_there(director):

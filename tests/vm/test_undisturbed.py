@@ -102,7 +102,7 @@ def explained(failed: list, *machines) -> str:
     return "\n".join(told)
 
 
-def test_traffic_through_many_changes_and_returns(director, world, capsys):
+def test_traffic_through_many_changes_and_returns(director, world, capsys, record_property):
     chance = random.Random(CHANGES)
     director.apply(wish(SITE, LINES, DATAGRAMS))
     director.wait_until_healthy(*SERVERS)
@@ -120,12 +120,14 @@ def test_traffic_through_many_changes_and_returns(director, world, capsys):
             assert director.apply_unconfirmed(changed(chance), HURRIED)["state"] == "not confirmed"
             assert director.status()["generation"] == before
     connections, requests, packets = held.end(), short.end(), datagrams.end()
+    figures = (
+        f"{CHANGES} changes, {RETURNS} returns: {CONNECTIONS} connections, {len(connections['broken'])} broken; "
+        f"{requests['count']} requests, {len(requests['failed'])} failed, slowest {requests['slowest']:.1f} s; "
+        f"{packets['count']} datagrams, {len(packets['failed'])} without an answer"
+    )
+    record_property("figures", figures)
     with capsys.disabled():
-        print(
-            f"\n{CHANGES} changes, {RETURNS} returns: {CONNECTIONS} connections, {len(connections['broken'])} broken; "
-            f"{requests['count']} requests, {len(requests['failed'])} failed, slowest {requests['slowest']:.1f} s; "
-            f"{packets['count']} datagrams, {len(packets['failed'])} without an answer"
-        )
+        print(f"\n{figures}")
     assert connections["broken"] == []
     failed = requests["failed"] + packets["failed"]
     assert failed == [], explained(failed, director, world)

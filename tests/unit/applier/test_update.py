@@ -5,7 +5,7 @@ import threading
 import pytest
 from update_box import IMAGE, SLOT, UpdateBox, bundle_bytes, manifest
 
-from applier import bootstate, update_record
+from applier import bootstate, update, update_record, update_write
 from applier.errors import ApplierRefused
 from applier.generations import Generations
 from applier.host import Output
@@ -57,6 +57,23 @@ def test_a_good_bundle_is_installed_and_waits_for_the_restart(box):
     record = box.updates.record
     assert (record.state, record.kind, record.known_faults) == ("trying", "update", ("health-checks",))
     assert box.busy  # nothing may be changed any more
+
+
+def test_the_percentage_of_an_install_only_grows_and_is_100_at_the_end_alone(box, monkeypatch):
+    told = []
+
+    class Told(update.Job):
+        def __setattr__(self, name, value):
+            super().__setattr__(name, value)
+            if name == "percent":
+                told.append(value)
+
+    monkeypatch.setattr(update, "Job", Told)
+    monkeypatch.setattr(update_write, "FLUSH", update_write.BLOCK)  # this image is a small one
+    assert box.install(box.upload())["state"] == "done"
+    assert told == sorted(told) and (told[0], told[-1]) == (0, 100)
+    for begin, end in ((update.CHECK, update.WRITE), (update.WRITE, update.READ_BACK), (update.READ_BACK, update.END)):
+        assert any(begin < percent < end for percent in told), told
 
 
 @pytest.mark.parametrize(
