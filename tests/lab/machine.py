@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 from board.lab.build import Image
+from tests.lab.accelerator import KVM, TCG, accelerator
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
 from tests.lab.link import Cable, LinkEnd, UserNetwork
 from tests.lab.spent import BOOTING, GOING_BACK, retried, spent
@@ -58,7 +59,7 @@ class CommandFailed(AssertionError):
 class Machine:
     # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time since
     # `save`, and gunicorn, for one, would take its worker for dead. Who measures speed never goes back, and takes
-    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates.
+    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates. With KVM it is kvm-clock.
     clock = "hpet"
     # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now and
     # then spoils the flags behind it, and the kernel falls in the middle of its allocator.
@@ -153,15 +154,19 @@ class Machine:
             pass  # its end must not depend on what state the guest is in
         self.kill()
 
+    @property
+    def runs_on(self) -> str:
+        """What QEMU is told after -accel. A plugin that counts instructions sees only emulated ones."""
+        return TCG if "-plugin" in self.devices else accelerator()
+
     def command_line(self) -> list[str]:
         # GRUB writes where it runs. With QEMU's own cache of translated code, 1 GiB, it takes three minutes in place of
         # one to load a kernel after a few restarts.
-        usual = "tcg,tb-size=128" if self.firmware else "tcg"
-        accelerator = os.environ.get("FAIRLEAD_ACCEL", usual)
-        processor = "host" if accelerator == "kvm" else self.processor
+        runs_on = "tcg,tb-size=128" if self.firmware and self.runs_on == TCG else self.runs_on
+        processor = "host" if self.runs_on == KVM else self.processor
         words = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
-            "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
+            "qemu-system-x86_64", "-name", self.name, "-accel", runs_on, "-cpu", processor,
             "-smp", str(self.cpus), "-m", str(self.memory), "-nodefaults", "-no-user-config", "-display", "none",
             *self.started_from(),
             "-chardev", f"socket,id=console,path={self.path('tty')},server=on,wait=off,"
@@ -195,7 +200,9 @@ class Machine:
             return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
         if self.firmware == "bios":
             return []
-        clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
+        # With KVM, kvm-clock goes back with the machine; each look at QEMU's hpet would leave the guest.
+        asked = "kvm-clock" if self.runs_on == KVM and self.clock == "hpet" else self.clock
+        clock = "clocksource=tsc tsc=reliable" if asked == "tsc" else f"clocksource={asked}"
         # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
         # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it
         # takes seconds to write on it once the kernel has given it to somebody else.
