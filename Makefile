@@ -27,6 +27,7 @@ ARGS ?=
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+web_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
 # ALL=1: test-vm with the longest stories and all variants, too (some two hours).
@@ -72,9 +73,10 @@ LINES ?= 60
 test-times: ## Where the time of the tests went when each ran last: booting, applying, waiting, browsing (LINES=60)
 	@python3 -m tests.times $(LINES)
 
-lint: setup-test ## ruff, shellcheck and Django's own checks
+lint: setup-test ## ruff, mypy, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
+	@$(PYTHON) -m mypy
 	@shellcheck $(SHELL_SCRIPTS)
 	@mkdir -p $(BUILD)/dev
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
