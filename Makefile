@@ -53,7 +53,7 @@ dev: setup assets ## The web UI alone, with a pretended appliance and sample dat
 
 test: setup-test lint ## All tests, from the quick ones to booted machines; prints the time of each speed
 	@set -e; report=""; \
-	for speed in $(SPEEDS); do \
+	for speed in $(SPEEDS) $(if $(ALL),systems); do \
 		start=$$(date +%s); $(MAKE) test-$$speed; \
 		report="$$report\n  $$speed $$(($$(date +%s) - start)) s"; \
 	done; printf "time of each speed:$$report\n"
@@ -63,7 +63,7 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
 	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
 test-vm power-cuts: image-lab
-test-vm: export FAIRLEAD_ALL := $(ALL)
+$(SPEEDS:%=test-%): export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
@@ -132,7 +132,14 @@ image-lab-disk: setup-test assets ## Build the developer's disk image: the same,
 
 CUTS ?= 50
 power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments of an update; the box must boot and forward
-	@FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
+	@FAIRLEAD_ALL=1 FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
+
+PART ?=
+test-long: setup-test image-lab ## The stories that make test leaves out: all of them, or PART=1/4 and so on, each in less than an hour
+	@for which in "not alone" alone; do \
+		FAIRLEAD_ALL=1 FAIRLEAD_PART=$(PART) $(PYTHON) -m pytest -q tests/vm -m "thorough and $$which" \
+			$$([ "$$which" = alone ] || echo "$(if $(SIDE_BY_SIDE),-n $(SIDE_BY_SIDE) --dist worksteal)") $(ARGS) || [ $$? -eq 5 ] || exit 1; \
+	done # 5: there was none of them in this part
 
 test-systems: setup-test ## The scripts for real servers on machines with systemd-networkd, netplan and NetworkManager; ten minutes
 	@$(PYTHON) -m pytest -q tests/systems $(ARGS)
@@ -223,5 +230,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image
