@@ -27,10 +27,12 @@ ARGS ?=
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+# Each of the two has servers of its own; test_kinds stops all of its, so a file stays together.
+peers_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 web_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
-# ALL=1: test-vm with the longest stories and all variants, too (some two hours).
+# ALL=1: with what `make test` leaves out, too: the longest stories and all variants (some two hours), and test-systems.
 ALL ?=
 # All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=
