@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -9,8 +10,13 @@ import pytest
 from tests import parts
 from tests.lab import spent
 
+BUILD = Path(__file__).parents[1] / "build"
+# Each process that runs tests would compile all of the tree anew: `make` lets no byte code be written into it. Only for
+# this process: what a test starts may build an image, where byte code must lie beside its source.
+sys.pycache_prefix, sys.dont_write_bytecode = str(BUILD / "pycache"), False
+
 PART = os.environ.get("FAIRLEAD_PART", "")
-TIMES = Path(__file__).parents[1] / "build" / "times"
+TIMES = BUILD / "times"
 retries: list[str] = []  # of this run, with the names of the tests
 
 
