@@ -53,8 +53,11 @@ stop: ## End what `make run` started
 dev: setup assets ## The web UI alone, with a pretended appliance and sample data; reloads on change
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
 
-test: setup-test lint ## All tests, from the quick ones to booted machines; prints the time of each speed
+test: setup assets ## All tests, from the quick ones to booted machines; prints the time of each speed
 	@set -e; report=""; \
+	$(MAKE) test-images >$(BUILD)/images.log 2>&1 & \
+	trap "kill $$! 2>/dev/null || :" EXIT; \
+	$(MAKE) lint; \
 	for speed in $(SPEEDS) $(if $(ALL),systems); do \
 		start=$$(date +%s); $(MAKE) test-$$speed; \
 		report="$$report\n  $$speed $$(($$(date +%s) - start)) s"; \
@@ -128,6 +131,11 @@ $(BUILD)/assets/.stamp: webui/assets.py webui/package.json webui/package-lock.js
 
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
+
+# What tests start or ask. `make test` builds it beside the first tests; who needs a part of it sooner waits for it.
+test-images: setup assets
+	@$(PYTHON) -m board.lab.build
+	@$(PYTHON) -c "from board.lab import peers; peers.build()"
 
 image-lab-disk: setup-test assets ## Build the developer's disk image: the same, started by GRUB from a slot
 	@$(PYTHON) -m board.lab.disk
@@ -232,5 +240,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: test-images test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom legal-info compare keys setup-image
