@@ -27,9 +27,12 @@ ARGS ?=
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+# Each of the two has servers of its own; test_kinds stops all of its, so a file stays together.
+peers_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+web_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
-# ALL=1: test-vm with the longest stories and all variants, too (some two hours).
+# ALL=1: with what `make test` leaves out, too: the longest stories and all variants (some two hours), and test-systems.
 ALL ?=
 # All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
 IMAGE ?=
@@ -50,9 +53,12 @@ stop: ## End what `make run` started
 dev: setup assets ## The web UI alone, with a pretended appliance and sample data; reloads on change
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
 
-test: setup-test lint ## All tests, from the quick ones to booted machines; prints the time of each speed
+test: setup assets ## All tests, from the quick ones to booted machines; prints the time of each speed
 	@set -e; report=""; \
-	for speed in $(SPEEDS); do \
+	$(MAKE) test-images >$(BUILD)/images.log 2>&1 & \
+	trap "kill $$! 2>/dev/null || :" EXIT; \
+	$(MAKE) lint; \
+	for speed in $(SPEEDS) $(if $(ALL),systems); do \
 		start=$$(date +%s); $(MAKE) test-$$speed; \
 		report="$$report\n  $$speed $$(($$(date +%s) - start)) s"; \
 	done; printf "time of each speed:$$report\n"
@@ -62,7 +68,7 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
 	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
 test-vm power-cuts: image-lab
-test-vm: export FAIRLEAD_ALL := $(ALL)
+$(SPEEDS:%=test-%): export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
 test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
@@ -72,9 +78,10 @@ LINES ?= 60
 test-times: ## Where the time of the tests went when each ran last: booting, applying, waiting, browsing (LINES=60)
 	@python3 -m tests.times $(LINES)
 
-lint: setup-test ## ruff, shellcheck and Django's own checks
+lint: setup-test ## ruff, mypy, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
+	@$(PYTHON) -m mypy
 	@shellcheck $(SHELL_SCRIPTS)
 	@mkdir -p $(BUILD)/dev
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
@@ -125,12 +132,24 @@ $(BUILD)/assets/.stamp: webui/assets.py webui/package.json webui/package-lock.js
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
 
+# What tests start or ask. `make test` builds it beside the first tests; who needs a part of it sooner waits for it.
+test-images: setup assets
+	@$(PYTHON) -m board.lab.build
+	@$(PYTHON) -c "from board.lab import peers; peers.build()"
+
 image-lab-disk: setup-test assets ## Build the developer's disk image: the same, started by GRUB from a slot
 	@$(PYTHON) -m board.lab.disk
 
 CUTS ?= 50
 power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments of an update; the box must boot and forward
-	@FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
+	@FAIRLEAD_ALL=1 FAIRLEAD_CUTS=$(CUTS) $(PYTHON) -m pytest -q tests/vm/test_update.py -k power_cuts $(ARGS)
+
+PART ?=
+test-long: setup-test image-lab ## The stories that make test leaves out: all of them, or PART=1/4 and so on, each in less than an hour
+	@for which in "not alone" alone; do \
+		FAIRLEAD_ALL=1 FAIRLEAD_PART=$(PART) $(PYTHON) -m pytest -q tests/vm -m "thorough and $$which" \
+			$$([ "$$which" = alone ] || echo "$(if $(SIDE_BY_SIDE),-n $(SIDE_BY_SIDE) --dist worksteal)") $(ARGS) || [ $$? -eq 5 ] || exit 1; \
+	done # 5: there was none of them in this part
 
 test-systems: setup-test ## The scripts for real servers on machines with systemd-networkd, netplan and NetworkManager; ten minutes
 	@$(PYTHON) -m pytest -q tests/systems $(ARGS)
@@ -227,5 +246,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: test-images test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom release-report legal-info compare keys setup-image

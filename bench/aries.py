@@ -9,7 +9,7 @@ import time
 from bench.lisa2001 import highest
 from bench.load import Log
 from bench.neighbours import SERVERS
-from bench.result import Measured, Picture, Result, Series, Table
+from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
 from bench.stage import Stage, service, services, vip
 from tests.lab.director import wish
@@ -51,7 +51,7 @@ def run(settings: Settings) -> Result:
 
 
 def scaling(rates: dict[tuple[str, int], Measured], counts: tuple[int, ...]) -> Table:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for count in counts:
         direct, nat, routed = (rates[way, count] for way in WAYS)
         rows.append((count, direct, nat, routed, nat.times(direct), routed.times(direct)))

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bench.counting import Counting, Counts, per_unit
 from bench.neighbours import SERVERS
@@ -116,6 +117,9 @@ def snapshot(routes: bool = False) -> Snapshot:
     return dataclasses.replace(wish(*services), firewall=Firewall(rules if routes else rules[:1]))
 
 
+Value = TypeVar("Value")
+
+
 @dataclass(frozen=True)
 class Cost:
     """Of one load: instructions for each connection, or for each datagram, and what went through."""
@@ -173,12 +177,18 @@ class CountedStage:
         """`load` returns how many units went through, and how many failed. Raises ValueError where none did."""
         idle, idle_seconds, _ = self.counted(lambda: time.sleep(TAIL))
         before = self.taken_in()
-        used, seconds, (units, failed) = self.counted(lambda: (load(), time.sleep(TAIL))[0])
+
+        def loaded() -> tuple[int, int]:
+            passed = load()
+            time.sleep(TAIL)
+            return passed
+
+        used, seconds, (units, failed) = self.counted(loaded)
         packets = self.taken_in() - before
         counts = per_unit(used, seconds, idle, idle_seconds, units)
         return Cost(counts, units, failed, packets / units, idle.all / idle_seconds)
 
-    def counted(self, action: Callable[[], object]) -> tuple[Counts, float, object]:
+    def counted(self, action: Callable[[], Value]) -> tuple[Counts, float, Value]:
         before, began = self.counting.read(), time.monotonic()
         result = action()
         return self.counting.read() - before, time.monotonic() - began, result

@@ -1,6 +1,7 @@
 """How many instructions a guest has run: a plugin of QEMU counts them into a file (programs/instructions.c).
 
 Counts hold on any machine, unlike seconds: the guest runs the same instructions wherever it is emulated. What differs
+from collections import Counter, defaultdict
 from run to run is how many packets come with one interrupt, and how the hashes of the kernel fall, seeded at each boot.
 """
 
@@ -10,7 +11,7 @@ import mmap
 import re
 import struct
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,9 +100,9 @@ class Symbols:
         lines = (line.split() for line in kallsyms.splitlines())
         return cls({int(address, 16): name for address, kind, name, *_ in lines if kind in "tTwW"})
 
-    def by_function(self, places: Mapping[int, float]) -> Counter[str]:
+    def by_function(self, places: Mapping[int, float]) -> dict[str, float]:
         """Of `Counting.places`; what lies before all functions is "?"."""
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         for address, count in places.items():
             place = bisect_right(self.starts, address) - 1
             found[self.names[place] if place >= 0 else "?"] += count

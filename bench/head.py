@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from board.lab.build import Image
+from tests.lab.accelerator import accelerator
 
 TOP = Path(__file__).parents[1]
 
@@ -50,7 +51,7 @@ def look(command: str, quick: bool, image: Image) -> Head:
         cores=len(os.sched_getaffinity(0)),
         memory=pages * size >> 20,
         kernel=platform.release().partition("-")[0],
-        accelerator=os.environ.get("FAIRLEAD_ACCEL", "tcg"),
+        accelerator=accelerator(),
         emulator=first_line("qemu-system-x86_64", "--version").partition(" (")[0],
         guest=next((image.kernel.parent / "tree/usr/lib/modules").iterdir()).name,
         version=first_line("git", "-C", str(TOP), "describe", "--always", "--dirty"),

@@ -25,7 +25,9 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from board.lab.build import build
@@ -167,7 +169,7 @@ def asked(lab: Lab) -> dict[int, list[float]]:
     return found
 
 
-def rounds(lab: Lab, silent: set[int] = frozenset()) -> str:
+def rounds(lab: Lab, silent: Set[int] = frozenset()) -> str:
     lab.world.succeed("truncate -s 0 /run/asked")
     time.sleep(WATCHED)
     gaps = []
@@ -186,7 +188,7 @@ def deaths(lab: Lab, count: int, silent: set[int]) -> str:
         start = time.monotonic()
         silence(lab, {number})
         try:
-            until(f"{place} gone", lambda place=place: weight(lab.director, place) == 0, DEATH, 0.1)
+            until(f"{place} gone", partial(has_weight, lab.director, place, 0), DEATH, 0.1)
         except WaitedInVain:
             return f"> {DEATH}"
         took.append(time.monotonic() - start)
@@ -198,12 +200,16 @@ def weight(director: Director, place: str) -> int:
     return int(director.succeed(f"ipvsadm -Ln | grep -F '{place} '", PATIENCE).split()[3])
 
 
+def has_weight(director: Director, place: str, wanted: int) -> bool:
+    return weight(director, place) == wanted
+
+
 def silence(lab: Lab, numbers: set[int]) -> None:
     ports = ", ".join(str(FIRST_PORT + number) for number in numbers)
     lab.world.succeed(["ip", "netns", "exec", "rs1", "nft", f"add element inet silence dead {{ {ports} }}"])
 
 
-def revive(lab: Lab, numbers: set[int] = frozenset()) -> None:
+def revive(lab: Lab, numbers: Set[int] = frozenset()) -> None:
     """All, where none is named."""
     ports = ", ".join(str(FIRST_PORT + number) for number in numbers)
     words = f"delete element inet silence dead {{ {ports} }}" if numbers else "flush set inet silence dead"

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from bench import compiled
 
@@ -147,9 +148,9 @@ class Neighbours:
         """End what `serve` started."""
         end(self.serving)
 
-    def start(self, namespace: str, program: str, *words: object, **pipes: object) -> subprocess.Popen:
-        command = ["ip", "netns", "exec", namespace, compiled.program(program), *map(str, words)]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, **{"stdout": subprocess.DEVNULL, **pipes})
+    def start(self, namespace: str, program: str, *words: object, **pipes: Any) -> subprocess.Popen:
+        command = ["ip", "netns", "exec", namespace, str(compiled.program(program)), *map(str, words)]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, **({"stdout": subprocess.DEVNULL} | pipes))
 
     def used(self) -> float:
         """Seconds of processor of the servers' programs; without what the kernel does for them in others' time."""

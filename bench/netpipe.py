@@ -110,14 +110,14 @@ def piped(here: Stage, way: str, count: int, settings: Settings, card: float) ->
     begin = time.time() + 1
     rate = round(card * 125_000 * min(1, CLIENT_CARDS / count))
     words = (rate, f"{begin:.3f}", slot, *sizes)
-    used = cpu_seconds(here.director.process.pid)
+    used = cpu_seconds(here.director.running.pid)
     with Page(here.director.url) as page:
         clients = [
             here.near.start("client", "pipe", "ask", place, PIPE, *words, stdout=subprocess.PIPE, text=True)
             for place in (SERVERS[:count] if way == "direct" else [vip(way, count)] * count)
         ]
         said = [one.communicate(timeout=60 + slot * len(sizes))[0] for one in clients]
-    used = (cpu_seconds(here.director.process.pid) - used) / (slot * len(sizes) + 1)
+    used = (cpu_seconds(here.director.running.pid) - used) / (slot * len(sizes) + 1)
     lines = [[line.split() for line in one.splitlines()] for one in said]
     bits = dict.fromkeys(sizes, 0.0)
     for size, trips, seconds in (line for one in lines for line in one):

@@ -30,7 +30,7 @@ from bench.settings import Settings
 from tests.lab import updating
 from tests.lab.director import VIP, Director, service
 from tests.lab.fixtures import Lab, boot
-from tests.lab.flood import Flood, flooded_lab, wish_flooded
+from tests.lab.flood import STRANGERS, Flood, flooded_lab, wish_flooded
 from tests.lab.machine import CommandFailed
 from tests.lab.wait import until
 
@@ -53,8 +53,8 @@ MEMORY = (
     "cat bench-$one >/sys/fs/cgroup/services/memory.$one; done; "
     'sysctl -qw net.ipv4.vs.amemthresh="$(cat bench-threshold)"; rm bench-*'
 )
-FLOODS = {
-    "none": (),
+FLOODS: dict[str, tuple[str, str] | None] = {
+    "none": None,
     "syn to a VIP": ("syn", f"{VIP}:80"),
     "udp, closed": ("udp", f"{VIP}:0"),
     "syn to the UI": ("syn", "10.1.0.1:443"),
@@ -191,13 +191,13 @@ def wait_until_quiet(director: Director, page: updating.Page) -> None:
 
 def measure(lab: Lab, flood: Flood, page: updating.Page, way: str, name: str) -> Row:
     log, _, _, slab = facts(lab.director)
-    if FLOODS[name]:
-        more = {"sources": ALLOWED} if name == "syn to the UI" else {}
-        flood.begin(*FLOODS[name], seconds=LONGEST, **more)
+    sent_by = FLOODS[name]
+    if sent_by:
+        flood.begin(*sent_by, seconds=LONGEST, sources=ALLOWED if name == "syn to the UI" else STRANGERS)
         time.sleep(BEGUN)
     seconds, statuses = overview(page)
     answers = lab.world.get(f"{VIP}:80/name", 10)
-    sent, took = flood.stop() if FLOODS[name] else (0, 1.0)
+    sent, took = flood.stop() if sent_by else (0, 1.0)
     after = until("the tables' sizes", lambda: facts(lab.director), RECOVERY, 3, (OSError, CommandFailed))
     served = sum(not answer.startswith("error") for answer in answers)
     grown = (after[3] - slab) / 1024

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import statistics
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,9 @@ def from_data(data: dict) -> Result:
 
 
 def _series(data: dict) -> Series:
-    return Series(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    return Series(**fields)
 
 
-def _cell(value: object) -> Cell:
+def _cell(value: Any) -> Cell:
     return Measured(tuple(value["rounds"])) if isinstance(value, dict) else value

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from bench.stage import Stages
 from board.lab.build import Image
+
+Picked = TypeVar("Picked")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,6 @@ class Settings:
         """Of this machine, that we may use."""
         return len(os.sched_getaffinity(0))
 
-    def pick(self, quick: object, full: object) -> object:
+    def pick(self, quick: Picked, full: Picked) -> Picked:
         """What a quick run takes of something, or a full one."""
         return quick if self.quick else full

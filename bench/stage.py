@@ -121,7 +121,7 @@ class Stage:
 
     def used(self) -> tuple[float, float]:
         """Seconds of processor that QEMU has used for the director, and the servers' programs."""
-        return cpu_seconds(self.director.process.pid), self.near.used()
+        return cpu_seconds(self.director.running.pid), self.near.used()
 
 
 class Stages:

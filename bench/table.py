@@ -132,9 +132,9 @@ def fill(director: Director, flood: Flood, counted: Counting, bits: int, wanted:
         )
 
 
-def looking(counted: Counting, symbols: Symbols) -> int:
+def looking(counted: Counting, symbols: Symbols) -> float:
     found = symbols.by_function(counted.places())
-    return sum(found[name] for name in LOOKING)
+    return sum(found.get(name, 0.0) for name in LOOKING)
 
 
 def connections(director: Director) -> int:

@@ -2,18 +2,40 @@
 
 import json
 import os
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from tests import parts
 from tests.lab import spent
 
-TIMES = Path(__file__).parents[1] / "build" / "times"
-RETRIES = pytest.StashKey[list]()
+BUILD = Path(__file__).parents[1] / "build"
+# Each process that runs tests would compile all of the tree anew: `make` lets no byte code be written into it. Only for
+# this process: what a test starts may build an image, where byte code must lie beside its source.
+sys.pycache_prefix, sys.dont_write_bytecode = str(BUILD / "pycache"), False
+
+PART = os.environ.get("FAIRLEAD_PART", "")
+TIMES = BUILD / "times"
+retries: list[str] = []  # of this run, with the names of the tests
 
 
-def pytest_configure(config):
-    config.stash[RETRIES] = []
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Leave out what only a full run has, and what belongs to another part of it."""
+    if not parts.ALL:
+        skip = pytest.mark.skip(reason="long, or a variant; make test-long or ALL=1 runs it")
+        for item in items:
+            if item.get_closest_marker("thorough"):
+                item.add_marker(skip)
+    if PART:
+        try:
+            number, count = parts.read_part(PART)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+        own = parts.part_of([item.nodeid for item in items], number, count, parts.read_table())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in own])
+        items[:] = [item for item in items if item.nodeid in own]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -44,14 +66,11 @@ def pytest_runtest_makereport(item, call):
 def pytest_runtest_logreport(report):
     if os.environ.get("PYTEST_XDIST_WORKER") is None and report.when == "teardown":
         found = [what for name, what in report.user_properties if name == "retried"]
-        _retries.extend(f"{report.nodeid}: {what}" for what in found)
-
-
-_retries: list[str] = []
+        retries.extend(f"{report.nodeid}: {what}" for what in found)
 
 
 def pytest_terminal_summary(terminalreporter):
-    if _retries:
-        terminalreporter.section(f"tried once more: {len(_retries)}")
-        for line in _retries:
+    if retries:
+        terminalreporter.section(f"tried once more: {len(retries)}")
+        for line in retries:
             terminalreporter.line(line)

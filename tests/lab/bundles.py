@@ -46,7 +46,7 @@ class Bundles:
         mark = f"{image.resolve()} {about.st_size} {about.st_mtime_ns} {given_keys()}"
         with lab.locked():
             self.folder = lab.cached(
-                "bundles", [Path(__file__), lab.TOP / "board/pc/bundle.py", mark], self.unpack, str
+                "bundles", [Path(__file__), lab.TOP / "board/pc/bundle.py", mark], self.unpack, lambda _: None
             )
 
     def good(self, version: str = "9.1.0") -> Path:

@@ -9,6 +9,7 @@ import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 class ChannelError(OSError):
@@ -44,8 +45,12 @@ class Channel:
         # The agent answers guest-sync-delimited with a byte 0xFF before it: what came earlier is stale.
         return json.loads(line.rpartition(b"\xff")[2])
 
-    def ask(self, command: str, timeout: float = 10.0, **arguments: object) -> object:
+    def ask(self, command: str, timeout: float = 10.0, **arguments: object) -> Any:
         """Run a command of the protocol and return its result. Raises ChannelError."""
+        return self.ask_with(command, arguments, timeout)
+
+    def ask_with(self, command: str, arguments: dict[str, Any], timeout: float = 10.0) -> Any:
+        """`ask` with arguments whose names are no names of Python."""
         self.send({"execute": command, "arguments": arguments} if arguments else {"execute": command})
         while True:
             answer = self.receive(timeout)
@@ -109,10 +114,10 @@ class Agent(Channel):
 
     def run(self, argv: list[str], timeout: float, stdin: bytes = b"") -> Done:
         """Run a command to its end. Raises ChannelError when it is still running after `timeout` seconds."""
-        given = {"input-data": base64.b64encode(stdin).decode()} if stdin else {}
-        started = self.ask(
-            "guest-exec", path=argv[0], arg=argv[1:], env=ENVIRONMENT, **{"capture-output": True}, **given
-        )  # fmt: skip
+        words: dict[str, object] = {"path": argv[0], "arg": argv[1:], "env": ENVIRONMENT, "capture-output": True}
+        if stdin:
+            words["input-data"] = base64.b64encode(stdin).decode()
+        started = self.ask_with("guest-exec", words)
         deadline = time.monotonic() + timeout
         pause = 0.02
         while True:

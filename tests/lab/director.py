@@ -190,7 +190,7 @@ class Director(Machine):
 
     def healthy(self) -> set[str]:
         """The names of the real servers that get connections from every service that has them."""
-        found = {name: [] for name in SERVERS}
+        found: dict[str, list[int]] = {name: [] for name in SERVERS}
         for (_, server), weight in self.weights().items():
             for name, weights in found.items():
                 if _host(server) in (SERVERS[name], SERVERS6[name]):

@@ -39,9 +39,8 @@ DATA_DISK = 128  # MiB
 WAITING = 120.0  # seconds for the first boot
 GIVEN_IMAGE = os.environ.get("FAIRLEAD_IMAGE", "")
 # Long stories, and variants of others: on an image that somebody wants to release, or when asked for, not at every
-# change: a landing has an hour and a half for all tests.
-ALL = bool(GIVEN_IMAGE or os.environ.get("FAIRLEAD_ALL"))
-thorough = pytest.mark.skipif(not ALL, reason="long, or a variant; make test-vm ALL=1 or IMAGE=… runs it")
+# change (tests.parts).
+thorough = pytest.mark.thorough
 FIRMWARE = os.environ.get("FAIRLEAD_FIRMWARE", "bios")
 
 

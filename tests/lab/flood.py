@@ -15,6 +15,7 @@ from board.lab.build import BUILD, Image
 from tests.lab.director import NETWORK, wish
 from tests.lab.fixtures import Lab, make_lab
 from tests.lab.link import Link
+from tests.lab.talking import Talking
 from tests.lab.wait import until
 
 from lbconfig.snapshot import Snapshot, VirtualService
@@ -31,8 +32,8 @@ class Flood:
 
     def __init__(self, director_end: Path, world_end: Path) -> None:
         words = ["setpriv", "--pdeathsig=KILL", compiled(), director_end, world_end]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self.program = Talking(words, subprocess.PIPE)
+        self.process = self.program.process
         self.path = director_end
         self.running = False
 
@@ -52,9 +53,9 @@ class Flood:
 
     def end(self) -> tuple[int, float]:
         """Packets that the director has taken in, and seconds, when it is over; `stop` it first if it shall end now."""
-        said = self.process.stdout.readline().split()
+        said = self.program.hear().split()
         if not said:
-            raise OSError(f"the cable has ended: {self.process.stderr.read() or self.process.wait()}")
+            raise OSError(f"the cable has ended: {self.process.communicate()[1] or self.process.returncode}")
         self.running = False
         return int(said[1]), float(said[2])
 
@@ -63,8 +64,7 @@ class Flood:
         return self.end()
 
     def _say(self, line: str) -> None:
-        self.process.stdin.write(f"{line}\n")
-        self.process.stdin.flush()
+        self.program.say(line)
 
     def close(self) -> None:
         self.process.kill()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,13 @@ class Cable:
 
     def netdev(self, name: str) -> str:
         return f"hubport,id={name},hubid={self.number}"
+
+
+class Plug(Protocol):
+    """Whatever a network card can be plugged into."""
+
+    def netdev(self, name: str) -> str:
+        """The words of QEMU's option -netdev."""
 
 
 def free_port() -> int:

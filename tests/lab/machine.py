@@ -20,10 +20,12 @@ import subprocess
 import termios
 import time
 from pathlib import Path
+from typing import Self
 
 from board.lab.build import Image
+from tests.lab.accelerator import KVM, TCG, accelerator
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
-from tests.lab.link import Cable, LinkEnd, UserNetwork
+from tests.lab.link import Plug
 from tests.lab.spent import BOOTING, GOING_BACK, retried, spent
 from tests.lab.wait import WaitedInVain, until
 
@@ -58,7 +60,7 @@ class CommandFailed(AssertionError):
 class Machine:
     # QEMU never lets the processor's own counter go back: after `go_back` it would jump forward by all the time since
     # `save`, and gunicorn, for one, would take its worker for dead. Who measures speed never goes back, and takes
-    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates.
+    # "tsc": this one is asked for at every packet, and is a device that QEMU emulates. With KVM it is kvm-clock.
     clock = "hpet"
     # The plainest processor is the quickest to emulate: 12 % less time to boot than "max" takes. Its cmpxchg16b now and
     # then spoils the flags behind it, and the kernel falls in the middle of its allocator.
@@ -70,7 +72,7 @@ class Machine:
         folder: Path,
         image: Image | None = None,
         layers: tuple[str, ...] = DIRECTOR,
-        nics: tuple[UserNetwork | LinkEnd | Cable, ...] = (),
+        nics: tuple[Plug, ...] = (),
         data: Path | None = None,
         memory: int = 512,
         cpus: int = 1,
@@ -106,7 +108,7 @@ class Machine:
         self._agent: Agent | None = None
         self._monitor: Monitor | None = None
 
-    def __enter__(self) -> Machine:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -125,6 +127,13 @@ class Machine:
                 self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         self._monitor = until("QEMU's monitor", self._connect_monitor, 20, 0.05)
+
+    @property
+    def running(self) -> subprocess.Popen:
+        """QEMU's process, of a machine that has been turned on."""
+        if self.process is None:
+            raise ChannelError(f"{self.name} is off")
+        return self.process
 
     def start_over(self) -> None:
         """Push the reset button. By `kill` a machine that listens (Link) would lose its cables for good."""
@@ -148,20 +157,24 @@ class Machine:
         """Turn off in order; cuts the power after `timeout` seconds."""
         try:
             self.agent().send({"execute": "guest-exec", "arguments": {"path": "poweroff"}})
-            self.process.wait(timeout)
+            self.running.wait(timeout)
         except (OSError, subprocess.TimeoutExpired):
             pass  # its end must not depend on what state the guest is in
         self.kill()
 
+    @property
+    def runs_on(self) -> str:
+        """What QEMU is told after -accel. A plugin that counts instructions sees only emulated ones."""
+        return TCG if "-plugin" in self.devices else accelerator()
+
     def command_line(self) -> list[str]:
         # GRUB writes where it runs. With QEMU's own cache of translated code, 1 GiB, it takes three minutes in place of
         # one to load a kernel after a few restarts.
-        usual = "tcg,tb-size=128" if self.firmware else "tcg"
-        accelerator = os.environ.get("FAIRLEAD_ACCEL", usual)
-        processor = "host" if accelerator == "kvm" else self.processor
-        words = [
+        runs_on = "tcg,tb-size=128" if self.firmware and self.runs_on == TCG else self.runs_on
+        processor = "host" if self.runs_on == KVM else self.processor
+        words: list[str | Path] = [
             "setpriv", "--pdeathsig=KILL",  # no machine outlives the program that started it
-            "qemu-system-x86_64", "-name", self.name, "-accel", accelerator, "-cpu", processor,
+            "qemu-system-x86_64", "-name", self.name, "-accel", runs_on, "-cpu", processor,
             "-smp", str(self.cpus), "-m", str(self.memory), "-nodefaults", "-no-user-config", "-display", "none",
             *self.started_from(),
             "-chardev", f"socket,id=console,path={self.path('tty')},server=on,wait=off,"
@@ -174,9 +187,9 @@ class Machine:
             "-device", "virtio-rng-pci",
         ]  # fmt: skip
         if self.data:
-            words += self.disk("data", self.data_drive(self.data))
+            words += self.data_disk(self.data)
             if self.firmware:
-                words[-1] += ",bootindex=1"  # whatever else is plugged in
+                words[-1] = f"{words[-1]},bootindex=1"  # whatever else is plugged in
         for number, nic in enumerate(self.nics):
             mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
             words += ["-netdev", nic.netdev(f"net{number}")]
@@ -195,13 +208,17 @@ class Machine:
             return ["-drive", code, "-drive", f"if=pflash,format=qcow2,file={variables}"]
         if self.firmware == "bios":
             return []
-        clock = f"clocksource={self.clock} tsc=reliable" if self.clock == "tsc" else f"clocksource={self.clock}"
+        # With KVM, kvm-clock goes back with the machine; each look at QEMU's hpet would leave the guest.
+        asked = "kvm-clock" if self.runs_on == KVM and self.clock == "hpet" else self.clock
+        clock = "clocksource=tsc tsc=reliable" if asked == "tsc" else f"clocksource={asked}"
         # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
         # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it
         # takes seconds to write on it once the kernel has given it to somebody else.
         kernel = f"console=ttyS0 quiet norandmaps mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
         kernel = f"{kernel} {self.kernel_words}".rstrip()
-        words = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
+        if self.image is None:
+            raise ValueError(f"{self.name} has neither an image nor firmware to start from a disk")
+        words: list[str | Path] = ["-kernel", self.image.kernel, "-initrd", self.image.initramfs, "-append", kernel]
         for layer in self.layers:
             words += self.disk(layer, f"file={self.image.layers[layer]},format=raw,readonly=on")
         return words
@@ -209,6 +226,9 @@ class Machine:
     @staticmethod
     def disk(name: str, drive: str) -> list[str]:
         return ["-drive", f"if=none,id={name},{drive}", "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+
+    def data_disk(self, file: Path) -> list[str]:
+        return self.disk("data", self.data_drive(file))
 
     def data_drive(self, file: Path) -> str:
         if self.writes is None:
@@ -303,7 +323,7 @@ class Machine:
 
         def look() -> str:
             self.check_alive()
-            return text in self.console and self.console
+            return self.console if text in self.console else ""
 
         try:
             return until(f"{self.name}: {text!r} on the console", look, timeout)
@@ -361,7 +381,7 @@ class Machine:
             raise ChannelError(f"{self.name} is off; QEMU said: {output.read_text()[-500:] if output.exists() else ''}")
 
     def _connect_monitor(self) -> Monitor:
-        if self.process.poll() is not None:
+        if self.running.poll() is not None:
             raise RuntimeError(f"{self.name}: QEMU ended: {self.path('qemu').read_text()[-500:]}")
         return Monitor(self.path("qmp"))
 
@@ -388,7 +408,8 @@ def make_data_disk(path: Path, megabytes: int = 256) -> Path:
 
 def make_overlay(raw: Path, path: Path, size: int = 0) -> Path:
     """A qcow2 disk with the content of a raw one, that can be saved and brought back. `size` in bytes, 0: the same."""
-    command = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path, *([str(size)] if size else [])]
+    command: list[str | Path] = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path]
+    command += [str(size)] if size else []
     subprocess.run(command, check=True)
     return path
 

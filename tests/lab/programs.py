@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board.lab.build import TOP, Image
+from tests.lab.talking import Talking
 
 ALONE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 LAY_OVER = """
@@ -43,15 +44,15 @@ class Programs:
             folder.mkdir()
         shutil.copy(Path(__file__).with_name("EveryFile.pm"), self.run)
         words = [*ALONE, "sh", "-c", LAY_OVER, "sh", TOP / "overlay", self.tree, self.root, self.run]
-        self._namespaces = _started(words)
-        if self._namespaces.stdout.readline() != "ready\n":
-            raise OSError(f"no namespaces or no overlay here: {self._namespaces.communicate()[0]}")
-        self._director = _started(self._inside("env", "-i", *ENVIRONMENT, *EVERY_FILE, "ldirectord"))
+        self._namespaces = Talking(words)
+        if self._namespaces.hear() != "ready\n":
+            raise OSError(f"no namespaces or no overlay here: {self._namespaces.end()}")
+        self._director = Talking(self._inside("env", "-i", *ENVIRONMENT, *EVERY_FILE, "ldirectord"))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in (self._director, self._namespaces):
-            process.communicate()
+        for program in (self._director, self._namespaces):
+            program.end()
 
     def nft(self, rules: str) -> Said:
         return self._once("nft", "-c", "-f", "-", given=rules)
@@ -59,11 +60,10 @@ class Programs:
     def director(self, text: str) -> Said:
         """`ldirectord FILE status`. Raises OSError when ldirectord is gone."""
         (self.run / "ldirectord.cf").write_text(text)
-        self._director.stdin.write(f"{FILE}\n")
-        self._director.stdin.flush()
-        answer = self._director.stdout.readline()
+        self._director.say(FILE)
+        answer = self._director.hear()
         if not answer.strip().isdigit():
-            raise OSError(f"ldirectord is gone: {answer}{self._director.communicate()[0]}")
+            raise OSError(f"ldirectord is gone: {answer}{self._director.end()}")
         return Said(int(answer), (self.run / "ldirectord.cf.said").read_text(errors="replace"))
 
     def director_alone(self, text: str) -> Said:
@@ -84,11 +84,5 @@ class Programs:
         return Said(done.returncode, done.stdout)
 
     def _inside(self, *words: str) -> list[str]:
-        target = ("--target", str(self._namespaces.pid), "--user", "--net", "--mount", "--root", "--wdns=/")
+        target = ("--target", str(self._namespaces.process.pid), "--user", "--net", "--mount", "--root", "--wdns=/")
         return ["nsenter", *target, "--preserve-credentials", *words]
-
-
-def _started(words: list) -> subprocess.Popen:
-    return subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )

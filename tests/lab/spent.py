@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 
 BOOTING = "booting"
@@ -21,7 +21,7 @@ HEALTH = "health"  # waiting until servers are seen up or down
 WEB = "web page"  # a browser, or requests to the web page
 KINDS = (BOOTING, GOING_BACK, APPLYING, HEALTH, WEB)
 
-_seconds: Counter[str] = Counter()
+_seconds: defaultdict[str, float] = defaultdict(float)
 _begun: list[str] = []  # the kind that is being counted; never more than one
 retries: list[str] = []  # what was tried once more, in words
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.lab.director import ANSWER, Director, browser
 from tests.lab.spent import WEB, spent
-from tests.lab.wait import until
+from tests.lab.wait import found, until
 
 USER, PASSWORD = "kim", "rope and tide"
 UPLOAD = 240.0  # seconds that a bundle may take to get there
@@ -84,7 +84,7 @@ class Api:
     def __init__(self, director: Director) -> None:
         self.url = f"{director.url}/api/v1/update"
         made = director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", MAKE_TOKEN], 180)
-        self.token = re.search(r"TOKEN (\S+)", made)[1]
+        self.token = found(r"TOKEN (\S+)", made)
 
     def state(self) -> dict:
         return self.ask(urllib.request.Request(self.url))[1]
@@ -100,10 +100,10 @@ class Api:
         assert status == 202, answer
         seen = []
 
-        def ended() -> dict | None:
+        def ended() -> dict:
             job = self.state()["job"]
             seen.append(job["percent"])
-            return job if job["state"] != "running" else None
+            return job if job["state"] != "running" else {}
 
         return until("the end of the install", ended, INSTALL, 0.2), seen
 

@@ -1,12 +1,20 @@
-"""Waiting with a deadline. Whoever waits in vain says what he saw last."""
+"""Waiting with a deadline, and looking for what must be there. Whoever does so in vain says what he saw last."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 Seen = TypeVar("Seen")
+
+
+def found(pattern: str, text: str) -> str:
+    """The first group of a pattern that must be in the text."""
+    match = re.search(pattern, text)
+    assert match, f"no {pattern!r} in {text[-2000:]!r}"
+    return match[1]
 
 
 class WaitedInVain(AssertionError):

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from board.lab.build import Image
 from tests.lab.link import LinkEnd, UserNetwork
@@ -94,7 +95,7 @@ class World(Machine):
         """Run a line for sh in the client's network; its output."""
         return self.succeed(["ip", "netns", "exec", "client", "sh", "-c", command], timeout)
 
-    def _client(self, *words: str, timeout: float) -> list[str] | dict[str, int]:
+    def _client(self, *words: str, timeout: float) -> Any:
         return json.loads(self.succeed(["ip", "netns", "exec", "client", "python3", CLIENT, *words], timeout))
 
     # --- the real servers ---
@@ -139,6 +140,11 @@ class World(Machine):
         self.wait_for_agent(timeout)
         for name in SERVERS:
             self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
+
+
+def until_answer(world: World, target: str, answer: str) -> None:
+    """Wait until a request to "10.1.0.100:80/path" is answered so."""
+    until(f"{answer!r} from {target}", lambda: world.get(target) == [answer], 20)
 
 
 class Repeated:

@@ -1,4 +1,6 @@
-"""Real servers of every kind that is checked, in network namespaces on this machine; started once for all tests."""
+"""Real servers of every kind that is checked, in network namespaces on this machine.
+
+They are started once for each process that runs tests; what they are called inside a namespace disturbs no other."""
 
 import os
 

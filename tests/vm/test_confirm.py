@@ -82,7 +82,9 @@ def showing(chain: str, key: str, port: int = 443) -> Snapshot:
 
 
 def fingerprint(chain: str) -> str:
-    return certificate.first(chain).fingerprint.replace(":", "").lower()
+    first = certificate.first(chain)
+    assert first
+    return first.fingerprint.replace(":", "").lower()
 
 
 def shown_at(world, address: str, port: int = 443) -> str:

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 from tests.lab.director import APPLY, VIP, browser, read_page, service, wish
-from tests.lab.wait import until
+from tests.lab.wait import found, until
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -55,7 +55,7 @@ def test_a_forgotten_password_and_a_locked_log_in(fresh, director):
     director.answer("Number of the administrator", "1")
     director.answer("Type yes to go on", "yes")
     console = director.wait_for_console("The new password of kim is", LOST)
-    password = re.search(r"The new password of kim is +(\S+)", console)[1]
+    password = found(r"The new password of kim is +(\S+)", console)
     until("the web page", lambda: director.page()[0] == 200, 60, 1)
     status, text = log_in(director, "kim", password)
     assert status == 200 and "Overview" in text

@@ -4,6 +4,7 @@ import itertools
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ CHECKED = 200.0  # seconds until a slot that came up is marked good
 
 
 @pytest.fixture(scope="module")
-def panicking(flashed) -> Path:
+def panicking(flashed) -> Iterator[Path]:
     """A slot with a kernel and nothing for it to start, so that it panics; a second later the box starts again."""
     with tempfile.TemporaryDirectory() as folder:
         tree, packed = Path(folder, "tree"), Path(folder, "packed")

@@ -8,7 +8,7 @@ import pytest
 from tests.lab.director import VIP, VIP6, by_six, service, wish6
 from tests.lab.fixtures import thorough
 from tests.lab.wait import until
-from tests.lab.world import CLIENT, SERVERS
+from tests.lab.world import CLIENT, SERVERS, until_answer
 
 from lbconfig.snapshot import (
     SORRY_PORT,
@@ -64,7 +64,7 @@ def test_the_sorry_page_by_ipv4_and_ipv6(director, world):
 
     end_all(director, world, *SERVERS)
     for host in (f"{VIP}:80", f"[{VIP6}]:80"):
-        until("the sorry page", lambda host=host: world.get(f"{host}/") == ["HTTP 503"], 20)
+        until_answer(world, f"{host}/", "HTTP 503")
         for method in ("GET", "POST"):
             status, headers, text = fetch(world, host, method)
             assert (status, headers["Retry-After"], headers["Cache-Control"]) == (503, "60", "no-store")
@@ -74,7 +74,7 @@ def test_the_sorry_page_by_ipv4_and_ipv6(director, world):
     world.start_server("rs2")
     director.wait_until_healthy("rs2")
     for host in (f"{VIP}:80", f"[{VIP6}]:80"):
-        until("the real server", lambda host=host: world.get(f"{host}/") == ["rs2"], 20)
+        until_answer(world, f"{host}/", "rs2")
         assert world.get(f"{host}/", 6) == ["rs2"] * 6
     assert f":{SORRY_PORT}" not in director.succeed(["ipvsadm", "-Ln"])
 

@@ -1,19 +1,19 @@
 """From the set-up code on the console to a balanced packet, by a person with a browser."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 from tests.lab.director import VIP
 from tests.lab.spent import WEB, spent
+from tests.lab.wait import found
 from tests.lab.world import SERVERS
 
 pytestmark = pytest.mark.timeout(400)
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots" / "appliance"
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 PATIENCE = 30_000  # milliseconds; an emulated processor serves these pages
 APPLY = 90_000  # milliseconds
@@ -48,7 +48,7 @@ def shoot(page: Page, name: str) -> None:
 def test_from_first_boot_to_a_balanced_packet(lab, director, world, page):
     page.goto("/")
     expect(page.get_by_role("heading", name="Set up this box")).to_be_visible()
-    code = re.search(r"Set-up code +(\S+)", lab.first_console)[1]  # as a person reads it off the screen
+    code = found(r"Set-up code +(\S+)", lab.first_console)  # as a person reads it off the screen
     shoot(page, "1-set-up")
     page.get_by_label("Set-up code").fill(code)
     page.get_by_label("User name").fill("kim")

@@ -43,9 +43,9 @@ class Hardware(Director):
     def command_line(self) -> list[str]:
         return [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
 
-    def disk(self, name: str, drive: str) -> list[str]:
+    def data_disk(self, file: Path) -> list[str]:
         devices = [word for device in self.bus for word in ("-device", device)]
-        return ["-drive", f"if=none,id={name},{drive}", *devices]
+        return ["-drive", f"if=none,id=data,{self.data_drive(file)}", *devices]
 
 
 @pytest.fixture(params=MACHINES)

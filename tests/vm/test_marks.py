@@ -1,12 +1,12 @@
 """Services at several addresses: one firewall mark, one persistence, one health check for all of them."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from tests.lab.director import VIP, VIP6, wish, wish6
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
-from tests.lab.world import SERVERS, SERVERS6
+from tests.lab.world import SERVERS, SERVERS6, until_answer
 
 from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, Forwarding, HealthCheck, RealServer, Scheduler
 from lbconfig.snapshot import VirtualService as Service
@@ -22,7 +22,8 @@ def at_several(number: int = 1, **options) -> Service:
     """HTTP on port 80 of every server, at three addresses."""
     addresses = SERVERS6 if ":" in options.get("address", "") else SERVERS
     servers = tuple(RealServer(number * 100 + place, one, 0) for place, one in enumerate(addresses.values()))
-    fields = {"address": VIP, "port": 80, "scheduler": Scheduler.RR, "check": HTTP, "more_addresses": (SECOND, THIRD)}
+    fields: dict[str, Any] = {"address": VIP, "port": 80, "scheduler": Scheduler.RR, "check": HTTP}
+    fields |= {"more_addresses": (SECOND, THIRD)}
     return Service(number, f"s{number}", real_servers=servers, **fields | options)
 
 
@@ -64,7 +65,7 @@ def test_the_sorry_page_is_shown_at_each_address(director, world):
     for name in SERVERS:
         director.wait_until_gone(name)
     for vip in (VIP, SECOND, THIRD):
-        until("the sorry page", lambda vip=vip: world.get(f"{vip}/") == ["HTTP 503"], 20)
+        until_answer(world, f"{vip}/", "HTTP 503")
 
 
 def test_an_address_comes_and_goes_and_others_are_not_disturbed(director, world):

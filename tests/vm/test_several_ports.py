@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections import Counter
+from typing import Any
 
 import pytest
 from tests.lab.director import VIP, VIP6, wish, wish6
@@ -20,7 +21,7 @@ def several(number: int = 1, more_ports: str = "6990-7010", **options) -> Virtua
     """HTTP on port 80, lines on port 7000 of every server."""
     addresses = SERVERS6 if ":" in options.get("address", "") else SERVERS
     servers = tuple(RealServer(number * 100 + place, one, 0) for place, one in enumerate(addresses.values()))
-    fields = {"address": VIP, "port": 80, "scheduler": Scheduler.RR, "check": HTTP} | options
+    fields: dict[str, Any] = {"address": VIP, "port": 80, "scheduler": Scheduler.RR, "check": HTTP} | options
     return VirtualService(number, f"s{number}", real_servers=servers, more_ports=more_ports, **fields)
 
 

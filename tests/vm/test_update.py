@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.lab.bundles import Bundles
 from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED, FIRMWARE, FRESH, GIVEN_IMAGE, boot, make_lab, thorough
+from tests.lab.fixtures import BALANCED, FIRMWARE, FRESH, boot, make_lab, thorough
 from tests.lab.machine import flash
 from tests.lab.updating import Api, Page, make_stick, plugged_in, set_up
 from tests.lab.wait import until
@@ -29,8 +29,7 @@ ROOM = 448  # MiB by which the disk is larger than the image: two configurations
 BACK = 240.0  # seconds from the command to restart until clients get answers
 LOOKED_AT = 240.0  # seconds until a slot is known to be good
 GIVEN_UP = 600.0  # seconds for three tries of a version that does not come up
-ASKED_CUTS = os.environ.get("FAIRLEAD_CUTS")
-CUTS = int(ASKED_CUTS or "3")
+CUTS = int(os.environ.get("FAIRLEAD_CUTS") or "3")
 WRITING = 120.0  # seconds that an install may take
 STILL = 5.0  # seconds without a byte for the disk: it is over
 IN_GUEST = ["env", "PYTHONPATH=/usr/lib/fairlead/webui", "python3"]
@@ -232,7 +231,7 @@ def test_from_a_stick(director, world):
     assert world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)
 
 
-@pytest.mark.skipif(not (GIVEN_IMAGE or ASKED_CUTS), reason="many minutes; make power-cuts and IMAGE=… run it")
+@thorough
 @pytest.mark.timeout(1200 + 180 * CUTS)
 def test_power_cuts_in_the_middle_of_an_install(ready, director, world, bundles, capsys):
     source = Page(director).upload(bundles.good())

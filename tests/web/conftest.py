@@ -27,15 +27,17 @@ django.setup()
 
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model  # noqa: E402
+from django.contrib.contenttypes.management import create_contenttypes  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
+from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
 from applier import fake  # noqa: E402
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-TIMEOUT = int(os.environ.get("FAIRLEAD_PATIENCE", "10")) * 1000  # milliseconds; more on a machine that is busy
+TIMEOUT = int(os.environ.get("FAIRLEAD_PATIENCE", "30")) * 1000  # milliseconds; enough for a machine that is busy
 # A page that refuses says so by its status, and a busy machine is late: Chromium and htmx write that as well.
 EXPECTED = (
     "the server responded with a status of",
@@ -46,6 +48,11 @@ EXPECTED = (
 )
 
 
+# Every test leaves an empty database, and these would fill it again with rows that no page reads.
+post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+post_migrate.disconnect(create_contenttypes)
+
+
 def pytest_unconfigure():
     shutil.rmtree(FOLDER, ignore_errors=True)
 
@@ -53,7 +60,12 @@ def pytest_unconfigure():
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings():
     """A file, as in the box: the server's threads and the test have connections of their own."""
-    settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(FOLDER / "test.sqlite3")
+    database = settings.DATABASES["default"]
+    database.setdefault("TEST", {})["NAME"] = str(FOLDER / "test.sqlite3")
+    # No power is cut here, so no commit waits for the disk.
+    lasting = database["OPTIONS"]["init_command"]
+    assert "synchronous=FULL" in lasting
+    database["OPTIONS"]["init_command"] = lasting.replace("synchronous=FULL", "synchronous=OFF")
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +76,17 @@ def chromium():
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield browser
         browser.close()
+
+
+@pytest.fixture(autouse=True)
+def quick(settings, tmp_path):
+    """Passwords that hash in no time, and folders of the test's own: two processes of tests have the same settings."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.BACKUPS = tmp_path / "backups"
+    settings.INCOMING = tmp_path / "incoming"
+    settings.UPLOADS = tmp_path / "uploads"
+    settings.FAULT_FILE = tmp_path / "run" / "web" / "fault"
+    settings.CONSOLE_TOKEN_FILE = tmp_path / "run" / "web" / "console-token"
 
 
 @pytest.fixture(autouse=True)

@@ -188,7 +188,7 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())
     page.route("**/logo.svg", lambda route: route.abort())  # by which it looks whether the box is there
-    expect(page.get_by_text("The box shows another certificate now")).to_be_visible(timeout=10_000)
+    expect(page.get_by_text("The box shows another certificate now")).to_be_visible()
     page.unroute("**/logo.svg")
     page.wait_for_url("**/confirm/**")
     expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()

@@ -151,7 +151,7 @@ def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box):
     page.goto("/changes/")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".steps .running")).to_have_count(1)
-    expect(page.get_by_text("The changes run")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("The changes run")).to_be_visible()
     expect(page.locator(".steps .done")).to_have_count(page.locator(".steps li").count())
 
 

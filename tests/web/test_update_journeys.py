@@ -120,7 +120,7 @@ def test_a_restart_is_followed_to_its_end(open_page, admin, monkeypatch):
         page.get_by_role("button", name="Go back to version 0.2.0 now")
     ).click()
     expect(page.get_by_text("The box restarts…")).to_be_visible()
-    expect(page.get_by_text("The box is back with version 0.2.0")).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("The box is back with version 0.2.0")).to_be_visible()
 
 
 def test_screens(open_page, admin, look, shoot):

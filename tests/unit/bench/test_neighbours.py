@@ -45,7 +45,7 @@ told = []
 for _ in range(2):
     with Neighbours() as near:
         near.add_servers(2)
-        here = Stage(SimpleNamespace(process=SimpleNamespace(pid=os.getpid())), near, print)
+        here = Stage(SimpleNamespace(running=SimpleNamespace(pid=os.getpid())), near, print)
         here.serve()
         free = here.load("10.2.0.11", "10.2.0.12", seconds=1, rate=100).log
         here.serve(per_second=50)

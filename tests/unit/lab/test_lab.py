@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from board.lab import build, initramfs, run
+from tests.lab import spent
 from tests.lab.link import free_port
 from tests.lab.machine import DATA_LABEL, GuestPanic, Machine
 from tests.lab.wait import WaitedInVain, until
@@ -57,11 +58,15 @@ IN_IDLE_LOOP = (
 
 
 @pytest.mark.parametrize("console", [IDLE, SETTING_UP])
-def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_and_that_is_said(tmp_path, console):
-    with pytest.warns(UserWarning, match="turned on once more after: box: Kernel panic"):
-        Falling(tmp_path, console, "").wait_for_agent(1)
-    with pytest.warns(UserWarning), pytest.raises(GuestPanic):
+def test_a_kernel_that_falls_before_anything_was_started_is_started_once_more_and_that_is_said(
+    tmp_path, monkeypatch, console
+):
+    monkeypatch.setattr(spent, "retries", [])
+    Falling(tmp_path, console, "").wait_for_agent(1)
+    assert [one[:52] for one in spent.retries] == ["turned on once more after: box: Kernel panic - not s"]
+    with pytest.raises(GuestPanic):
         Falling(tmp_path, console, console).wait_for_agent(1)
+    assert len(spent.retries) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,7 @@
+"""Settings of Hypothesis for all of these tests."""
+
+from hypothesis import HealthCheck, settings
+
+# How long an example takes tells more of what else the machine does than of what is tested.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
