@@ -5,6 +5,7 @@ import re
 
 import pytest
 from tests.lab.director import APPLY, VIP
+from tests.lab.fixtures import thorough
 from tests.lab.machine import CommandFailed
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
@@ -91,6 +92,7 @@ def test_a_service_made_by_a_program_gets_its_packets(ask, director, world):
     assert world.count(f"{VIP}:80/", 3) == {"rs1": 1, "rs2": 1, "rs3": 1}
 
 
+@thorough
 def test_who_may_not_changes_nothing(ask, director, world):
     assert ask("GET", "/status", token="fairlead_wrong")[0] == 401
     outside = director.succeed(["fairlead", "token", "create", "elsewhere", "--only-from", "10.99.0.0/16"]).strip()
@@ -129,6 +131,7 @@ def test_the_command_on_the_box(director, world):
     assert world.count(f"{VIP}:80/", 3) == {"rs1": 1, "rs2": 1, "rs3": 1}
 
 
+@thorough
 def test_the_command_refuses_with_a_reason_and_an_exit_code(director):
     said = director.fail(["fairlead", "change", "services/site", '{"port": 0}'])
     assert "virtual service 'site', port: must be 1 to 65535, not 0" in said

@@ -70,6 +70,7 @@ def test_a_new_box_takes_over_from_a_backup_file(lab, director, world, kept):
     assert f">{newest}</a>" in history and f">{newest + 1}</a>" in history
 
 
+@thorough
 def test_an_altered_file_and_a_wrong_passphrase_leave_the_box_new(lab, director, kept):
     content, *_ = kept
     lab.go_back(FRESH)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.lab.director import Director
+from tests.lab.fixtures import thorough
 from tests.lab.machine import CommandFailed
 
 from lbconfig.snapshot import SORRY_PORT
@@ -72,6 +73,7 @@ def test_the_console_shows_the_address_and_the_set_up_code_and_offers_no_shell(l
     assert "login:" not in director.console
 
 
+@thorough
 def test_a_new_set_up_code_is_one_choice_on_the_console(director):
     old = director.setup_code()
     director.choose("New set-up code (forgotten password)")
@@ -101,6 +103,7 @@ def test_the_firewall_of_the_boot_lets_nobody_in(director):
     assert director.page()[0] == 200
 
 
+@thorough
 def test_the_certificate_is_the_box_s_own_and_survives_a_restart(director):
     before = director.read("/data/tls/cert.pem")
     assert director.succeed(["stat", "-c", "%a %u %g", "/data/tls/key.pem"]).split() == ["640", "0", "991"]

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.lab.director import VIP
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
@@ -47,6 +48,7 @@ def limits_are_known(director) -> None:
     assert NEVER not in told and "Connections/s" in told
 
 
+@thorough
 def test_a_box_without_clients_keeps_no_measurement(director):
     """Of nothing nobody can say what the box can do."""
     assert director.set_up("kim", "rope and tide")[0] == 200

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.director import Director, service, wish
-from tests.lab.fixtures import WAITING, director_disk
+from tests.lab.fixtures import WAITING, director_disk, thorough
 from tests.lab.link import Cable, Forward, UserNetwork, free_port
 from tests.lab.wait import until
 
@@ -90,6 +90,7 @@ def test_what_the_box_forwards_to_itself_is_kept(box):
     assert not box.succeed("ps -o comm | grep kpktgend || true")
 
 
+@thorough
 def test_ports_that_no_cable_joins(box):
     begin(box, "eth1", "eth3")
     found = end(box)
@@ -98,6 +99,7 @@ def test_ports_that_no_cable_joins(box):
     nothing_is_left(box)
 
 
+@thorough
 @pytest.mark.parametrize("who", ["applier.daemon", "applier.cable"])
 def test_whoever_is_killed_the_ports_come_back(box, who):
     begin(box, "eth3", "eth4")
@@ -114,6 +116,7 @@ def free(box: Director) -> bool:
     return found["ports"] == [*PORTS] and (not found["job"] or found["job"]["state"] != "running")
 
 
+@thorough
 def test_ports_that_the_configuration_uses_are_not_lent(box):
     """The last test of this box: ports that were lent before are set up as any other."""
     box.apply(wish(service(1, "site")))

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 
 from lbconfig.snapshot import Scheduler, ServerState
 
@@ -30,6 +30,7 @@ def test_long_connections_live_through_changes_of_other_services(director, world
         print(f"\n3 applies beside {CONNECTIONS} open connections: {len(report['broken'])} broken")
 
 
+@thorough
 def test_a_server_that_is_down_is_not_raised_by_a_change_elsewhere(director, world):
     world.stop_server("rs1")
     director.wait_until_gone("rs1")
@@ -39,6 +40,7 @@ def test_a_server_that_is_down_is_not_raised_by_a_change_elsewhere(director, wor
     assert set(answers) == {"rs2", "rs3"}, answers
 
 
+@thorough
 def test_a_disabled_server_gets_no_connections(director, world):
     first, *others = LINES.real_servers
     lines = dataclasses.replace(LINES, real_servers=(dataclasses.replace(first, state=ServerState.DISABLED), *others))

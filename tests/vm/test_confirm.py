@@ -258,6 +258,7 @@ def test_another_certificate_comes_back_by_itself(director, world):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_another_certificate_is_confirmed_and_boots_and_the_own_one_is_kept(director, world):
     set_up(director)
     own = shown_at(world, OLD)
@@ -316,6 +317,7 @@ def test_the_applier_is_away_at_the_deadline(director, world):
     is_back(director, world, confirmed)
 
 
+@thorough
 def test_the_power_goes_while_it_waits(director, world):
     confirmed = director.status()["confirmed"]
     apply(director, at(NEW), within=600)

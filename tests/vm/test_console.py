@@ -6,6 +6,7 @@ import urllib.request
 
 import pytest
 from tests.lab.director import APPLY, VIP, browser, read_page, service, wish
+from tests.lab.fixtures import thorough
 from tests.lab.wait import found, until
 
 pytestmark = pytest.mark.timeout(600)
@@ -36,6 +37,7 @@ def test_an_address_that_is_set_carries_packets_and_the_draft_keeps_it(balanced,
     assert "10.1.0.77/24" in director.succeed(["ip", "-4", "address", "show", "dev", "eth2"])
 
 
+@thorough
 def test_back_to_the_configuration_before(balanced, director, world):
     director.apply(wish(service(5, "other", port=99)))
     assert "error" in world.get(f"{VIP}:80/")[0]
@@ -46,6 +48,7 @@ def test_back_to_the_configuration_before(balanced, director, world):
     until("the site again", lambda: len(world.count(f"{VIP}:80/", 3)) == 3, 30)
 
 
+@thorough
 def test_a_forgotten_password_and_a_locked_log_in(fresh, director):
     assert director.set_up("kim", "rope and tide")[0] == 200
     for _ in range(7):

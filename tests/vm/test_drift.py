@@ -146,6 +146,7 @@ def test_ldirectord_that_is_killed_comes_back_before_anybody_is_told(director):
     assert looked_twice(director) == []
 
 
+@thorough
 def test_what_health_decides_is_not_drift(director, world):
     director.apply(box(SITE, NAMES))
     director.wait_until_healthy(*SERVERS)

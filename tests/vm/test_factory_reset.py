@@ -53,6 +53,7 @@ def test_by_the_web_page(director, world):
     assert status == 200 and "Add your first virtual service" in text
 
 
+@thorough
 def test_a_wrong_name_changes_nothing(director, world):
     said = director.fail(["fairlead-applier", "factory-reset", "somebody-else"])
     assert "not the host name of this box" in said

@@ -79,6 +79,7 @@ def test_the_sorry_page_by_ipv4_and_ipv6(director, world):
     assert f":{SORRY_PORT}" not in director.succeed(["ipvsadm", "-Ln"])
 
 
+@thorough
 def test_nobody_comes_to_it_past_the_service(director, world):
     director.apply(box(site()))
     assert f":{SORRY_PORT}" in director.succeed(["ss", "-lnt"])
@@ -101,6 +102,7 @@ def test_a_change_while_it_is_shown_takes_it_from_nobody(director, world):
     assert Counter(json.loads(world.read("/run/world/got"))) == {"HTTP 503": 400}
 
 
+@thorough
 @pytest.mark.parametrize("forwarding", [Forwarding.NAT, pytest.param(Forwarding.SNAT, marks=thorough)])
 def test_a_fallback_server(director, world, forwarding):
     other = Fallback(FallbackKind.SERVER, SERVERS["rs3"])

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED
+from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -38,7 +38,7 @@ def refused(answers: list[str]) -> bool:
     return all(answer.startswith("error") for answer in answers)
 
 
-@pytest.mark.parametrize("action", [Action.DENY, Action.REJECT])
+@pytest.mark.parametrize("action", [Action.DENY, pytest.param(Action.REJECT, marks=thorough)])
 def test_a_source_is_shut_out_of_services_and_counted(director, world, action):
     rule = Rule(7, "attacker", action, Where.SERVICES, (f"{ATTACKER}/32",))
     director.apply(ruled(rule))
@@ -49,6 +49,7 @@ def test_a_source_is_shut_out_of_services_and_counted(director, world, action):
     assert not refused(world.get(f"{VIP}:80/", 2, source=ATTACKER))
 
 
+@thorough
 def test_long_connections_live_through_changes_of_rules(director, world):
     held = world.hold(f"{VIP}:7000", 9)
     held.next_round()
@@ -60,6 +61,7 @@ def test_long_connections_live_through_changes_of_rules(director, world):
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_new_connections_above_a_limit_are_dropped(director, world):
     few = Rule(2, "few", where=Where.SERVICES, limit=RateLimit(1, Per.MINUTE, 3, each_source=True))
     director.apply(ruled(few))
@@ -68,7 +70,7 @@ def test_new_connections_above_a_limit_are_dropped(director, world):
     assert counters(director)[2]["over"] >= 2
 
 
-@pytest.mark.parametrize("masquerade", [True, False])
+@pytest.mark.parametrize("masquerade", [True, pytest.param(False, marks=thorough)])
 def test_a_server_fetches_something_through_the_box(director, world, masquerade):
     """Without a rule it cannot; with source NAT the other side sees the box."""
     world.write("/run/world/listen.py", LISTEN)
@@ -82,6 +84,7 @@ def test_a_server_fetches_something_through_the_box(director, world, masquerade)
     assert counters(director)[3]["packets"] == 1
 
 
+@thorough
 def test_the_box_is_not_pinged_any_more(director, world):
     ping = "ip netns exec client busybox ping -c 1 -W 3 10.1.0.1"
     world.succeed(ping)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 from tests.lab.director import VIP
+from tests.lab.fixtures import thorough
 from tests.lab.spent import WEB, spent
 from tests.lab.wait import found
 from tests.lab.world import SERVERS
@@ -99,6 +100,7 @@ def test_from_first_boot_to_a_balanced_packet(lab, director, world, page):
     assert not director.status()["setup_code_active"]
 
 
+@thorough
 def test_a_wrong_code_opens_nothing(director, page):
     page.goto("/set-up/")
     page.get_by_label("Set-up code").fill("AAAA-BBBB-CCCC")

@@ -118,6 +118,7 @@ def test_the_web_page_answers_while_a_service_is_flooded(director, world, flood,
     assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
 
 
+@thorough
 def test_the_console_answers_while_a_service_is_flooded(director, flood):
     begin(flood, "syn", f"{VIP}:80")
     director.answered = len(director.console)
@@ -127,6 +128,7 @@ def test_the_console_answers_while_a_service_is_flooded(director, flood):
     assert sent > 1000 * seconds
 
 
+@thorough
 def test_services_keep_their_share_of_the_processor(director, flood):
     begin(flood, "syn", f"{VIP}:80")
     share, times = map(float, director.succeed(["nice", "-n", "10", "python3", "-c", SHARE]).split())
@@ -136,6 +138,7 @@ def test_services_keep_their_share_of_the_processor(director, flood):
     assert share > 0.15
 
 
+@thorough
 def test_a_change_can_be_applied_while_a_service_is_flooded(director, world, flood):
     begin(flood, "syn", f"{VIP}:80")
     director.apply(wish_flooded(service(1, "site", check=OFF, servers=("rs1", "rs2"))))
@@ -144,6 +147,7 @@ def test_a_change_can_be_applied_while_a_service_is_flooded(director, world, flo
     director.apply(wish_flooded(service(1, "site", check=OFF)))
 
 
+@thorough
 def test_a_flood_to_the_web_page_itself_does_not_lock_the_admin_out(director, world, flood):
     before = counted(director, "nf_conntrack")
     begin(flood, "syn", f"{OWN}:443", sources=ALLOWED)
@@ -157,6 +161,7 @@ def test_a_flood_to_the_web_page_itself_does_not_lock_the_admin_out(director, wo
     assert sent > 10_000
 
 
+@thorough
 def test_the_log_stays_small_while_closed_ports_are_flooded(director, flood):
     log = "cat /var/log/messages* | wc -c"
     began, before = time.monotonic(), int(director.succeed(log))
@@ -180,6 +185,7 @@ def short_memory(director: Director) -> Iterator[None]:
     director.succeed(f"umount {FILL}")
 
 
+@thorough
 def test_the_table_gives_way_before_memory_is_full(director, world, flood, short_memory):
     assert setting(director, "amemthresh") > 1024  # the kernel's own, which a flood is past within a second
     programs = kept(director)
@@ -199,6 +205,7 @@ def test_the_table_gives_way_before_memory_is_full(director, world, flood, short
     assert set(world.get(f"{VIP}:80/name", 3)) == {"rs1", "rs2", "rs3"}
 
 
+@thorough
 def test_reading_a_large_file_is_not_taken_for_a_flood(director):
     """What was read stays in memory, but not where IPVS wants it free."""
     wait_for_empty_table(director)

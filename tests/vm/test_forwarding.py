@@ -62,6 +62,7 @@ def test_direct_routing_works_with_the_script_and_without_it_says_what_is_missin
     assert "Route" in director.succeed(["ipvsadm", "-Ln"])
 
 
+@thorough
 def test_the_script_undoes_what_it_did(director, world, way_back):
     snapshot = wish(forwarded(1, Forwarding.DIRECT))
     before = world.succeed("ip netns exec rs1 sh -c 'ip -o addr; sysctl -a 2>/dev/null | grep arp_'")
@@ -88,6 +89,7 @@ def test_tunnel(director, world, way_back):
     assert any(answer.startswith("error") for answer in world.get(f"{VIP}:80/", 3))
 
 
+@thorough
 def test_one_service_by_three_methods(director, world, way_back):
     """rs1 by direct routing, rs2 by tunnel, rs3 with source NAT; each with nothing but what its method needs."""
     mixed = forwarded(1, Forwarding.DIRECT)
@@ -155,6 +157,7 @@ def test_a_change_of_the_method_breaks_no_connection(director, world, way_back):
     assert {held.end()["open"] for held in began.values()} == {6}
 
 
+@thorough
 def test_a_dead_server_leaves_by_every_method(director, world):
     services = [
         forwarded(number, method, address=f"10.1.0.{110 + number}") for number, method in enumerate(Forwarding, 1)
@@ -183,6 +186,7 @@ def test_the_doctor_finds_a_server_that_answers_arp(director, world, way_back):
     assert len(arp_answers(world, INSIDE_VIP)) == 1
 
 
+@thorough
 def test_the_doctor_finds_a_wrong_gateway_and_a_closed_port(director, world, way_back):
     """By NAT; the servers' way out is the router."""
     director.apply(wish(forwarded(1, Forwarding.NAT)))
@@ -196,6 +200,7 @@ def test_the_doctor_finds_a_wrong_gateway_and_a_closed_port(director, world, way
     assert "rs1" in world.get(f"{VIP}:80/", 4)
 
 
+@thorough
 def test_the_doctor_knows_how_wide_a_tunnel_is(director, world, way_back):
     snapshot = wish(forwarded(1, Forwarding.TUNNEL, servers=("rs1",)))
     director.apply(snapshot)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.director import ANSWER, Director, wish
-from tests.lab.fixtures import WAITING, director_disk
+from tests.lab.fixtures import WAITING, director_disk, thorough
 from tests.lab.link import Forward, UserNetwork, free_port
 
 from lbconfig.snapshot import Interface, Network
@@ -106,6 +106,7 @@ def token_for(box: Director, may: str) -> str:
     return box.succeed(["fairlead", "token", "create", may, "--may", may]).strip()
 
 
+@thorough
 def test_what_somebody_spoils_is_named_and_mended(box):
     assert box.set_up(ADMIN, PASSWORD)[0] == 200
     box.apply(dataclasses.replace(wish(), network=NETWORK))

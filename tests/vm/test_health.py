@@ -8,6 +8,7 @@ import time
 
 import pytest
 from tests.lab.director import VIP, service, wish
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -22,7 +23,7 @@ SLOW_MACHINE = 4.0  # seconds that an emulated processor may add
 SEEN_LATE = 1  # rounds of checks that may begin until it is seen that a server has left or is back
 
 
-@pytest.mark.parametrize(("death", "cure"), [("stop_server", "start_server"), ("silence", "unsilence")])
+@pytest.mark.parametrize(("death", "cure"), [("silence", "unsilence"), pytest.param("stop_server", "start_server", marks=thorough)])
 def test_a_dead_server_leaves_and_returns(director, world, capsys, death, cure):
     world.count_checks("rs1")
     director.apply(wish(service(1, "site", check=CHECK)))
@@ -50,6 +51,7 @@ def test_a_dead_server_leaves_and_returns(director, world, capsys, death, cure):
     assert world.count(f"{VIP}:80/", 9) == {"rs1": 3, "rs2": 3, "rs3": 3}
 
 
+@thorough
 def test_a_server_that_answers_the_wrong_text_gets_no_clients(director, world):
     wrong = HealthCheck(CheckKind.HTTP, path="/name", expect="rs1", interval=1, timeout=1, failures=1)
     director.apply(wish(service(3, "picky", port=81, server_port=80, check=wrong)))
@@ -60,6 +62,7 @@ def test_a_server_that_answers_the_wrong_text_gets_no_clients(director, world):
     assert world.count(f"{VIP}:81/", 6) == {"rs1": 6}
 
 
+@thorough
 def test_plain_connects_between_whole_checks(director, world):
     """They ask nothing of a server that is up, and bring none back that answers the wrong text."""
     sparing = HealthCheck(CheckKind.HTTP, path="/name", expect="rs1", interval=1, timeout=3, failures=1, connects=3)
@@ -74,7 +77,7 @@ def test_plain_connects_between_whole_checks(director, world):
     assert world.checks("rs2", "asked") >= 9  # one that is down is asked each time
 
 
-@pytest.mark.parametrize("what", ["the checks", "the program that starts them"])
+@pytest.mark.parametrize("what", ["the checks", pytest.param("the program that starts them", marks=thorough)])
 def test_killed_checks_are_started_again_and_change_nothing(director, world, what):
     checker = director.checker()
     director.succeed(
@@ -86,6 +89,7 @@ def test_killed_checks_are_started_again_and_change_nothing(director, world, wha
     director.wait_until_gone("rs3")
 
 
+@thorough
 def test_dead_servers_do_not_delay_the_detection_of_another(director, world):
     """One after the other, the twenty silent ones alone would take a minute a round."""
     silent = [f"10.2.0.{number}" for number in range(150, 170)]  # nobody has these addresses
@@ -108,6 +112,7 @@ def test_dead_servers_do_not_delay_the_detection_of_another(director, world):
     assert world.count(f"{VIP}:80/", 4) == {"rs2": 4}
 
 
+@thorough
 def test_many_checks_at_once_make_no_server_look_dead(director):
     """Workers that get into each other's way would let checks run into their timeouts."""
     failures = "grep 'The check of .* failed' /var/log/messages || true"
@@ -122,6 +127,7 @@ def test_many_checks_at_once_make_no_server_look_dead(director):
     assert director.succeed(failures) == before
 
 
+@thorough
 def test_workers_of_the_checker_that_are_killed_are_replaced(director, world):
     checker = director.checker()
     for _ in range(3):
@@ -151,6 +157,7 @@ def test_udp_clients_of_a_dead_server_move_on(director, world):
     assert set(world.ask(f"{VIP}:7000", 5, port=5555)) == {second}
 
 
+@thorough
 def test_udp_clients_of_a_draining_server_stay_through_changes(director, world):
     lines = service(2, "lines", 7000, protocol=Protocol.UDP, check=dataclasses.replace(CHECK, port=80))
     director.apply(wish(lines))

@@ -88,6 +88,7 @@ def test_the_power_goes_after_each_step(director, step):
     assert stands(director) in (before, wished)
 
 
+@thorough
 @pytest.mark.timeout(400 + 300 * COUNT)
 def test_killed_processes_come_back_and_what_runs_is_right(director, world, capsys):
     chance = random.Random(SEED)

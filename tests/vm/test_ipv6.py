@@ -64,6 +64,7 @@ def test_connections_live_through_changes_of_other_services(director, world):
     assert (report["open"], report["broken"]) == (9, [])
 
 
+@thorough
 def test_a_dead_server_leaves_and_returns(director, world):
     director.apply(wish6(six(1, check=HTTP)))
     director.wait_until_healthy(*SERVERS)
@@ -74,6 +75,7 @@ def test_a_dead_server_leaves_and_returns(director, world):
     director.wait_until_healthy(*SERVERS)
 
 
+@thorough
 def test_what_is_not_asked_for_is_dropped(director, world):
     director.apply(wish6(six(1)))
     for address, port in ((VIP6, 22), (VIP6, 81), ("2001:db8:1::1", 80), (VIP6, 443)):

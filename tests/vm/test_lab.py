@@ -1,10 +1,12 @@
 """The machines that the stories run on."""
 
 import pytest
+from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(300)
 
 
+@thorough
 def test_the_machines_stay_connected_when_one_starts_over(balanced, world):
     """It may fall on its way up (Machine.wait_for_agent), and whatever runs after that would see dead servers."""
     world.write("/run/before", "")

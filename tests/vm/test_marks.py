@@ -38,6 +38,7 @@ def test_it_answers_at_each_address_and_at_no_other(director, world, forwarding)
     assert director.faults() == ""
 
 
+@thorough
 def test_a_client_keeps_its_server_over_addresses_and_ports(director, world):
     """What FTP with its data ports, or a shop with an address for its pictures, needs."""
     director.apply(wish(at_several(persistence=60, more_ports="7000")))
@@ -47,6 +48,7 @@ def test_a_client_keeps_its_server_over_addresses_and_ports(director, world):
     assert world.hold(f"{THIRD}:7000", 6).end()["servers"] == [web]
 
 
+@thorough
 def test_a_dead_server_leaves_all_addresses(director, world):
     director.apply(wish(at_several()))
     director.wait_until_healthy(*SERVERS)
@@ -68,6 +70,7 @@ def test_the_sorry_page_is_shown_at_each_address(director, world):
         until_answer(world, f"{vip}/", "HTTP 503")
 
 
+@thorough
 def test_an_address_comes_and_goes_and_others_are_not_disturbed(director, world):
     few = at_several(more_addresses=(SECOND,), port=7000, check=CONNECT)
     director.apply(wish(few))
@@ -82,6 +85,7 @@ def test_an_address_comes_and_goes_and_others_are_not_disturbed(director, world)
     world.fail(f"ip netns exec client busybox timeout 3 busybox nc -w 2 {SECOND} 7000 </dev/null")
 
 
+@thorough
 def test_by_ipv6(director, world):
     second = "2001:db8:1::101"
     director.apply(wish6(at_several(address=VIP6, more_addresses=(second,))))

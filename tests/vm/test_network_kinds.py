@@ -168,6 +168,7 @@ def test_a_kind_that_fails_leaves_the_plain_card_as_it_was(director, world, name
     carries(director, world)
 
 
+@thorough
 def test_an_address_moves_onto_a_bond_and_open_connections_of_others_live(director, world):
     """The servers' side stays; what clients hold open over the clients' side goes on after the move."""
     director.apply(wish6(SITE, SITE6, service(3, "lines", 7000)))

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from tests.lab.director import VIP, service, wish
+from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS
 
 from balancing import server_setup
@@ -25,6 +26,7 @@ def test_timeouts_are_set_and_put_back(director):
     assert "900 120 300" in director.succeed(["ipvsadm", "-L", "--timeout"])
 
 
+@thorough
 @pytest.mark.parametrize("adopt", [False, True])
 def test_connections_that_the_box_has_forgotten(director, world, adopt):
     """The hash of the client finds their server again, if the box takes what did not begin with it."""
@@ -56,6 +58,7 @@ for port in range(40001, 40010):
 """
 
 
+@thorough
 def test_a_port_that_a_client_uses_again_does_not_lead_to_a_server_that_was_removed(director, world):
     """By direct routing the box sees no answer, so it cannot tell a connection that has ended from one that ends."""
     off = HealthCheck(CheckKind.OFF)

@@ -89,6 +89,7 @@ def test_with_a_full_data_partition(director, world):
     director.apply(CHANGED)
 
 
+@thorough
 def test_with_a_damaged_database(director, world):
     director.succeed(
         "sv -w 20 down /run/service/web; rm -f /data/web/fairlead.sqlite3-*;"
@@ -125,6 +126,7 @@ def test_with_a_missing_generation(director, world):
     assert world.count(f"{SITE}/", 12) == EVEN
 
 
+@thorough
 def test_without_a_data_partition(director):
     disk = director.succeed("grep ' /disk ' /proc/mounts | cut -d ' ' -f 1").strip()
     director.succeed(f"dd if=/dev/zero of={disk} bs=1M count=8 conv=fsync")

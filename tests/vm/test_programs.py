@@ -2,10 +2,12 @@
 
 import pytest
 from tests.lab import called
+from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(600)
 
 
+@thorough
 def test_every_program_knows_the_options_that_the_product_calls_it_with(director):
     director.succeed(["mkdir", called.WORK])
     wrong = []

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from tests.lab.director import VIP, wish
+from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -60,6 +61,7 @@ def test_turns_and_weights(director, world):
     assert world.count(at(standby), 6) == {"rs3": 6}
 
 
+@thorough
 def test_schedulers_that_look_at_connections(director, world):
     """Long connections one after the other: where each goes follows from those before it."""
     shares = {
@@ -78,6 +80,7 @@ def test_schedulers_that_look_at_connections(director, world):
         assert held.end()["shares"] == expected, name
 
 
+@thorough
 @pytest.mark.parametrize("scheduler", ["rr", "lc", "sed"])
 def test_the_faster_of_unequal_servers_gets_more_from_schedulers_that_look(director, world, scheduler):
     """rs1 takes half as long for an answer as rs2; who only counts turns gives both the same."""
@@ -111,6 +114,7 @@ def test_hashing_keeps_a_client_on_its_server(director, world):
     assert len(stayed) >= len(others) - 1, (by_maglev, after)  # Maglev moves almost nobody else
 
 
+@thorough
 def test_options_of_hashing(director, world):
     strict = scheduled(1, "sh")
     moving, spread = (
@@ -153,6 +157,7 @@ def test_one_packet_scheduling_spreads_the_packets_of_one_port(director, world):
     assert {name: world.datagrams(name) - before[name] for name in SERVERS} == {"rs1": 2, "rs2": 2, "rs3": 2}
 
 
+@thorough
 def test_a_full_server_gets_nothing_new(director, world):
     full = with_server(scheduled(1, "rr", server_port=7000), 0, upper=2, lower=1)
     director.apply(wish(full))
@@ -214,6 +219,7 @@ def test_a_quiesced_server_keeps_what_is_open_and_gets_nothing_new(director, wor
     assert (report["open"], report["broken"], report["shares"]) == (6, [], {"rs1": 2, "rs2": 2, "rs3": 2})
 
 
+@thorough
 def test_a_long_download_ends_well_while_its_server_drains(director, world):
     service = scheduled(1, "rr", server_port=80)
     director.apply(wish(service))
@@ -237,6 +243,7 @@ def test_a_long_download_ends_well_while_its_server_drains(director, world):
     assert busy_ones() == []
 
 
+@thorough
 def test_a_disabled_service_is_gone_with_its_address_and_comes_back(director, world):
     site, other = scheduled(1, "rr"), dataclasses.replace(scheduled(2, "rr"), address="10.1.0.101")
     director.apply(wish(site, other))

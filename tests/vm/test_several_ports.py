@@ -37,6 +37,7 @@ def test_every_port_of_the_list_and_no_other(director, world):
     assert director.faults() == ""
 
 
+@thorough
 def test_tcp_and_udp_of_one_port_together(director, world):
     director.apply(wish(several(more_ports="", port=7000, protocol=Protocol.TCP_UDP, check=CONNECT)))
     director.wait_until_healthy(*SERVERS)
@@ -44,6 +45,7 @@ def test_tcp_and_udp_of_one_port_together(director, world):
     assert world.hold(f"{VIP}:7000", 9).end()["broken"] == []
 
 
+@thorough
 def test_a_client_stays_on_its_server_over_all_ports(director, world):
     """What a shop wants of ports 80 and 443."""
     director.apply(wish(several(persistence=60)))
@@ -70,6 +72,7 @@ def test_a_dead_server_leaves_and_connections_live_through_other_changes(directo
     assert held.end()["broken"] == []
 
 
+@thorough
 def test_source_nat_of_several_ports(director, world):
     director.apply(wish(several(forwarding=Forwarding.SNAT)))
     director.wait_until_healthy(*SERVERS)
@@ -78,7 +81,7 @@ def test_source_nat_of_several_ports(director, world):
     assert world.hold(f"{VIP}:7000", 6).end()["broken"] == []
 
 
-@pytest.mark.parametrize("forwarding", [Forwarding.NAT, Forwarding.SNAT])
+@pytest.mark.parametrize("forwarding", [Forwarding.NAT, pytest.param(Forwarding.SNAT, marks=thorough)])
 def test_sctp(director, world, forwarding):
     health = dataclasses.replace(HTTP, port=80)
     director.apply(wish(several(more_ports="", port=7000, protocol=Protocol.SCTP, check=health, forwarding=forwarding)))
@@ -91,6 +94,7 @@ def test_sctp(director, world, forwarding):
     assert set(world.talk(f"{VIP}:7000", 6)) == {"rs1", "rs3"}
 
 
+@thorough
 def test_by_ipv6(director, world):
     director.apply(wish6(several(address=VIP6), several(2, address="2001:db8:1::101", forwarding=Forwarding.SNAT)))
     director.wait_until_healthy(*SERVERS)
@@ -99,6 +103,7 @@ def test_by_ipv6(director, world):
         assert world.hold(f"[{address}]:7000", 6).end()["broken"] == []
 
 
+@thorough
 def test_from_one_port_to_several_and_back(director, world):
     one = dataclasses.replace(
         several(more_ports=""), real_servers=tuple(dataclasses.replace(s, port=80) for s in several().real_servers)

@@ -38,6 +38,7 @@ def test_turned_off_in_order(director, way):
     assert director.read("/disk/written") == "kept\n"
 
 
+@thorough
 def test_a_power_cut_is_no_order(director):
     """The contrast: what the story above looks for is there when the box has not gone down in order."""
     director.kill()

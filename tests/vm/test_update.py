@@ -186,7 +186,7 @@ def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("without_init", "it stopped before it could say why"),
+        pytest.param("without_init", "it stopped before it could say why", marks=thorough),
         pytest.param("without_applier", "the service that applies configurations does not answer", marks=thorough),
         pytest.param("without_forwarding", "Not all of generation 1 could be brought up", marks=thorough),
     ],
@@ -216,6 +216,7 @@ def test_a_version_that_does_not_come_up(director, world, bundles, capsys, kind,
         print(f"\n{kind}: balanced again {took:.0f} s after the restart, three tries included")
 
 
+@thorough
 def test_from_a_stick(director, world):
     page = Page(director)
     listed = page.get("/live/updates/sticks/")
