@@ -6,6 +6,8 @@ Which disk that is says the kernel: the root file system lies on one of its part
 partitions, such as the stick that the box was installed from, cannot be taken for it. The layered developer image
 has no such disk: there the slot is called A and nothing else happens.
 
+Every boot waits for this, so it does without dataclasses: importing them would take a quarter of its time.
+
 At the first boot the data partition grows to the end of the disk, and the disk and its partitions get GUIDs of their
 own. A later boot does whatever of that a power cut left undone, and grows once more when a virtual disk has grown.
 """
@@ -19,8 +21,8 @@ import struct
 import sys
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from applier import gpt
 from applier.gpt import SECTOR, TableError, Write
@@ -37,8 +39,7 @@ class DiskError(Exception):
     """The disk is not as it should be; the text says what."""
 
 
-@dataclass(frozen=True, slots=True)
-class BootDisk:
+class BootDisk(NamedTuple):
     name: str  # of the device: "sda"
     slot: str  # the name of the partition that the root file system lies on
     partitions: dict[str, str]  # name in the table -> name of the device

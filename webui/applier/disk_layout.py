@@ -11,7 +11,6 @@ import fcntl
 import os
 import struct
 import uuid
-from dataclasses import replace
 
 from applier import gpt
 from applier.disks import PARTITIONS
@@ -36,8 +35,8 @@ def sectors(handle: int) -> int:
 def like(table: Table, disk: int) -> Table:
     """The same table for a disk of so many sectors: with new GUIDs, and the data partition to the disk's end."""
     data = table.named("data")
-    small = tuple(replace(one, last=one.first) if one is data else one for one in table.partitions)
-    return gpt.renamed(gpt.grown(replace(table, partitions=small), disk), uuid.uuid4)
+    small = tuple(one._replace(last=one.first) if one is data else one for one in table.partitions)
+    return gpt.renamed(gpt.grown(table._replace(partitions=small), disk), uuid.uuid4)
 
 
 def smallest(table: Table, room: int) -> int:

@@ -16,7 +16,7 @@ import struct
 import uuid
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 SECTOR = 512  # bytes
 ENTRIES = 128
@@ -33,8 +33,7 @@ class TableError(Exception):
     """There is no valid table, or it is not one of ours; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(NamedTuple):
     number: int  # from 1
     name: str
     kind: uuid.UUID
@@ -44,8 +43,7 @@ class Partition:
     attributes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     guid: uuid.UUID
     partitions: tuple[Partition, ...]
 
@@ -56,8 +54,7 @@ class Table:
         raise TableError(f"the table names no partition {name!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     sector: int
     data: bytes
 
@@ -119,12 +116,12 @@ def grown(table: Table, sectors: int) -> Table:
     last = (sectors - ALIGNMENT) // ALIGNMENT * ALIGNMENT - 1
     if last <= data.last:
         return table
-    return replace(table, partitions=tuple(replace(one, last=last) if one is data else one for one in table.partitions))
+    return table._replace(partitions=tuple(one._replace(last=last) if one is data else one for one in table.partitions))
 
 
 def renamed(table: Table, new: Callable[[], uuid.UUID]) -> Table:
     """With a new GUID for the disk and for every partition."""
-    return Table(new(), tuple(replace(one, guid=new()) for one in table.partitions))
+    return Table(new(), tuple(one._replace(guid=new()) for one in table.partitions))
 
 
 def protective(mbr: bytes, sectors: int) -> bytes:
