@@ -148,6 +148,7 @@ class Drift:
         self._applies = applies
         self._clock = clock
         self._last: Look | None = None
+        self._begun = clock()  # the steps of the start compare everything, so the first look has time
         self._since: dict[tuple[str, str], float] = {}  # what the last look found, and when it was first seen
         self._looking = threading.Lock()
 
@@ -178,7 +179,8 @@ class Drift:
         """Look, if it is time."""
         last = self._last
         soon = last is not None and (last.fresh or last.turn != self._core.turn)
-        if last is None or self._clock() - last.at >= (AGAIN if soon else EVERY):
+        at = self._begun if last is None else last.at
+        if self._clock() - at >= (AGAIN if soon else EVERY):
             self._look()
 
     # --- verbs -----------------------------------------------------------------------------------

@@ -310,6 +310,9 @@ def test_what_is_seen_once_is_not_told(box):
 def test_the_timer_looks_once_a_minute_and_sooner_at_what_is_new(box):
     watch = box.applier.drift
     watch.tick()
+    assert not watch.to_data()["looked"]  # the start has just compared everything
+    box.boottime += EVERY
+    watch.tick()
     assert watch.to_data()["looked"]
     weight(box)
     box.boottime += EVERY - 1
