@@ -48,7 +48,7 @@ def test_a_new_box_takes_over_from_a_backup_file(lab, director, world, kept):
     until("the web page", lambda: director.page()[0] == 200, 60)
     assert fingerprint(director) == certificate  # the same machine: so give it another one
     director.succeed(
-        "rm /data/tls/*; . /etc/fairlead/environment; rm /run/fairlead/tls; /etc/init.d/S30tls start; "
+        "rm /data/tls/*; . /etc/fairlead/environment; rm /run/fairlead/tls; /usr/lib/fairlead/own-certificate; "
         "sv hup /run/service/nginx"
     )
     until("another certificate", lambda: fingerprint(director) != certificate, 30)

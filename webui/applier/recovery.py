@@ -91,7 +91,7 @@ class Recovery:
         return self._paths.tls / "key.pem"
 
     def _put(self, certificate: str, key: str) -> None:
-        """Both, or none of them: what a power cut leaves between the two renames, S30tls finishes."""
+        """Both, or none of them: what a power cut leaves between the two renames, own-certificate finishes."""
         new = [path.with_name(f"{path.name}.new") for path in (self._key, self._certificate)]
         try:
             durable.write(new[0], key.encode())

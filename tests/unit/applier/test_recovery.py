@@ -16,7 +16,7 @@ from applier.errors import ApplierRefused
 from applier.host import Output
 from applier.protocol import MAX_PEM, MAX_REVISION
 
-INIT = Path(__file__).resolve().parents[3] / "overlay/etc/init.d"
+OVERLAY = Path(__file__).resolve().parents[3] / "overlay"
 
 
 def make_pair(folder: Path, name: str) -> tuple[str, str]:
@@ -169,8 +169,8 @@ def test_a_power_cut_between_the_two_renames(box, pairs, monkeypatch, tmp_path, 
 
 
 def usable(folder) -> bool:
-    """What S30tls finds out of a folder at boot."""
-    text = (INIT / "S30tls").read_text().rpartition("case $1 in")[0]
+    """What own-certificate finds out of a folder at boot."""
+    text = (OVERLAY / "usr/lib/fairlead/own-certificate").read_text().rpartition("if [ -d /data/tls ]")[0]
     return subprocess.run(["sh", "-c", f"{text}\nusable {folder}"], check=False).returncode == 0
 
 
@@ -231,7 +231,7 @@ def disk(tmp_path):
 
 def at_boot(disk, path=""):
     """S10data's part of it. `path`: where its programs are taken from first."""
-    text = (INIT / "S10data").read_text().rpartition("case $1 in")[0]
+    text = (OVERLAY / "etc/init.d/S10data").read_text().rpartition("case $1 in")[0]
     script = f"{text}\nDISK={disk}\nfactory_reset"
     environment = os.environ | {"PATH": f"{path}:{os.environ['PATH']}"}
     return subprocess.run(["sh", "-c", script], check=False, capture_output=True, env=environment).returncode
