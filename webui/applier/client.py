@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
-from lbconfig.snapshot import Snapshot, to_data
 
 if TYPE_CHECKING:
     from applier.fake import Fake
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     )
     from applier.shapes_capacity import Capacity
     from applier.shapes_machine import MachineStatus
+    from lbconfig.snapshot import Snapshot
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
@@ -257,7 +257,11 @@ def connect() -> Client | Fake:
 
 
 def _plain(snapshot: Snapshot | dict | str) -> dict | str:
-    return to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot
+    if isinstance(snapshot, dict | str):
+        return snapshot
+    from lbconfig.snapshot import to_data  # only here: to load the model takes a small box most of a second
+
+    return to_data(snapshot)
 
 
 if __name__ == "__main__":
