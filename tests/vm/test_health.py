@@ -23,7 +23,9 @@ SLOW_MACHINE = 4.0  # seconds that an emulated processor may add
 SEEN_LATE = 1  # rounds of checks that may begin until it is seen that a server has left or is back
 
 
-@pytest.mark.parametrize(("death", "cure"), [("silence", "unsilence"), pytest.param("stop_server", "start_server", marks=thorough)])
+@pytest.mark.parametrize(
+    ("death", "cure"), [("silence", "unsilence"), pytest.param("stop_server", "start_server", marks=thorough)]
+)
 def test_a_dead_server_leaves_and_returns(director, world, capsys, death, cure):
     world.count_checks("rs1")
     director.apply(wish(service(1, "site", check=CHECK)))

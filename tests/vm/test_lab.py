@@ -1,6 +1,7 @@
 """The machines that the stories run on."""
 
 import pytest
+from tests.lab import accelerator
 from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(300)
@@ -14,3 +15,8 @@ def test_the_machines_stay_connected_when_one_starts_over(balanced, world):
     world.wait_until_succeeds("! test -e /run/before", 60)
     world.wait_for_servers()
     world.wait_until_succeeds("ip netns exec rs1 ping -c 1 -W 1 10.2.0.1", 30)
+
+
+def test_the_kernel_that_is_asked_for_an_accelerator_answers(image):
+    assert accelerator.starts(accelerator.TCG, image.kernel, 60)
+    assert not accelerator.starts(accelerator.TCG, image.kernel, 0.3), "it has not got so far, and is given up"
