@@ -213,6 +213,16 @@ def test_silent_servers_do_not_delay_the_check_of_another(check, web, modules):
         assert time.monotonic() - began >= alone - slow.timeout
 
 
+def test_it_says_that_the_first_round_is_over_before_silent_servers_have_failed(check, web):
+    """The web page of a box that starts waits for it (overlay/etc/sv/later), also where many are silent."""
+    silent = [f"10.2.0.{number}" for number in range(150, 190)]  # nobody has these addresses; more than it asks at once
+    patient = dataclasses.replace(CONNECT, timeout=SOON)
+    said = {"FAIRLEAD_AFTER_FIRST_ROUND": "touch /run/over"}
+    one = check(render(service(1, web), service(2, *silent, check=patient)), MODULES | said, table=known(1, 1, web))
+    one.wait_for("it to say so", (one.box.root / "run/over").exists)
+    assert "checked once" not in one.log.read_text()
+
+
 @with_modules
 def test_a_service_that_is_there_is_not_defined_anew(check, web, modules):
     """ldirectord knows nothing of --pe and one-packet scheduling: its -E would end them."""

@@ -4,6 +4,7 @@ import pytest
 from tests.lab.director import Director
 from tests.lab.fixtures import thorough
 from tests.lab.machine import CommandFailed
+from tests.lab.wait import until
 
 from lbconfig.snapshot import SORRY_PORT
 
@@ -112,6 +113,27 @@ def test_the_certificate_is_the_box_s_own_and_survives_a_restart(director):
     director.wait_until_up()
     assert director.read("/data/tls/cert.pem") == before
     assert director.page()[0] == 200
+
+
+def test_what_clients_do_not_wait_for_starts_after_the_health_checks(balanced, director):
+    director.kill()
+    director.start()
+    director.wait_until_up()
+    began = {
+        name: int(director.succeed(f"cut -d' ' -f22 /proc/$(cat /run/service/{name}/supervise/pid)/stat"))
+        for name in ("applier", "ldirectord", "nginx", "web", "console")
+    }
+    if began["ldirectord"] - began["applier"] > 40 * 100:  # ticks of /proc; etc/sv/later waits no longer
+        pytest.skip("this machine was too busy to see it")
+    assert sorted(began, key=began.get)[:2] == ["applier", "ldirectord"], began
+
+
+def test_the_web_page_starts_without_the_applier_and_health_checks(director):
+    """Nobody tells it to: it waits for a while, and no longer."""
+    hold_back = "for name in nginx web; do touch $name/down; sv -w 20 down ./$name; done"
+    director.succeed(f"cd /run/service; sv -w 20 down ./applier; {hold_back}; sv up ./later")
+    until("the web page", lambda: director.page()[0] not in (502, 504), 150)
+    director.fail("ls /run/service/nginx/down || ls /run/service/web/down")
 
 
 def test_how_long_and_how_much(lab, director: Director, record_property, capsys):

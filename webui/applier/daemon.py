@@ -24,7 +24,7 @@ from applier.errors import ApplierRefused
 from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
 from applier.hardware_verbs import Tuner
-from applier.host import PRIVATE, Host, HostError, Live
+from applier.host import PRIVATE, Host, HostError, Live, run
 from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
@@ -43,6 +43,7 @@ from lbconfig.snapshot import FACTORY, SnapshotError, to_data
 log = logging.getLogger("applier")
 
 WEB_USER = "fairlead-web"
+LATER = "later"  # the service that holds back what clients do not wait for (overlay/etc/sv/later)
 KEEP_IN_NEED = 10  # generations that are kept when room has to be made
 
 
@@ -221,6 +222,14 @@ class Applier:
         finally:
             if not handed_on:
                 self._lock.release()
+            if not self.running.has_checks:  # else it is ldirectord that does so, after its first round
+                self._start_the_rest()
+
+    def _start_the_rest(self) -> None:
+        try:
+            run(self.host, ["sv", "down", str(self.paths.services / LATER)])
+        except HostError as error:
+            log.error("%s", error)  # they start by themselves a little later
 
     def _bring_up(self, interrupted: list[Target]) -> None:
         recovered = self._recover()

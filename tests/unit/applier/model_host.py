@@ -127,6 +127,8 @@ class ModelHost:
                 return self.change("sv hup nginx", self._reload_web)
             case [program, "-t", "-q"] if program == f"{self.paths.services}/nginx/run":
                 return self.change("nginx -t", self._test_web)
+            case ["sv", "down", folder] if Path(folder).name == "later":
+                return self.change("sv down later", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "restart" | "down", folder] if Path(folder).name == "time":
                 return self.change(f"sv {Path(folder).name}", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "down", folder]:

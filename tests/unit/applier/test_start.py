@@ -37,6 +37,17 @@ def test_servers_of_checked_services_wait_at_boot_for_their_first_check(tmp_path
     assert "10.2.0.11:80 -m -w 0" in added and "10.2.0.31:53 -m -w 1" in added
 
 
+def test_what_clients_do_not_wait_for_starts_when_the_configuration_is_in_place_or_cannot_be(tmp_path):
+    """Where servers are checked that is up to ldirectord: see peers test_faults."""
+    box = Box(tmp_path / "factory").start()
+    assert box.host.log[-1] == "sv down later"
+    box = Box(tmp_path / "broken")
+    box.applier.generations.recover = lambda: 1 / 0
+    box.start()
+    assert "start" in box.faults() and box.host.log == ["sv down later"]
+    assert "sv down later" not in running_one(tmp_path / "checked").power_cut().host.log
+
+
 def test_a_restart_of_the_daemon_changes_nothing(tmp_path):
     box = running_one(tmp_path)
     before, pid = box.host.state(), box.host.director_pid

@@ -36,6 +36,7 @@ use constant {
 	IDLE => 30,               # seconds without work after which a worker ends
 	GRACE => 5,               # seconds beyond its timeout after which a check that ignores it is ended, and has failed
 	LATE => 60,               # seconds between two complaints
+	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
 
 # A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing }
@@ -44,6 +45,7 @@ my (@due, %rest);    # @due: of those whose time has come; $rest{interval}: the 
 my @suspects;        # of those whose time has come: the last check failed
 my %workers;         # pid -> { pid, to, from, check, since, done }
 my ($first_left, $started, $complained) = (0, 0, 0);
+my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
 my $spawned = 0;     # whether Fairlead::Spawner wants to know how far we are
@@ -85,7 +87,22 @@ sub watch {
 		listen_for($soon);
 		end_overdue();
 		Fairlead::Table::flush();
+		say_so() if $to_say && first_round_is_over();
 	}
+}
+
+# Whether every server was checked once, or all that are being asked are silent.
+sub first_round_is_over {
+	my $now = now();
+	return !$first_left || !grep { !$_->{seen} && defined $_->{began} && $now < $_->{began} + SILENT } @checks;
+}
+
+# By the command that the environment names (/etc/sv/ldirectord/run).
+sub say_so {
+	$to_say = 0;
+	my $command = $ENV{FAIRLEAD_AFTER_FIRST_ROUND} // return;
+	system $command and main::ld_log("$command: exit code $?");
+	return;
 }
 
 sub processors {
@@ -172,6 +189,7 @@ sub hand_out {
 sub until_something {
 	my ($now, @waits) = (now(), IDLE);
 	push @waits, MOMENT if @due || @suspects;
+	push @waits, SILENT if $to_say;
 	push @waits, map { $_->[0]{began} + $_->[0]{interval} - $now } grep { @$_ } values %rest;
 	push @waits, map { $_->{since} + $_->{check}{limit} - $now } grep { $_->{check} } values %workers;
 	my $soon = min(@waits);
