@@ -92,6 +92,7 @@ def test_nobody_can_log_in_without_the_set_up_code(director):
         director.succeed(["setpriv", "--reuid", "990", "--clear-groups", "cat", "/run/fairlead/setup-code"])
 
 
+@thorough
 def test_the_firewall_of_the_boot_lets_nobody_in(director):
     """Loaded by an init script, before the services that give addresses; the applier's rules replace it."""
     scripts = director.succeed("ls /etc/init.d").split()

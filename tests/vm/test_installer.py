@@ -118,6 +118,7 @@ def first_bytes(disk: Path, count: int = 512) -> bytes:
     return out.read_bytes()
 
 
+@thorough
 def test_from_the_stick_onto_the_internal_disk(lab, stick_bus):
     box, world = lab.director, lab.world
     box.plug((box.stick, stick_bus), (box.internal, "nvme"))

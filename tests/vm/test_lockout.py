@@ -82,6 +82,7 @@ def outcome(director) -> str:
     return director.status()["apply"]["state"]
 
 
+@thorough
 def test_a_wrong_address_comes_back_and_the_page_says_so(director, world, page):
     held = world.hold(LINES, 5)
     logged_in(director, page)

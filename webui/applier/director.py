@@ -51,7 +51,8 @@ def state(host: Host, paths: Paths) -> Service:
     try:
         said = host.ask(paths.checker, "state", STATE_SECONDS)
     except HostError as error:
-        return Service(None, 0, str(error))
+        # Who starts them may just be loading, and does so if they were wanted before.
+        return Service(None, 0, str(error), again=host.read(paths.checks_wanted) is not None)
     match = _STATE.fullmatch(said)
     if match is None:
         return Service(None, 0, said or "nothing known")

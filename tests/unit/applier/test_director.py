@@ -10,8 +10,12 @@ PATHS = Paths.from_environment()
 
 
 class Answering:
-    def __init__(self, said):
-        self.said = said
+    def __init__(self, said, wanted=None):
+        self.said, self.wanted = said, wanted
+
+    def read(self, path):
+        assert path == PATHS.checks_wanted
+        return self.wanted
 
     def ask(self, path, line, timeout):
         if self.said is None:
@@ -37,6 +41,10 @@ def test_how_far_the_checks_have_come(said, pid, active, checks):
     found = director.state(Answering(said), PATHS)
     assert (found.pid, found.active, found.checks) == (pid, active, checks)
     assert found.text
+
+
+def test_checks_whose_program_is_just_being_started_again_are_not_taken_as_stopped():
+    assert director.state(Answering(None, wanted=""), PATHS).active
 
 
 def test_nobody_at_the_socket_is_an_error_that_says_so(tmp_path):
