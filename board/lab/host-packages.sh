@@ -7,7 +7,7 @@ set -eu
 run="python3 qemu-system-x86 mmdebstrap squashfs-tools e2fsprogs cpio zstd busybox-static uidmap ca-certificates"
 disk="dosfstools genimage grub-common grub-efi-amd64-bin grub-pc-bin mtools openssl ovmf qemu-utils"
 # libatomic1 is for the browser's driver; dbus and systemd for systemd-networkd in a namespace
-test="$disk chromium-headless-shell curl dbus fdisk fonts-dejavu-core gcc iproute2 libatomic1 libc6-dev libio-socket-ssl-perl libwww-perl nftables perl rauc shellcheck systemd"
+test="$disk chromium chromium-headless-shell curl dbus fdisk fonts-dejavu-core gcc iproute2 libatomic1 libc6-dev libio-socket-ssl-perl libwww-perl nftables perl rauc shellcheck systemd"
 # The programs that make load (bench/programs) are compiled here and run in the guests.
 bench="gcc libc6-dev"
 # https://buildroot.org/downloads/manual/manual.html#requirement, and what menuconfig draws with

@@ -62,6 +62,7 @@ def nothing_is_left(box: Director) -> None:
     assert "198.18" not in box.succeed("ip address; ip neighbour; ipvsadm -Ln; nft list ruleset")
 
 
+@thorough
 def test_what_the_box_forwards_to_itself_is_kept(box):
     found = json.loads(box.succeed("fairlead bench --json"))
     assert found["ports"] == [*PORTS] and found["load"] is None

@@ -48,6 +48,7 @@ def test_in_the_middle_of_traffic(director, world, capsys):
     assert (status["generation"], status["confirmed"], status["faults"]) == (confirmed, confirmed, [])
 
 
+@thorough
 @pytest.mark.parametrize("step", [*(pytest.param(one, marks=thorough) for one in ("store", "ipvs")), "verify"])
 def test_in_the_middle_of_an_apply(director, world, step):
     director.start_apply(CHANGED, step)
