@@ -216,13 +216,21 @@ class Director(Machine):
 
     def checker(self) -> int:
         """The process that checks, which the program of that service has started."""
-        [checker] = self.children(int(self.read("/run/service/ldirectord/supervise/pid")))
+        [checker] = self.children(self.supervised("ldirectord"))
         return checker
 
+    def supervised(self, service: str) -> int:
+        """The process that runit has started for a service."""
+        return int(self.read(f"/run/service/{service}/supervise/pid"))
+
     def children(self, parent: int) -> list[int]:
-        """The processes that it has started; proc_pid_stat(5): the number, the name, the state, the parent."""
-        said = self.execute(f"awk '$4 == {parent} {{print $1}}' /proc/[0-9]*/stat").output
-        return [int(one) for one in said.split()]
+        """The processes that it has started."""
+        said = self.succeed(["ps", "-o", "pid,ppid"]).split()[2:]
+        return [int(one) for one, above in zip(said[::2], said[1::2], strict=True) if int(above) == parent]
+
+    def began(self, process: int) -> int:
+        """When it was started, in hundredths of a second since the boot; proc_pid_stat(5): a name may have blanks."""
+        return int(self.read(f"/proc/{process}/stat").rpartition(")")[2].split()[19])
 
     # --- the web page and the console ---
 
