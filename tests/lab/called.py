@@ -39,7 +39,7 @@ TRIES: dict[str, tuple[str, ...]] = {
     ),
     "chpst": ("chpst -P true",),
     "chronyd": (f"touch {WORK}/chrony.conf && chronyd -p -d -U -u fairlead-time -f {WORK}/chrony.conf",),
-    "cp": (f"cp -a /etc/hosts {WORK}/hosts", f"cp -R /etc/sv/. {WORK}/sv"),
+    "cp": (f"cp -a /etc/hosts {WORK}/hosts", f"cp -Rp /etc/sv/. {WORK}/sv"),
     "rm": (f"rm -rf {WORK}/sv", f"rm -f {WORK}/hosts"),
     "env": ("env A=1 true",),
     "ethtool": (
