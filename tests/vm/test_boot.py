@@ -129,6 +129,7 @@ def test_what_clients_do_not_wait_for_starts_after_the_health_checks(balanced, d
     assert began["checks"] < min(began["nginx"], began["web"], began["console"]), began
 
 
+@thorough
 def test_the_web_page_starts_without_the_applier_and_health_checks(director):
     """Nobody tells it to: it waits for a while, and no longer."""
     hold_back = "for name in nginx web; do touch $name/down; sv -w 20 down ./$name; done"

@@ -16,6 +16,7 @@ NEVER = "never measured on this hardware"
 PACKETS = 4  # that a client sends at least for an answer: SYN, ACK, request, FIN
 
 
+@thorough
 def test_what_clients_got_through_is_the_limit_that_the_box_has_seen(director, world):
     assert director.set_up("kim", "rope and tide")[0] == 200
     assert NEVER in director.succeed("fairlead bench")

@@ -168,6 +168,7 @@ def test_a_wrong_management_address_comes_back_by_itself_and_no_connection_break
     assert world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}
 
 
+@thorough
 def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world):
     set_up(director)
     held = world.hold(LINES, CONNECTIONS)

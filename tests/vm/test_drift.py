@@ -122,6 +122,8 @@ def test_found_explained_and_repaired(director, world, names):
     # Nobody speaks while it is broken: whether a connection outlives that, not how long its client would wait.
     world.succeed(f"kill -STOP $(cat {held.file}.pid)")
     director.succeed("; ".join(one.command for one in planted))
+    if names is TOGETHER:
+        director.applier("look")  # an admin asks at once; the others wait for the timer's look
     found = until(f"{names} on the page", lambda: told(director, len(planted)), NOTICED, expected=(LookupError,))
     assert len(found) == len(planted), found
     for one in planted:

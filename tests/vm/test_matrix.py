@@ -13,7 +13,7 @@ from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthChec
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
 
-OFTEN = (Forwarding.NAT, Forwarding.TUNNEL)
+OFTEN = (Forwarding.TUNNEL,)
 CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)
 
 

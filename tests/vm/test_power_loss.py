@@ -70,6 +70,7 @@ def test_in_the_middle_of_an_apply(director, world, step):
         assert world.count(f"{SITE}/", 12) == EVEN
 
 
+@thorough
 def test_with_a_full_data_partition(director, world):
     director.execute("dd if=/dev/zero of=/data/full bs=64k; dd if=/dev/zero of=/data/fuller bs=1k; sync")
     assert "data partition is full" in director.refuses(CHANGED)

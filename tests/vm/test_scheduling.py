@@ -96,6 +96,7 @@ def test_the_faster_of_unequal_servers_gets_more_from_schedulers_that_look(direc
         assert shares["rs1"] > 1.3 * shares["rs2"], shares
 
 
+@thorough
 def test_hashing_keeps_a_client_on_its_server(director, world):
     source, maglev, destination = scheduled(1, "sh"), scheduled(2, "mh"), scheduled(3, "dh")
     director.apply(wish(source, maglev, destination))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.director import VIP, Director
-from tests.lab.fixtures import BALANCED, WAITING, Lab, make_lab
+from tests.lab.fixtures import BALANCED, WAITING, Lab, make_lab, thorough
 from tests.lab.world import SERVERS
 
 from lbconfig.hardware.settings import TABLE, TABLE_SIZE
@@ -72,6 +72,7 @@ def wished(*choices: tuple[str, str]):
     return dataclasses.replace(BALANCED, tuning=Tuning(tuple(SettingChoice(*one) for one in choices)))
 
 
+@thorough
 def test_a_box_is_tuned_from_its_start_and_as_an_admin_wishes(lab):
     box, world = lab.director, lab.world
     said = json.loads(box.applier("hardware"))

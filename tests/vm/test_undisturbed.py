@@ -27,8 +27,8 @@ while True:
     last = now
 """
 AROUND = 8.0  # seconds before a failure of which the log is shown
-CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "4"))
-RETURNS = max(2, CHANGES // 5)  # of changes that nobody confirms
+CHANGES = int(os.environ.get("FAIRLEAD_CHANGES", "3"))
+RETURNS = max(1, CHANGES // 5)  # of changes that nobody confirms
 CONNECTIONS = 20
 HURRIED = 10  # seconds within which nobody confirms
 
