@@ -17,6 +17,7 @@ GRUB = 60.0  # seconds
 NOTICED = 120.0  # seconds until a watchdog of one minute has started a box that hangs again, and GRUB shows up
 
 
+@thorough
 def test_a_flashed_disk_starts_by_either_firmware(box, flashed, capsys):
     """The first boot, by UEFI, ends as it changes the partition table; the third is by BIOS, beside a second disk."""
     box.firmware = "uefi"

@@ -111,6 +111,7 @@ def test_one_service_by_three_methods(director, world, way_back):
     assert world.count(f"{VIP}:80/", 12) == {"rs1": 4, "rs2": 4, "rs3": 4}
 
 
+@thorough
 def test_source_nat_needs_no_way_back_and_serves_clients_in_the_servers_network(director, world, way_back):
     """One-armed: the servers answer the box itself, whoever asks."""
     outside = forwarded(1, Forwarding.SNAT, 8000, server_port=80)
