@@ -32,7 +32,7 @@ def normal(name: str) -> str:
 
 
 def differences(wish: dict[str, str], found: dict[str, str]) -> Iterator[str]:
-    """A sentence for each package that is not as wished."""
+    """A sentence for each package whose version differs."""
     for name in sorted(wish.keys() | found.keys()):
         if wish.get(name) != found.get(name):
             yield f"{name}: {wish.get(name, 'none')} is wanted, the image has {found.get(name, 'none')}"

@@ -181,3 +181,16 @@ def test_whoever_asks_and_says_nothing_holds_nobody_up(spawner):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(spawner.run / "ldirectord.socket"))
         assert re.fullmatch(r"down 0 \d+", spawner.say("state"))
+
+
+def test_a_stop_while_the_file_is_being_read_is_a_stop(spawner):
+    """Whoever changes the table then relies on it."""
+    many = [service(n, *(f"10.2.0.{place}" for place in range(1, 200))) for n in range(1, 50)]
+    spawner.put("ldirectord.cf", render(*many))
+    with socket.socket(socket.AF_UNIX) as starting:
+        starting.connect(str(spawner.run / "ldirectord.socket"))
+        starting.sendall(b"start\n")
+        until("a reader", lambda: spawner.named("ldirectord: reads"), SOON, 0.01)
+        assert spawner.say("stop") == "down"
+    until("its end", lambda: not spawner.named("ldirectord: reads"), SOON)
+    assert spawner.state() == "down" and not spawner.named("ldirectord: checks")

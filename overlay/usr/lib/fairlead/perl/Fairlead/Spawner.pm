@@ -163,7 +163,8 @@ sub look_on {
 	}
 	if (defined $due && $due <= now()) {
 		$due = undef;
-		return 1 if $wanted && !$current && start();
+		my $on_its_way = $current || ($next && $next->{begin});
+		return 1 if $wanted && !$on_its_way && start();
 	}
 	return 0;
 }
@@ -216,6 +217,7 @@ sub state {
 # True in a child.
 sub prepare {
 	my ($path, $client) = @_;
+	$due = now() + AGAIN if $next && $next->{begin};    # checks that were about to start are not forgotten
 	drop_next('another file is read now');
 	($next, my $why) = spawn($path);
 	return 1 if ($next // '') eq 'child';
@@ -261,6 +263,7 @@ sub stop {
 	$wanted = 0;
 	$due = undef;
 	unlink $wanted_mark;
+	drop_next('the checks are stopped') if $next && $next->{begin};    # it would go on by itself
 	end_group($current) if $current;
 	($current, $since) = (undef, now());
 	return;
