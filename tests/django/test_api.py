@@ -14,9 +14,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 from accounts import tokens
 from accounts.models import ApiToken
 from accounts.scopes import SCOPES
-from api import auth, document, state
+from api import auth, document
 from api.table import ROUTES
-from changes import actions
+from changes import actions, what_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -216,13 +216,13 @@ def test_a_database_that_fails(admin, monkeypatch):
     def fail(call):
         raise DatabaseError("no such luck")
 
-    monkeypatch.setattr(state, "connect", lambda: fail(None))
+    monkeypatch.setattr(what_runs, "connect", lambda: fail(None))
     answer = one.get("/status")
     assert answer.status_code == 503 and error(answer)["code"] == "database"
 
 
 def test_a_mistake_of_ours_is_json_too(admin, monkeypatch):
-    monkeypatch.setattr(state, "connect", lambda: 1 / 0)
+    monkeypatch.setattr(what_runs, "connect", lambda: 1 / 0)
     answer = robot(admin).client.get(f"{PREFIX}/status")
     assert answer.status_code == 500 and answer.json()["error"]["code"] == "fault"
 

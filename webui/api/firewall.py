@@ -8,12 +8,11 @@ from api.bodies import PacketRequest
 from api.errors import refused
 from api.routes import Answer, Call
 from applier.client import connect
-from changes import draft
+from changes import draft, what_runs
 from firewall.trial import leased, wrong
 from lbconfig.firewall import Packet
 from lbconfig.judge import Verdict, judge
 from lbconfig.problem import Problem
-from lbconfig.snapshot import from_data
 from lbconfig.validate import validate
 
 
@@ -45,8 +44,8 @@ def test(call: Call) -> Answer:
         raise refused(problems)
     if problems := validate(wish):
         raise refused(problems)
-    status = connect().status()
-    running = from_data(status["snapshot"])
+    status = what_runs.status()
+    running = what_runs.of(status)
     addresses = leased(status, running)
     answer: Verdicts = {
         "draft": _entry(judge(wish, packet, addresses)),

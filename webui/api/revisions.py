@@ -11,12 +11,12 @@ from api.bodies import CommentRequest
 from api.drafts import shown
 from api.errors import ApiError, not_found, wrong_field
 from api.routes import Answer, Call, tag_of
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.client import ApplierDown, ApplierRefused
 from applier.shapes import Outcome, StepStatus
-from changes import actions, draft, replacing, revisions
+from changes import actions, draft, replacing, revisions, what_runs
 from changes.models import Revision
 from changes.revisions import Unreadable
-from lbconfig.snapshot import from_data, to_data
+from lbconfig.snapshot import to_data
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ def get(call: Call) -> Answer:
 def compare(call: Call) -> Answer:
     keep_history()
     keys = [call.query.get("old", revisions.RUNNING), call.query.get("new", revisions.DRAFT)]
-    running = from_data(connect().status()["snapshot"]) if revisions.RUNNING in keys else None
+    running = what_runs.current() if revisions.RUNNING in keys else None
     try:
         old, new = (revisions.side(key, running) for key in keys)
     except Unreadable as error:

@@ -14,9 +14,9 @@ from applier.shapes import Trial
 from balancing import operations
 from balancing.models import VirtualService
 from balancing.operations import Operation
-from changes import draft
+from changes import draft, what_runs
 from lbconfig.fields import MAX_ID
-from lbconfig.snapshot import ServerState, from_data, to_data
+from lbconfig.snapshot import ServerState, to_data
 
 OPERATIONS = {"drain": ServerState.QUIESCED, "halt": ServerState.DISABLED, "resume": ServerState.ENABLED}
 
@@ -32,11 +32,11 @@ class Scopes(TypedDict):
 
 
 def status(call: Call) -> Answer:
-    return Answer({name: value for name, value in connect().status().items() if name != "snapshot"})
+    return Answer({name: value for name, value in what_runs.status().items() if name != "snapshot"})
 
 
 def running(call: Call) -> Answer:
-    wish = from_data(connect().status()["snapshot"])
+    wish = what_runs.current()
     return Answer(shown(wish, call), headers={"ETag": tag_of(to_data(wish))})
 
 
@@ -55,7 +55,7 @@ def operate(call: Call) -> Answer:
 
 def _server(wanted: OperationRequest) -> int:
     """The id of the one real server that is meant."""
-    snapshot = from_data(connect().status()["snapshot"])
+    snapshot = what_runs.current()
     found = [
         server.id
         for service in snapshot.services
@@ -72,7 +72,7 @@ def _server(wanted: OperationRequest) -> int:
 
 
 def drift(call: Call) -> Answer:
-    return Answer(connect().status()["drift"])
+    return Answer(what_runs.status()["drift"])
 
 
 def look(call: Call) -> Answer:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -97,10 +97,10 @@ class Applies:
 
     def apply(
         self, snapshot: dict | str, digest: str, base: int | None, user: str, comment: str, client: str,
-        confirm_within: int | None,
+        confirm_within: int | None, services: Sequence[object] = (),
     ) -> dict:  # fmt: skip
         core = self._core
-        new = parse(snapshot)
+        new = parse(snapshot, services)
         core.take(f"the changes of {user} are being applied")
         begun = False
         try:

@@ -11,11 +11,13 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
+from lbconfig.lines import name_of
 
 if TYPE_CHECKING:
     from applier.fake import Fake
@@ -51,9 +53,12 @@ class Client:
         self.path = str(path)
         self.timeout = timeout
 
-    def status(self) -> Status:
+    def status(self, known: Collection[str] = ()) -> Status:
+        """`known`: digests of snapshots that the caller has; if one of them runs, the answer is without it."""
         held = Client._held
-        answer = self._ask("status", known=held[0] if held else "")
+        answer = self._ask("status", known=[*([held[0]] if held else []), *known])
+        if answer["digest"] in known:
+            return answer
         if held and answer["snapshot"] is None:
             answer["snapshot"] = held[1]
         Client._held = answer["digest"], answer["snapshot"]
@@ -61,7 +66,7 @@ class Client:
 
     def check(self, snapshot: Snapshot | dict) -> Review:
         """What the snapshot would change; changes nothing."""
-        return self._ask("check", snapshot=_plain(snapshot))
+        return self._send("check", snapshot)
 
     def apply(
         self,
@@ -82,8 +87,8 @@ class Client:
         needs it. Follow progress() until its state is one of shapes.ENDED. The answer: {"apply": id,
         "secret": text, "confirm_within": seconds}; "" and 0 where no confirmation will be asked for.
         """
-        return self._ask(
-            "apply", snapshot=_plain(snapshot), digest=digest, base=base, user=user, comment=comment, client=client,
+        return self._send(
+            "apply", snapshot, digest=digest, base=base, user=user, comment=comment, client=client,
             confirm_within=confirm_within,
         )  # fmt: skip
 
@@ -105,7 +110,7 @@ class Client:
 
     def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
         """Ask every real server of that service once, by its health check; nothing is applied."""
-        return self._ask("try_check", snapshot=_plain(snapshot), service=service)
+        return self._send("try_check", snapshot, service=service)
 
     def rule_counters(self) -> list[RuleCounter]:
         """How often each of the admin's firewall rules has matched since the rules were loaded last."""
@@ -217,6 +222,23 @@ class Client:
         """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""
         return self._ask("factory_reset", hostname=hostname, user=user)
 
+    def _send(self, verb: str, snapshot: Snapshot | dict | str, **fields: object):
+        """Ask with a snapshot, of which only those services are sent that the applier does not know.
+
+        Of a thousand they are megabytes, and a change is about few of them.
+        """
+        if isinstance(snapshot, str):
+            return self._ask(verb, snapshot=snapshot, services=[], **fields)
+        named, services = _parted(snapshot)
+        for again in (True, False):
+            missing = self._ask("missing", names=list(services))
+            needed = [_plain(services[name]) for name in missing]
+            try:
+                return self._ask(verb, snapshot=named, services=needed, **fields)
+            except ApplierRefused as refusal:
+                if refusal.code != "unknown-snapshot" or not again:
+                    raise  # else: it has been restarted, or has read others since
+
     def _ask(self, verb: str, **fields: object):
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
         try:
@@ -256,12 +278,25 @@ def connect() -> Client | Fake:
     return Client(Paths.from_environment().socket)
 
 
-def _plain(snapshot: Snapshot | dict | str) -> dict | str:
-    if isinstance(snapshot, dict | str):
-        return snapshot
-    from lbconfig.snapshot import to_data  # only here: to load the model takes a small box most of a second
+def _parted(snapshot: Snapshot | dict) -> tuple[dict, dict[str, object]]:
+    """Plain data with names instead of services, and the service of each name."""
+    if not isinstance(snapshot, dict):
+        from lbconfig import canonical  # only here: to load the model takes a small box most of a second
 
-    return to_data(snapshot)
+        named = canonical.named(snapshot)
+        return named, dict(zip(named["services"], snapshot.services, strict=True))
+    if not isinstance(snapshot.get("services"), list):
+        return snapshot, {}
+    names = [name_of(one) for one in snapshot["services"]]
+    return {**snapshot, "services": names}, dict(zip(names, snapshot["services"], strict=True))
+
+
+def _plain(service: object) -> object:
+    if isinstance(service, dict):
+        return service
+    from lbconfig.snapshot import plain  # as above
+
+    return plain(service)
 
 
 if __name__ == "__main__":

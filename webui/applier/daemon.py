@@ -12,9 +12,9 @@ import os
 import pwd
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from applier import director, doctor, firewall, health, ipvs_netlink, network, reserve, storage, table, trial
+from applier import director, doctor, firewall, health, network, reserve, storage, table, trial
 from applier.applying import Applies
 from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
@@ -25,11 +25,12 @@ from applier.faults import Faults
 from applier.generations import Damaged, Generations, Recovered
 from applier.hardware_verbs import Tuner
 from applier.host import PRIVATE, Host, HostError, Live, run
+from applier.ipvs_listing import Listing, ListingError
 from applier.job import Job
 from applier.paths import Paths
 from applier.protocol import VERBS, Request
 from applier.recovery import Recovery
-from applier.review import parse, review
+from applier.review import missing, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
@@ -58,6 +59,7 @@ class Applier:
         self.confirmed: int | None = None
         self.known_good = False  # whether the kernel was last seen to hold what runs
         self._start: RunRecord | None = None
+        self._listing, self._told = Listing(), health.Told()
         self._lock = threading.Lock()  # held while the system is changed
         self.turn = 0
         self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
@@ -81,8 +83,8 @@ class Applier:
 
     # --- verbs -----------------------------------------------------------------------------------
 
-    def status(self, known: str = "") -> Status:
-        """`known`: the digest of the snapshot that the client has; if that runs, the answer is without it."""
+    def status(self, known: Collection[str] = ()) -> Status:
+        """`known`: digests of snapshots that the client has; if one of them runs, the answer is without it."""
         # First: an apply that is told as done has set `running` by then, so the two always fit together.
         apply = self.applies.record.to_data() if self.applies.record else None
         running = self.running
@@ -95,7 +97,7 @@ class Applier:
             "version": self.paths.version,
             "generation": running.number,
             "confirmed": self.confirmed,
-            "snapshot": None if running.digest == known else running.data,
+            "snapshot": None if running.digest in known else running.data,
             "digest": running.digest,
             "running": seen,
             "interfaces": self._interfaces(),
@@ -110,8 +112,11 @@ class Applier:
             "load": self.capacities.load(),
         }
 
-    def check(self, snapshot: dict) -> Review:
-        new, running = parse(snapshot), self.running
+    def missing(self, names: list[str]) -> list[str]:
+        return missing(names)
+
+    def check(self, snapshot: dict, services: Sequence[object] = ()) -> Review:
+        new, running = parse(snapshot, services), self.running
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
         return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None)
@@ -126,8 +131,8 @@ class Applier:
         except HostError as error:
             raise ApplierRefused("no-diagnosis", f"The box cannot be asked: {error}.") from None
 
-    def try_check(self, snapshot: dict, service: int) -> list[Trial]:
-        return trial.ask(self.host, parse(snapshot), service)
+    def try_check(self, snapshot: dict, service: int, services: Sequence[object] = ()) -> list[Trial]:
+        return trial.ask(self.host, parse(snapshot, services), service)
 
     def rule_counters(self) -> list[RuleCounter]:
         return firewall.counters(self.host)
@@ -318,9 +323,9 @@ class Applier:
     def _seen(self, running: Target) -> dict:
         entries, checked_for = {}, None
         try:
-            entries = ipvs_netlink.to_entries(table.read(self.host))
+            entries = self._listing(table.listing(self.host))
             self.faults.clear("table")
-        except HostError as error:
+        except (HostError, ListingError) as error:
             self.faults.set("table", f"The kernel's table of virtual services cannot be read: {error}.")
         try:
             state = director.state(self.host, self.paths)
@@ -332,7 +337,7 @@ class Applier:
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
-        return health.running(running.snapshot, entries, checked_for)
+        return self._told(running.snapshot, entries, checked_for)
 
     def _interfaces(self) -> list[dict]:
         try:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 import threading
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from applier import doctor, fake_run, health
@@ -168,14 +169,15 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
         if instant is not None:
             box.instant = instant
 
-    def status(self) -> Status:
+    def status(self, known: Collection[str] = ()) -> Status:
         with self._box() as b:
+            runs = digest(b.snapshot)
             return {
                 "version": b.update.version,
                 "generation": b.run.generation if b.run and b.run.state == "waiting" else b.confirmed,
                 "confirmed": b.confirmed,
-                "snapshot": to_data(b.snapshot),
-                "digest": digest(b.snapshot),
+                "snapshot": None if runs in known else to_data(b.snapshot),
+                "digest": runs,
                 "running": health.running(b.snapshot, _entries(b), checked_for=3600.0),
                 "interfaces": _interfaces(b.snapshot),
                 "faults": _faults(b),

@@ -20,21 +20,36 @@ class Entry:
     inactive: int = 0
 
 
-# (protocol, VIP, port) -> {(address, port): Entry}
-Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]
+Servers = Mapping[tuple[str, int], Entry] | None  # by address and port; None: the service is not in the table
+Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]  # by protocol, VIP and port
 
 
 def running(snapshot: Snapshot, entries: Entries, checked_for: float | None) -> RunningStatus:
     """`checked_for`: seconds since the health checks were last started; None: they do not run."""
-    services = []
-    for service in snapshot.services:
-        begun = checked_for is not None and checked_for < worst_case_detection(service.check)
-        services.append(_service(service, entries, begun))
-    return {"services": services}
+    return Told()(snapshot, entries, checked_for)
 
 
-def _service(service: VirtualService, entries: Entries, begun: bool) -> ServiceStatus:
-    table = entries.get(ipvs.key(service))
+class Told:
+    """Tells the health again and again; of a service that did not change since the last time it is the same object."""
+
+    def __init__(self) -> None:
+        # By id: the service, its entries, whether its checks have just begun, and what was told. Replaced as a whole.
+        self._last: dict[int, tuple[VirtualService, Servers, bool, ServiceStatus]] = {}
+
+    def __call__(self, snapshot: Snapshot, entries: Entries, checked_for: float | None) -> RunningStatus:
+        last, told = self._last, {}
+        for service in snapshot.services:
+            begun = checked_for is not None and checked_for < worst_case_detection(service.check)
+            table = entries.get(ipvs.key(service))
+            known = last.get(service.id)
+            if known is None or known[0] is not service or known[1] is not table or known[2] != begun:
+                known = service, table, begun, _service(service, table, begun)
+            told[service.id] = known
+        self._last = told
+        return {"services": [status for *_, status in told.values()]}
+
+
+def _service(service: VirtualService, table: Servers, begun: bool) -> ServiceStatus:
     servers = []
     for server in service.real_servers:
         entry = (table or {}).get((server.address, server.port))

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from applier.health import Entry
 from lbconfig.addresses import version
 from lbconfig.render.ipvs import (
     FIREWALL_MARK,
@@ -150,15 +149,6 @@ def _servers(exchange: Exchange, family: int, af: int, service: ServiceKey) -> d
 
 def to_table(services: list[KernelService]) -> Table:
     return Table({entry.service: {place: one.server for place, one in entry.servers.items()} for entry in services})
-
-
-def to_entries(services: list[KernelService]) -> dict[ServiceKey, dict[ServerKey, Entry]]:
-    return {
-        entry.service.key: {
-            place: Entry(one.server.weight, one.active, one.inactive) for place, one in entry.servers.items()
-        }
-        for entry in services
-    }
 
 
 def timeouts(exchange: Exchange) -> tuple[int, int, int]:

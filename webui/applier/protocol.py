@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from applier.errors import ApplierRefused
 from lbconfig.cutoff import LONGEST, SHORTEST
 from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH
+from lbconfig.snapshot import MAX_ITEMS
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
@@ -88,6 +89,16 @@ def _object_or_digest(value: object) -> str | None:
     return None if good else f"must be an object, or the {DIGEST} characters of its digest"
 
 
+def _names(value: object) -> str | None:
+    good = isinstance(value, list) and len(value) <= MAX_ITEMS and all(isinstance(one, str) for one in value)
+    return None if good else f"must be a list of at most {MAX_ITEMS} names"
+
+
+def _services(value: object) -> str | None:
+    good = isinstance(value, list) and len(value) <= MAX_ITEMS
+    return None if good else f"must be a list of at most {MAX_ITEMS} services"
+
+
 def _address(value: object) -> str | None:
     if value == "":
         return None
@@ -126,11 +137,13 @@ _slot = _pattern("[AB]", "A or B")
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
 VERBS: Mapping[str, Mapping[str, Check]] = {
-    "status": {"known": _text(64)},
-    "check": {"snapshot": _object},
+    "status": {"known": _names},
+    "missing": {"names": _names},
+    "check": {"snapshot": _object, "services": _services},
     "progress": {},
     "apply": {
         "snapshot": _object_or_digest,
+        "services": _services,
         "digest": _text(DIGEST, DIGEST),
         "base": _number_or_none,
         "user": _user,
@@ -141,7 +154,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "confirm": _waiting,
     "roll_back": _waiting,
     "diagnose": {"service": _number},
-    "try_check": {"snapshot": _object, "service": _number},
+    "try_check": {"snapshot": _object, "services": _services, "service": _number},
     "rule_counters": {},
     "look": {},
     "repair": {"user": _user},

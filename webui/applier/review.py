@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from applier.errors import ApplierRefused
 from applier.shapes import Impact, Reach, Review, RunningStatus
 from applier.web_pair import changed_problems
 from lbconfig import canonical, diff, impact
 from lbconfig.cutoff import cutoff
-from lbconfig.kept import Reading
+from lbconfig.kept import Reading, Unknown
 from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
 from lbconfig.snapshot import Snapshot, SnapshotError
@@ -22,9 +22,15 @@ NO_LEASES: Mapping[str, str] = {}
 _reading = Reading()
 
 
-def parse(data: object) -> Snapshot:
+def missing(names: list[str]) -> list[str]:
+    """The services that have to be sent whole: none of these names is that of one that was read a moment ago."""
+    return _reading.missing(names)
+
+
+def parse(data: object, services: Sequence[object] = ()) -> Snapshot:
     """The snapshot of a request, or the digest of one that was read a moment ago.
 
+    Instead of a service it may have its name, with the service itself in `services` where it is `missing`.
     One of a wrong shape is refused, naming the path of what is wrong.
     """
     if isinstance(data, str):
@@ -33,7 +39,11 @@ def parse(data: object) -> Snapshot:
             raise ApplierRefused("unknown-snapshot", "The applier does not know this snapshot; send all of it.")
         return found
     try:
-        return _reading(data)
+        return _reading(data, services)
+    except Unknown:
+        raise ApplierRefused(
+            "unknown-snapshot", "The applier does not know a service of this snapshot; send all of it."
+        ) from None
     except SnapshotError as error:
         field = error.path.rpartition(".")[2]
         problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}

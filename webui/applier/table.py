@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from applier import ipvs_netlink
+from applier import ipvs_listing, ipvs_netlink
 from applier.host import Host, HostError, Output, run
 from applier.ipvs_netlink import Interrupted, KernelService, NetlinkError
 from lbconfig.render import ipvs
@@ -29,6 +29,14 @@ def read(host: Host, keys: Collection[ServiceKey] | None = None) -> list[KernelS
 
 def read_table(host: Host, keys: Collection[ServiceKey] | None = None) -> Table:
     return ipvs_netlink.to_table(read(host, keys))
+
+
+def listing(host: Host) -> str:
+    """The kernel's list of it, for ipvs_listing.Listing; quick, and without what only netlink tells."""
+    text = host.read(ipvs_listing.PATH)
+    if text is None:
+        raise HostError("the table of virtual services", None, "the kernel has no IPVS (module ip_vs)")
+    return text
 
 
 def timeouts(host: Host) -> tuple[int, int, int]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from applier.client import connect
 from applier.shapes import Review
-from changes import draft
-from lbconfig.snapshot import RealServer, ServerState, Snapshot, VirtualService, from_data
+from changes import draft, what_runs
+from lbconfig.snapshot import RealServer, ServerState, Snapshot, VirtualService
 
 log = logging.getLogger(__name__)
 
@@ -55,16 +55,17 @@ class Operation:
 def carry_out(operation: Operation, user: str, client: str) -> str:
     """The id of the apply that does it. Raises Refused, ApplierDown, ApplierRefused, SnapshotError."""
     applier = connect()
-    running = from_data(applier.status()["snapshot"])
-    services = [one for one in running.services if any(map(operation.concerns, one.real_servers))]
+    runs = what_runs.current()
+    services = [one for one in runs.services if any(map(operation.concerns, one.real_servers))]
     if not services:
         raise Refused(f"The box runs no service with the real server {operation.address}. Apply the draft first.")
-    wished = operation.of(running)
-    if wished == running:
+    wished = operation.of(runs)
+    if wished == runs:
         raise Refused(f"Nothing is to be done: {operation.address} is in that state already.")
     review: Review = applier.check(wished)
     if review["problems"]:
         raise Refused("; ".join(f"{one['object']}: {one['message']}" for one in review["problems"]))
+    what_runs.remember(wished)
     answer = applier.apply(
         wished, review["digest"], review["base"], user=user, comment=operation.comment(services), client=client
     )

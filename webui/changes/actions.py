@@ -11,7 +11,7 @@ from django.utils.dateparse import parse_datetime
 
 from applier.client import connect
 from applier.shapes import UNDER_WAY, Review
-from changes import draft, revisions
+from changes import draft, revisions, what_runs
 from changes.models import Draft, Revision
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_json
 from system import backups
@@ -25,7 +25,7 @@ def fill_if_empty() -> bool:
     Raises ApplierDown, ApplierRefused, SnapshotError.
     """
     if not draft.is_filled():
-        snapshot = from_data(connect().status()["snapshot"])
+        snapshot = what_runs.current()
         with transaction.atomic():
             if not Draft.objects.exists():
                 draft.replace(snapshot, "")
@@ -46,6 +46,7 @@ def apply(
 
     Raises ApplierDown, ApplierRefused.
     """
+    what_runs.remember(snapshot)
     answer = connect().apply(snapshot, digest, base, user, comment, client, confirm_within)
     log.info("user %s started to apply a draft with digest %s", user, digest)
     return answer
@@ -53,7 +54,7 @@ def apply(
 
 def discard(user: str) -> None:
     """Back to what runs. Raises ApplierDown, ApplierRefused, SnapshotError."""
-    draft.replace(from_data(connect().status()["snapshot"]), user)
+    draft.replace(what_runs.current(), user)
     log.info("user %s discarded the draft", user)
 
 

@@ -8,27 +8,14 @@ from functools import cached_property
 
 from django.utils import timezone
 
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.client import ApplierDown, ApplierRefused
 from applier.shapes import ENDED, Status
-from changes import draft
+from changes import draft, what_runs
 from lbconfig import certificate, diff
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data
+from lbconfig.snapshot import Snapshot, SnapshotError
 
 ENDS_SOON = 30  # days
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.certificate has it; UTC
-
-
-_last: dict[str, Snapshot] = {}  # what ran when somebody looked last, by its digest
-
-
-def _read(status: Status) -> Snapshot:
-    """Reading a thousand services takes seconds on a small box, and pages ask every two."""
-    found = _last.get(status["digest"])
-    if found is None:
-        found = from_data(status["snapshot"])
-        _last.clear()
-        _last[status["digest"]] = found
-    return found
 
 
 @dataclass
@@ -45,8 +32,8 @@ class Frame:
         if self.status is None:
             return None
         try:
-            return _read(self.status)
-        except SnapshotError:
+            return what_runs.of(self.status)
+        except (ApplierDown, ApplierRefused, SnapshotError):
             return None
 
     @cached_property
@@ -84,7 +71,7 @@ def look(request, anew: bool = False) -> Frame:
     """The frame of this request; the applier is asked once, unless it has been told to do something since."""
     if anew or not hasattr(request, "frame"):
         try:
-            status = connect().status()
+            status = what_runs.status()
             request.frame = Frame(status=status, faults=status["faults"])
         except (ApplierDown, ApplierRefused) as error:
             request.frame = Frame(down=str(error))

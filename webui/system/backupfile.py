@@ -33,10 +33,10 @@ from django.db import connection
 from django.utils import timezone
 
 from applier.client import connect
-from changes import draft
+from changes import draft, what_runs
 from changes.models import Revision
 from fairlead import files
-from lbconfig.snapshot import from_data, to_json
+from lbconfig.snapshot import to_json
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
 
 FORMAT = 1
@@ -61,9 +61,8 @@ class About:
 
 def make(passphrase: str) -> BinaryIO:
     """A new backup file, open for reading and without a name. Raises ApplierDown, ApplierRefused, OSError."""
-    applier = connect()
-    status, pem = applier.status(), applier.pair()
-    running, now = from_data(status["snapshot"]), timezone.now()
+    status, pem = what_runs.status(), connect().pair()
+    running, now = what_runs.of(status), timezone.now()
     with working_folder() as folder:
         _copy_database(folder / DATABASE)
         texts = {

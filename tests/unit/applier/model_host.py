@@ -13,6 +13,7 @@ from pathlib import Path
 import netlink_bytes as nl
 from kernel_model import KernelModel
 
+from applier import ipvs_listing
 from applier.host import COMMAND_TIMEOUT, PROC_SYS, HostError, Output, Process
 from applier.paths import Paths
 from lbconfig.certificate import first
@@ -191,7 +192,28 @@ class ModelHost:
         return int(self.active.get(place, 0) > self.clock)
 
     def read(self, path):
+        if path == ipvs_listing.PATH:
+            return self._listing()
         return self.files.get(path)
+
+    def _listing(self):
+        """As net/netfilter/ipvs/ip_vs_ctl.c writes it."""
+
+        def place(address, port):
+            return f"{int.from_bytes(socket.inet_aton(address), 'big'):08X}:{port:04X}"
+
+        lines = [
+            "IP Virtual Server version 1.2.1 (size=4096)",
+            "Prot LocalAddress:Port Scheduler Flags",
+            "  -> RemoteAddress:Port Forward Weight ActiveConn InActConn",
+        ]
+        for (protocol, address, port), (scheduler, places) in self.table.items():
+            lines.append(f"{protocol.upper()}  {place(address, port)} {scheduler} ")
+            lines += [
+                f"  -> {place(*one)}      {'Masq':<7} {weight:<6} {self._active(one):<10} {0:<10}"
+                for one, weight in places.items()
+            ]
+        return "".join(f"{line}\n" for line in lines)
 
     def names(self, folder):
         return []  # a machine that says next to nothing of itself; hardware_box.py has another

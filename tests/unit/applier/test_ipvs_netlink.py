@@ -43,8 +43,8 @@ def test_services_and_servers():
         web: {("10.0.0.1", 80): Server(5, "masq"), ("10.0.0.2", 8080): Server(0, "route")},
         dns: {("10.0.0.3", 53): Server(65535, "tunnel")},
     }
-    entry = ipvs_netlink.to_entries(found)[web.key][("10.0.0.1", 80)]
-    assert (entry.weight, entry.active, entry.inactive) == (5, 7, 9)
+    entry = found[0].servers["10.0.0.1", 80]
+    assert (entry.server.weight, entry.active, entry.inactive) == (5, 7, 9)
 
 
 def test_the_requests_are_what_the_kernel_expects():

@@ -1,5 +1,6 @@
 """The socket: what it takes, what it refuses, and that nobody blocks anybody."""
 
+import dataclasses
 import json
 import os
 import socket
@@ -12,12 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lab.wait import until
 
-from applier import protocol, server
+from applier import protocol, review, server
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.server import Server
 from lbconfig.canonical import digest
+from lbconfig.kept import Reading
 from lbconfig.render import render
-from lbconfig.snapshot import to_data
+from lbconfig.snapshot import SnapshotError, from_data, to_data
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def talk(box, data: bytes, end=False) -> dict:
 
 
 def request(verb, **fields) -> bytes:
-    needed = {"known": ""} if verb == "status" else {}
+    needed = {"known": []} if verb == "status" else {}
     return json.dumps({"verb": verb, **needed, **fields}).encode() + b"\n"
 
 
@@ -59,6 +61,7 @@ APPLY = {
     "comment": "",
     "client": "",
     "confirm_within": None,
+    "services": [],
 }
 
 
@@ -82,7 +85,12 @@ APPLY = {
         (request("generation", number=-1), "bad-field", "number must be a whole number"),
         (request("generation", number=99), "unknown-generation", "no generation 99"),
         (request("check", snapshot=[]), "bad-field", "snapshot must be an object"),
-        (request("check", snapshot={"port": 1}), "bad-snapshot", "port: is not a known field"),
+        (request("check", snapshot={"port": 1}, services=[]), "bad-snapshot", "port: is not a known field"),
+        (request("check", snapshot={}, services={}), "bad-field", "services must be a list"),
+        (request("check", snapshot={"services": ["0" * 64]}, services=[]), "unknown-snapshot", "send all of it"),
+        (request("check", snapshot={"services": ["x"]}, services=[]), "bad-snapshot", "services[0]: must be an object"),
+        (request("check", snapshot={"services": ["x"]}, services=[["x"]]), "bad-snapshot", "services[0]: must be"),
+        (request("missing", names=[7]), "bad-field", "names must be a list"),
         (request("setup_check", code=7), "bad-field", "code must be text"),
         (request("apply", **(APPLY | {"user": ""})), "bad-field", "user must have 1"),
         (request("apply", **(APPLY | {"user": "a\nb"})), "bad-field", "user contains a character"),
@@ -219,14 +227,14 @@ def test_a_mistake_in_a_verb_does_not_end_the_daemon(box, monkeypatch):
 
 def test_the_client_goes_all_the_way(box):
     client = Client(box.paths.socket)
-    review = client.check(TWO)
-    assert review["base"] == 1 and review["diff"] and review["snapshot"] == digest(TWO)
-    assert any(change["kind"] == "added" for change in review["changes"])
-    assert review["reach"]["reasons"] and review["impact"]["services"]
+    found = client.check(TWO)
+    assert found["base"] == 1 and found["diff"] and found["snapshot"] == digest(TWO)
+    assert any(change["kind"] == "added" for change in found["changes"])
+    assert found["reach"]["reasons"] and found["impact"]["services"]
     with pytest.raises(ApplierRefused) as caught:
-        client.apply("0" * 64, review["digest"], review["base"], "ann")
+        client.apply("0" * 64, found["digest"], found["base"], "ann")
     assert caught.value.code == "unknown-snapshot"
-    answer = client.apply(review["snapshot"], review["digest"], review["base"], "ann", "why", "192.168.1.1")
+    answer = client.apply(found["snapshot"], found["digest"], found["base"], "ann", "why", "192.168.1.1")
     name = answer["apply"]
     deadline = time.monotonic() + 10
     while (run := client.progress())["state"] == "running":
@@ -241,12 +249,56 @@ def test_the_client_goes_all_the_way(box):
     assert second["snapshot"] == to_data(TWO) and second["files"] == render(TWO)
     assert (second["user"], second["comment"], second["outcome"]) == ("ann", "why", "confirmed")
     with pytest.raises(ApplierRefused) as caught:
-        client.apply(ONE, review["digest"], 1, "bob")
+        client.apply(ONE, found["digest"], 1, "bob")
     assert caught.value.code == "base-moved"
 
 
+def test_only_services_that_the_daemon_does_not_know_are_sent(box, monkeypatch):
+    sent = []
+    ask = Client._ask
+
+    def note(self, verb, **fields):
+        sent.append((verb, fields))
+        return ask(self, verb, **fields)
+
+    def services(snapshot) -> int:
+        sent.clear()
+        assert Client(box.paths.socket).check(snapshot)["snapshot"] == digest(snapshot)
+        assert [verb for verb, _ in sent] == ["missing", "check"]
+        return len(sent[-1][1]["services"])
+
+    monkeypatch.setattr(Client, "_ask", note)
+    monkeypatch.setattr(review, "_reading", Reading())
+    assert services(TWO) == len(TWO.services)
+    assert services(TWO) == services(from_data(to_data(TWO))) == 0
+    first, *others = TWO.services
+    assert services(dataclasses.replace(TWO, services=(dataclasses.replace(first, note="new"), *others))) == 1
+    assert services(dataclasses.replace(TWO, services=(*others, first))) == 0
+
+    def forgets(self, verb, **fields):
+        if verb == "check" and not fields["services"]:
+            review._reading = Reading()  # as a daemon does that was started anew in between
+        return ask(self, verb, **fields)
+
+    monkeypatch.setattr(Client, "_ask", forgets)
+    assert Client(box.paths.socket).check(TWO)["snapshot"] == digest(TWO)
+
+
+def test_plain_data_are_sent_in_the_same_way(box):
+    client, data = Client(box.paths.socket), to_data(TWO)
+    assert client.check(data) == client.check(TWO)
+    data["services"] *= 2
+    assert [problem["field"] for problem in client.check(data)["problems"]].count("name") == len(TWO.services)
+    for wrong in ({"services": 7}, {"services": ["x", None]}, {"services": [{"id": "x"}]}, {"port": 1}):
+        with pytest.raises(ApplierRefused) as caught:
+            client.check(wrong)
+        with pytest.raises(SnapshotError) as expected:
+            from_data(wrong)
+        assert str(expected.value) in str(caught.value)
+
+
 def test_what_runs_is_told_to_a_client_once(box):
-    told = {known: talk(box, request("status", known=known))["result"] for known in ("", digest(ONE), digest(TWO))}
+    told = {known: talk(box, request("status", known=[known]))["result"] for known in ("", digest(ONE), digest(TWO))}
     assert {one["digest"] for one in told.values()} == {digest(ONE)}
     assert told[digest(ONE)]["snapshot"] is None
     assert told[""]["snapshot"] == told[digest(TWO)]["snapshot"] == to_data(ONE)

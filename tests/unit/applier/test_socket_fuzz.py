@@ -122,7 +122,7 @@ def send(box, data: bytes, whole: bool = True) -> dict:
 
 
 def status(box) -> dict:
-    return send(box, b'{"verb": "status", "known": ""}')
+    return send(box, b'{"verb": "status", "known": []}')
 
 
 def run_fuzz(box, check) -> Counter:

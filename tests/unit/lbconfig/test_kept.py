@@ -14,18 +14,26 @@ from lbconfig_strategies import drawn, examples
 from lbconfig import canonical, kept
 from lbconfig.kept import Reading
 from lbconfig.render import ipvs, nftables, render
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_data
+from lbconfig.snapshot import Snapshot, SnapshotError, from_data, plain, to_data
 from lbconfig.validate import validate
 
 
-def everything(snapshot: Snapshot, before: Snapshot | None) -> tuple:
+def everything(snapshot: Snapshot, before: Snapshot | None, rules_of=nftables.render) -> tuple:
     """All that is kept, of a snapshot that may be wrong."""
     problems = validate(snapshot)
     if problems:
         return problems, canonical.digest(snapshot)
     leaving = [before] if before is not None and not validate(before) else []
-    rules = nftables.render(snapshot, *leaving)
+    rules = rules_of(snapshot, *leaving)
     return problems, canonical.text(snapshot), render(snapshot), rules, ipvs.wanted(snapshot), ipvs.checked(snapshot)
+
+
+def sent(read: Reading, snapshot: Snapshot) -> Snapshot:
+    """As a client sends it: by names, and what is not known yet."""
+    named = canonical.named(snapshot)
+    by_name = dict(zip(named["services"], snapshot.services, strict=True))
+    needed = [plain(by_name[name]) for name in read.missing(by_name)]
+    return read(json.loads(json.dumps(named)), json.loads(json.dumps(needed)))
 
 
 def steps(chance: random.Random, count: int) -> list[dict]:
@@ -42,8 +50,12 @@ def steps(chance: random.Random, count: int) -> list[dict]:
             case 2 if data["services"]:
                 one = chance.choice(data["services"])
                 one["note"] = f"another {len(seen)}"
+                one["scheduler"] = chance.choice(["rr", "wlc", "lc"])
+                one["enabled"] = chance.random() < 0.9
                 for server in one["real_servers"]:
                     server["weight"] = chance.randrange(1, 100)
+                    server["state"] = chance.choice(["enabled", "quiesced", "disabled"])
+                    server["port"] = chance.choice([server["port"], server["port"] or 80, 8080])
             case 3:
                 data = copy.deepcopy(chance.choice(seen))
             case 4:
@@ -58,12 +70,13 @@ def test_kept_is_what_would_be_made_afresh():
     chance, read, before = random.Random(20), Reading(), None
     good = 0
     for data in steps(chance, examples(60)):
-        snapshot, afresh = read(data), from_data(json.loads(json.dumps(data)))
+        afresh = from_data(json.loads(json.dumps(data)))
+        snapshot = read(data) if chance.random() < 0.5 else sent(read, afresh)
         assert snapshot == afresh
         for _ in range(2):
             found = everything(snapshot, before)
         fresh_before = None if before is None else from_data(to_data(before))
-        assert found == everything(afresh, fresh_before)
+        assert found == everything(afresh, fresh_before, lambda *all_of: nftables._rules.__wrapped__(all_of))
         good += not found[0]
         before = snapshot
     assert good > 10

@@ -26,11 +26,14 @@ another one without.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lbconfig import addresses
 from lbconfig.firewall import Where
+from lbconfig.kept import kept, kept_by
 from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
-from lbconfig.snapshot import SORRY_PORT, FallbackKind, Snapshot
+from lbconfig.snapshot import SORRY_PORT, FallbackKind, HealthCheck, Scheduler, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
 _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
@@ -42,13 +45,39 @@ _ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wi
 _ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
 
 
+def _part(snapshot: Snapshot) -> tuple:
+    """All of a snapshot that the rules are made of."""
+    services = tuple(map(_of_service, snapshot.enabled_services))
+    return services, snapshot.network, snapshot.management, snapshot.firewall
+
+
+@kept
+def _of_service(service: VirtualService) -> VirtualService:
+    """Without what balancing alone is about, which is what changes most often."""
+    return replace(
+        service,
+        scheduler=Scheduler.RR,
+        check=HealthCheck(),
+        note="",
+        persistence=0,
+        persistence_prefix=0,
+        real_servers=tuple(replace(server, weight=1, upper=0, lower=0) for server in service.real_servers),
+    )
+
+
 def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
     """A file for `nft -f`: it replaces the table at once or, on an error, changes nothing.
 
     With `leaving`, the rules for as long as IPVS still has services and real servers of these configurations: theirs
     pass, too. Such an element opens nothing by itself: what IPVS does not know is dropped behind it.
     """
-    all_of = (snapshot, *leaving)
+    part = _part(snapshot)
+    return _rules((snapshot, *(one for one in leaving if _part(one) != part)))
+
+
+@kept_by(lambda all_of: tuple(map(_part, all_of)))
+def _rules(all_of: All) -> str:
+    snapshot = all_of[0]
     parts = [
         "table inet fairlead {}",
         "delete table inet fairlead",
