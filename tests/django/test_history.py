@@ -7,6 +7,7 @@ import pytest
 from forms_on_page import form_values, words
 
 from applier import fake
+from applier.errors import ApplierRefused
 from changes import actions, draft
 from changes.models import Keeping, Revision
 from lbconfig.snapshot import CheckKind, HealthCheck, Scheduler, to_data, to_json
@@ -21,7 +22,7 @@ def past(client, box):
     )
     for entry in box.generations:
         if entry["number"] < 3:
-            entry["snapshot"] = to_data(old)
+            entry["text"] = to_json(old)
     actions.keep_history()
     return old
 
@@ -165,6 +166,22 @@ def test_the_history_keeps_a_number_of_revisions(client, box):
     box.generations.insert(0, box.generations[0] | {"number": 61})
     assert actions.keep_history() == 1
     assert (Revision.objects.count(), Revision.objects.last().number) == (20, 42)
+
+
+def test_a_damaged_generation_does_not_keep_the_later_ones_out(client, past, box, monkeypatch):
+    newest = box.generations[0]
+    box.generations[:0] = [newest | {"number": 5}, newest | {"number": 4, "outcome": "damaged", "created": ""}]
+    whole = fake.Fake.generation
+
+    def damaged(self, number, files=False):
+        if number == 4:
+            raise ApplierRefused("damaged-generation", "meta.json of generation 4 cannot be read.")
+        return whole(self, number, files)
+
+    monkeypatch.setattr(fake.Fake, "generation", damaged)
+    assert actions.keep_history() == 2
+    assert client.get("/history/4/").status_code == 200
+    assert Revision.objects.get(number=5).snapshot == newest["text"]
 
 
 @pytest.mark.parametrize("count", ["", "9", "5001", "-1", "many", "1e3", "9" * 400])

@@ -9,7 +9,7 @@ from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import actions, draft
-from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_data, to_json
+from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
 from system import restoring, sealed
 
 PASSPHRASE = "rope and tide and moon"
@@ -42,7 +42,7 @@ def past(admin, box):
     old = dataclasses.replace(box.snapshot, services=(dataclasses.replace(first, scheduler=Scheduler.LC), second))
     for entry in box.generations:
         if entry["number"] < 3:
-            entry["snapshot"] = to_data(old)
+            entry["text"] = to_json(old)
     box.generations.insert(0, box.generations[0] | {"number": 4, "outcome": "rolled back", "comment": "too early"})
     check = HealthCheck(CheckKind.IMAP, login="kim", password="rope and tide")
     waits = dataclasses.replace(box.snapshot, services=(first, dataclasses.replace(second, check=check), third))

@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         verbs.add_parser(name, help=help_).set_defaults(run=run)
     generation = verbs.add_parser("generation", help="one generation, with snapshot and files, as JSON")
     generation.add_argument("number", type=int)
-    generation.set_defaults(run=lambda o: _print(connect().generation(o.number)))
+    generation.set_defaults(run=lambda o: _print(connect().generation(o.number, files=True)))
     diagnose = verbs.add_parser("diagnose", help="the usual faults of a virtual service, as JSON")
     diagnose.add_argument("service", type=int, help="its id")
     diagnose.set_defaults(run=lambda o: _print(connect().diagnose(o.service)))

@@ -136,8 +136,9 @@ class Client:
         """The newest first."""
         return self._ask("generations")
 
-    def generation(self, number: int) -> GenerationEntry:
-        return self._ask("generation", number=number)
+    def generation(self, number: int, files: bool = False) -> GenerationEntry:
+        """With the text of its snapshot; `files`: also what was rendered from it."""
+        return self._ask("generation", number=number, files=files)
 
     def setup_check(self, code: str) -> dict:
         """{"valid": bool}. Too many wrong ones a minute are refused with "too-many-guesses"."""

@@ -32,6 +32,7 @@ from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
 from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
+from lbconfig import canonical
 from lbconfig.canonical import digest
 from lbconfig.cutoff import USUAL, cutoff
 from lbconfig.render import ipvs, render
@@ -148,7 +149,7 @@ class Box:
             "outcome": "confirmed",
             "seconds": 0.6,
             "steps": [step.to_data() for step in steps.steps],
-            "snapshot": to_data(self.snapshot),
+            "text": canonical.text(self.snapshot),
             "files": render(self.snapshot),
         }
 
@@ -275,14 +276,14 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
 
     def generations(self) -> list[GenerationEntry]:
         with self._box() as b:
-            hidden = ("snapshot", "files")
+            hidden = ("text", "files")
             return [{key: copy.deepcopy(e[key]) for key in e if key not in hidden} for e in b.generations]
 
-    def generation(self, number: int) -> GenerationEntry:
+    def generation(self, number: int, files: bool = False) -> GenerationEntry:
         with self._box() as b:
             for entry in b.generations:
                 if entry["number"] == number:
-                    return copy.deepcopy(entry)
+                    return copy.deepcopy({key: entry[key] for key in entry if files or key != "files"})
         raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
 
     def setup_check(self, code: str) -> dict:

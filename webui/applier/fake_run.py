@@ -14,7 +14,8 @@ from applier.errors import ApplierRefused
 from applier.pending import Ask
 from applier.runs import TITLES, WAITING_SENTENCE, RunRecord
 from applier.shapes import ENDED, RunStatus
-from lbconfig.snapshot import Snapshot, to_data
+from lbconfig import canonical
+from lbconfig.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from applier.fake import Box
@@ -48,7 +49,7 @@ def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: st
             "outcome": "applying",
             "seconds": 0.0,
             "steps": [],
-            "snapshot": to_data(new),
+            "text": canonical.text(new),
             "files": files,
         },
     )

@@ -18,6 +18,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -292,7 +293,7 @@ class Generations:
         return self.folder / f"{number:06}"
 
     def _next_number(self) -> int:
-        used = [*self.numbers(), self.confirmed_number() or 0, (self._read_second_copy() or (0,))[0]]
+        used = [*self.numbers(), self.confirmed_number() or 0, (self._second_copy_text() or (0,))[0]]
         with contextlib.suppress(OSError, ValueError):
             used.append(int(self.counter.read_text()))
         return max(used) + 1
@@ -327,13 +328,25 @@ class Generations:
                 yield json.loads(line)
 
     def _read_second_copy(self) -> tuple[int, Snapshot] | None:
+        found = self._second_copy_text()
         try:
-            data = json.loads(self.second_copy.read_bytes())
-            snapshot = migrate.read(json.dumps(data["snapshot"]))
-            whole = canonical.digest(snapshot) == data["digest"]
-            return (int(data["number"]), snapshot) if whole else None
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None if found is None else (found[0], migrate.read(found[1]))
+        except SnapshotError:
             return None
+
+    def _second_copy_text(self) -> tuple[int, str] | None:
+        """Its number and the text of its snapshot, if it is as it was written."""
+        try:
+            found = _COPY.fullmatch(self.second_copy.read_bytes())
+        except OSError:
+            return None
+        whole = found is not None and _sha256(found["text"]).encode() == found["digest"]
+        return (int(found["number"]), found["text"].decode()) if found and whole else None
+
+
+_COPY = re.compile(
+    rb'\{"digest":"(?P<digest>[0-9a-f]{64})","number":(?P<number>\d{1,9}),"snapshot":(?P<text>.*)\}\n', re.S
+)
 
 
 def _second_copy(number: int, text: str) -> bytes:

@@ -66,6 +66,10 @@ def _number(value: object) -> str | None:
     return None if good else f"must be a whole number, 1 to {MAX_NUMBER}"
 
 
+def _yes_or_no(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
 def _number_or_none(value: object) -> str | None:
     return None if value is None else _number(value)
 
@@ -161,7 +165,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "hardware": {},
     "tune": {"object": _text(64), "user": _user},
     "generations": {},
-    "generation": {"number": _number},
+    "generation": {"number": _number, "files": _yes_or_no},
     "setup_check": {"code": _text(64)},
     "setup_done": {"code": _text(64)},
     "new_setup_code": {},

@@ -309,5 +309,5 @@ class GenerationEntry(TypedDict):
     outcome: Outcome
     seconds: float
     steps: list[StepStatus]
-    snapshot: NotRequired[dict]  # generation() only
-    files: NotRequired[dict[str, str]]  # generation() only
+    text: NotRequired[str]  # generation() only: of its snapshot, for lbconfig.migrate.read
+    files: NotRequired[dict[str, str]]  # generation() only, where they are asked for

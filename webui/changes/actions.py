@@ -9,11 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from applier.client import connect
+from applier.client import ApplierRefused, connect
 from applier.shapes import UNDER_WAY, Review
 from changes import draft, revisions, what_runs
 from changes.models import Draft, Revision
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data, to_json
+from lbconfig.snapshot import Snapshot
 from system import backups
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,12 @@ def keep_history() -> int:
     for entry in entries:
         if entry["number"] not in wanted or entry["outcome"] in UNDER_WAY:
             continue
-        whole = applier.generation(entry["number"])
+        try:
+            whole = applier.generation(entry["number"])
+        except ApplierRefused as refusal:  # damaged: that it was there is kept all the same
+            if refusal.code != "damaged-generation":
+                raise
+            whole = entry | {"text": ""}
         Revision.objects.get_or_create(number=entry["number"], defaults=_columns(whole))
         added += 1
     if added:
@@ -82,17 +87,13 @@ def keep_history() -> int:
 
 
 def _columns(entry: dict) -> dict:
-    try:
-        snapshot = to_json(from_data(entry["snapshot"]))
-    except (KeyError, SnapshotError):
-        snapshot = ""
     return {
         "user": entry["user"][:150],
         "comment": entry["comment"][:500],
         "created": _moment(entry["created"]),
         "outcome": entry["outcome"],
         "seconds": entry["seconds"],
-        "snapshot": snapshot,
+        "snapshot": entry["text"],
         "steps": entry["steps"],
     }
 

@@ -144,14 +144,26 @@ def write_service(
             setattr(row, f"fallback_{name}", getattr(service.fallback, name))
         stamp(row, user)
         row.save()
-        wanted = {server.id for server in service.real_servers}
-        row.real_servers.exclude(pk__in=wanted).delete()
-        for server in service.real_servers:
-            values = {name: getattr(server, name) for name in SERVER_FIELDS} | {"forwarding": server.forwarding or ""}
-            key = None if new_ids and server.id not in known else server.id
-            RealServer.objects.update_or_create(pk=key, defaults={"service": row, **values})
+        if gone := known - {server.id for server in service.real_servers}:
+            row.real_servers.filter(pk__in=gone).delete()
+        _write_servers(row, service.real_servers, known if new_ids else None)
         Removal.objects.filter(service=row.pk).delete()
     return row
+
+
+def _write_servers(row: VirtualService, servers: Iterable[wish.RealServer], known: set[int] | None) -> None:
+    """`known`: ids beside which a server gets a new one; None: all keep theirs."""
+    old, new = [], []
+    for server in servers:
+        values = {name: getattr(server, name) for name in SERVER_FIELDS} | {"forwarding": server.forwarding or ""}
+        if known is None or server.id in known:
+            old.append(RealServer(pk=server.id, service=row, **values))
+        else:
+            new.append(RealServer(service=row, **values))
+    RealServer.objects.bulk_create(
+        old, update_conflicts=True, unique_fields=["id"], update_fields=["service", *SERVER_FIELDS]
+    )
+    RealServer.objects.bulk_create(new)
 
 
 def set_state(servers: set[int], address: str, state: wish.ServerState, user: str) -> None:

@@ -55,7 +55,7 @@ def test_an_apply_at_once(box):
     assert status["generation"] == status["confirmed"] == 4
     assert status["snapshot"]["services"][0]["name"] == "other"
     assert fake.Fake().generations()[0]["outcome"] == "confirmed"
-    assert "nftables.conf" in fake.Fake().generation(4)["files"]
+    assert "nftables.conf" in fake.Fake().generation(4, files=True)["files"]
 
 
 def test_an_apply_that_takes_its_time(monkeypatch):

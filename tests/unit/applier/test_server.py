@@ -16,7 +16,7 @@ from tests.lab.wait import until
 from applier import protocol, review, server
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.server import Server
-from lbconfig.canonical import digest
+from lbconfig.canonical import digest, text
 from lbconfig.kept import Reading
 from lbconfig.render import render
 from lbconfig.snapshot import SnapshotError, from_data, to_data
@@ -80,10 +80,11 @@ APPLY = {
         (request(["status"]), "unknown-verb", "no verb"),
         (request("status", x=1), "bad-field", "x is not a field"),
         (request("generation"), "bad-field", "number is missing"),
-        (request("generation", number="1"), "bad-field", "number must be a whole number"),
-        (request("generation", number=True), "bad-field", "number must be a whole number"),
-        (request("generation", number=-1), "bad-field", "number must be a whole number"),
-        (request("generation", number=99), "unknown-generation", "no generation 99"),
+        (request("generation", number=1, files=1), "bad-field", "files must be true or false"),
+        (request("generation", number="1", files=False), "bad-field", "number must be a whole number"),
+        (request("generation", number=True, files=False), "bad-field", "number must be a whole number"),
+        (request("generation", number=-1, files=False), "bad-field", "number must be a whole number"),
+        (request("generation", number=99, files=False), "unknown-generation", "no generation 99"),
         (request("check", snapshot=[]), "bad-field", "snapshot must be an object"),
         (request("check", snapshot={"port": 1}, services=[]), "bad-snapshot", "port: is not a known field"),
         (request("check", snapshot={}, services={}), "bad-field", "services must be a list"),
@@ -110,7 +111,7 @@ def test_bad_messages_are_refused_and_change_nothing(box, data, code, words):
 
 
 def test_a_refusal_names_object_and_field(box):
-    problem = talk(box, request("generation", number="1"))["error"]["problems"][0]
+    problem = talk(box, request("generation", number="1", files=False))["error"]["problems"][0]
     assert problem["object"] == "request 'generation'" and problem["field"] == "number"
 
 
@@ -245,8 +246,9 @@ def test_the_client_goes_all_the_way(box):
     assert run["id"] == name and run["state"] == "done", run
     assert [entry["number"] for entry in client.generations()] == [2, 1]
     assert client.status()["snapshot"] == to_data(TWO)
-    second = client.generation(2)
-    assert second["snapshot"] == to_data(TWO) and second["files"] == render(TWO)
+    second = client.generation(2, files=True)
+    assert second["text"] == text(TWO) and second["files"] == render(TWO)
+    assert client.generation(2) == {name: second[name] for name in second if name != "files"}
     assert (second["user"], second["comment"], second["outcome"]) == ("ann", "why", "confirmed")
     with pytest.raises(ApplierRefused) as caught:
         client.apply(ONE, found["digest"], 1, "bob")

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from applier.errors import ApplierRefused
-from lbconfig.snapshot import to_data
+from lbconfig.canonical import text
 
 
 def begin(load, person):
@@ -19,7 +19,7 @@ def changed(fake):
     """The box runs generation 3; 2 was another one, 1 was put back, and somebody's comment is hostile."""
     box = fake.box
     other = dataclasses.replace(box.snapshot, services=box.snapshot.services[:1])
-    box.generations[1] |= {"snapshot": to_data(other), "comment": "before\033[2J the mail"}
+    box.generations[1] |= {"text": text(other), "comment": "before\033[2J the mail"}
     box.generations[2]["outcome"] = "rolled back"
     return other
 

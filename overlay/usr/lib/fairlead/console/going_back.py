@@ -8,7 +8,8 @@ from dialogue import Dialogue, numbered
 from applier.client import ApplierDown, ApplierRefused, connect
 from applier.disks import printable
 from applier.shapes import GenerationEntry
-from lbconfig.snapshot import SnapshotError, from_data
+from lbconfig import migrate
+from lbconfig.snapshot import SnapshotError
 
 SHOWN = 9  # of the newest
 
@@ -21,7 +22,7 @@ def go_back_to_a_configuration() -> Dialogue:
         if not found:
             return
         number = found[(yield from numbered("Number of the line", [True] * len(found)))]["number"]
-        wished = from_data(applier.generation(number)["snapshot"])
+        wished = migrate.read(applier.generation(number)["text"])
         yield f"From what runs to generation {number}. The draft on the web page is kept as it is.\n"
         yield from applied(wished, f"back to generation {number}, at the console")
     except (ApplierDown, ApplierRefused, SnapshotError) as error:
