@@ -1,6 +1,9 @@
 """The summary says in words what changes, and what somebody will notice of it."""
 
 import dataclasses
+import difflib
+import random
+import re
 
 import pytest
 from hypothesis import HealthCheck as Slow
@@ -297,3 +300,41 @@ def test_routes_ways_out_names_and_time_are_told():
         ("added", "way out of 10.0.2.100", ("What is sent from this address leaves by 10.0.2.8 on eth0.",)),
     ]
     assert all("another way" in one[3] for one in found[1:])
+
+
+def patched(old: list[str], lines: list[str]) -> list[str]:
+    """What `patch` makes of it; every line it names must be there."""
+    made, place = [], 0
+    for line in lines[2:]:
+        if found := re.match(r"@@ -(\d+)(,0)?", line):
+            begin = int(found[1]) - (not found[2])
+            made += old[place:begin]
+            place = begin
+            continue
+        if line[0] in " -":
+            assert old[place] == line[1:]
+            place += 1
+        made += [line[1:]] if line[0] in " +" else []
+    return made + old[place:]
+
+
+def test_a_diff_is_one_that_patch_can_follow():
+    chance = random.Random(4)
+    for few in range(1, 400):
+        old = [f"{chance.randrange(few)}\n" for _ in range(chance.randrange(40))]
+        new = list(old)
+        for _ in range(chance.randrange(1, 4)):
+            place = chance.randrange(len(new) + 1)
+            new[place : place + chance.randrange(3)] = [
+                f"{chance.randrange(few)}\n" for _ in range(chance.randrange(3))
+            ]
+        found = unified({"a": "".join(old)}, {"a": "".join(new)}).get("a", "").splitlines(keepends=True)
+        assert patched(old, found) == new
+        assert found[:2] in ([], ["--- running/a\n", "+++ new/a\n"])
+
+
+def test_a_diff_of_files_with_different_lines_is_that_of_difflib():
+    old = [f"line {number}\n" for number in range(40)]
+    new = [*old[:7], "new\n", *old[8:20], *old[22:], "end\n"]
+    expected = "".join(difflib.unified_diff(old, new, "running/a", "new/a"))
+    assert unified({"a": "".join(old)}, {"a": "".join(new)}) == {"a": expected}
