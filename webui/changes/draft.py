@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
-from django.db.models import Aggregate, TextField
+from django.db.models import Aggregate, Model, TextField
 from django.utils import timezone
 
 from balancing.models import Policy, RealServer, SorryPage, VirtualService
 from changes import draft_firewall
 from changes.models import Draft, Removal
-from changes.stamps import ONLY_ROW, change_number, stamp
+from changes.stamps import ONLY_ROW, change_number, stamp, stamp_all
 from lbconfig import snapshot as wish
 from lbconfig.kept import kept
 from network import rows as network_rows
@@ -121,6 +121,7 @@ TUNING_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Tuning))
 FALLBACK_FIELDS = ("kind", "address", "port")
 SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
+AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
 CHECK_FIELDS = tuple(field.name for field in dataclasses.fields(wish.HealthCheck) if field.name != "kind")
 SERVICE_COLUMNS = (
     "name", "address", "port", "protocol", "scheduler", "forwarding", "more_addresses", "check_kind",
@@ -134,27 +135,58 @@ def write_service(
     """Store the service in `row`. With `new_ids`, servers that `row` does not have yet get fresh ids."""
     with transaction.atomic():
         known = set(row.real_servers.values_list("pk", flat=True)) if row.pk else set()
-        for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
-            setattr(row, name, getattr(service, name))
-        row.more_addresses = list(service.more_addresses)
-        row.check_kind = service.check.kind
-        for name in CHECK_FIELDS:
-            setattr(row, f"check_{name}", getattr(service.check, name))
-        for name in FALLBACK_FIELDS:
-            setattr(row, f"fallback_{name}", getattr(service.fallback, name))
+        _fill(row, service)
         stamp(row, user)
         row.save()
         if gone := known - {server.id for server in service.real_servers}:
             row.real_servers.filter(pk__in=gone).delete()
-        _write_servers(row, service.real_servers, known if new_ids else None)
+        _write_servers([(row, server) for server in service.real_servers], known if new_ids else None)
         Removal.objects.filter(service=row.pk).delete()
     return row
 
 
-def _write_servers(row: VirtualService, servers: Iterable[wish.RealServer], known: set[int] | None) -> None:
+def _fill(row: VirtualService, service: wish.VirtualService) -> None:
+    for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
+        setattr(row, name, getattr(service, name))
+    row.more_addresses = list(service.more_addresses)
+    row.check_kind = service.check.kind
+    for name in CHECK_FIELDS:
+        setattr(row, f"check_{name}", getattr(service.check, name))
+    for name in FALLBACK_FIELDS:
+        setattr(row, f"fallback_{name}", getattr(service.fallback, name))
+
+
+def _write_services(services: Sequence[wish.VirtualService], user: str) -> None:
+    """Many at once, under their own ids: a thousand one by one would take a small box a minute."""
+    if not services:
+        return
+    ids = [service.id for service in services]
+    there = VirtualService.objects.in_bulk(ids)
+    rows = [there.get(key) or VirtualService(pk=key) for key in ids]
+    for row, service in zip(rows, services, strict=True):
+        _fill(row, service)
+    stamp_all(rows, user)
+    columns = [field.name for field in VirtualService._meta.concrete_fields if not field.primary_key]
+    VirtualService.objects.bulk_create(rows, update_conflicts=True, unique_fields=["id"], update_fields=columns)
+    wanted = {server.id for service in services for server in service.real_servers}
+    written = set(ids)
+    known = RealServer.objects.values_list("pk", "service")
+    _delete(RealServer, [key for key, service in known if service in written and key not in wanted])
+    _write_servers(
+        [(row, one) for row, service in zip(rows, services, strict=True) for one in service.real_servers], None
+    )
+    _delete(Removal, [removal.pk for removal in Removal.objects.all() if removal.service in written])
+
+
+def _delete(kind: type[Model], keys: list[int]) -> None:
+    for begin in range(0, len(keys), AT_ONCE):
+        kind.objects.filter(pk__in=keys[begin : begin + AT_ONCE]).delete()
+
+
+def _write_servers(servers: Iterable[tuple[VirtualService, wish.RealServer]], known: set[int] | None) -> None:
     """`known`: ids beside which a server gets a new one; None: all keep theirs."""
     old, new = [], []
-    for server in servers:
+    for row, server in servers:
         values = {name: getattr(server, name) for name in SERVER_FIELDS} | {"forwarding": server.forwarding or ""}
         if known is None or server.id in known:
             old.append(RealServer(pk=server.id, service=row, **values))
@@ -244,13 +276,10 @@ def replace(snapshot: wish.Snapshot, user: str) -> None:
         before = current()
         old = {service.id: service for service in before.services}
         wanted = {service.id for service in snapshot.services}
-        for row in VirtualService.objects.exclude(pk__in=wanted):
-            remove_service(row, user)
-        for service in snapshot.services:
-            if old.get(service.id) == service:
-                continue
-            row = VirtualService.objects.filter(pk=service.id).first() or VirtualService(pk=service.id)
-            write_service(service, row, user)
+        for row in VirtualService.objects.all():
+            if row.pk not in wanted:
+                remove_service(row, user)
+        _write_services([service for service in snapshot.services if old.get(service.id) != service], user)
         if before.network != snapshot.network or not Network.objects.exists():
             write_network(snapshot.network, user)
         if before.management != snapshot.management or not Management.objects.exists():
