@@ -76,6 +76,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         "echo '-A -f 4711 -6 -s rr -o' | ipvsadm -R; echo '-D -f 4711 -6' | ipvsadm -R",
     ),
     "modprobe": ("modprobe -q -a ip_vs ip_vs_rr", "modprobe -a -b -q ip_vs", "modprobe -q -r ip_vs_mh"),
+    "logger": ("logger -t tried -p daemon.err tried",),
     "mount": (
         f"mkdir -p {WORK}/m && mount -t tmpfs -o nosuid,nodev,noexec,size=1m tmpfs {WORK}/m",
         f"mkdir {WORK}/m/a {WORK}/m/b && mount --bind {WORK}/m/a {WORK}/m/b",

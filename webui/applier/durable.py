@@ -40,7 +40,11 @@ def sync_folder(path: Path) -> None:
 def prepare(path: Path, data: bytes) -> Path:
     """The first half of replace(): all that needs space on the disk. The second is put()."""
     temporary = path.with_name(f".{path.name}.new")
-    write(temporary, data)
+    try:
+        write(temporary, data)
+    except OSError:
+        temporary.unlink(missing_ok=True)  # half of it would keep the room that it could not get
+        raise
     return temporary
 
 

@@ -281,11 +281,14 @@ class Live:
             path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             temporary = path.with_name(f".{path.name}.new")
             temporary.unlink(missing_ok=True)
-            # Nobody reads it in between who may not read it afterwards.
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-                os.fchmod(file.fileno(), mode)
-                file.write(text)
-            temporary.replace(path)
+            try:
+                # Nobody reads it in between who may not read it afterwards.
+                with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+                    os.fchmod(file.fileno(), mode)
+                    file.write(text)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)  # half of it would keep the room that it could not get
         except OSError as error:
             raise HostError(f"write {path}", None, error.strerror or str(error)) from None
 

@@ -1,6 +1,8 @@
 """The real door, as far as a developer's machine lets it be tried."""
 
 import os
+import resource
+import signal
 import socket
 import ssl
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from host_recording import Recorder, Replay
 from tests.lab.wait import until
 
+from applier import durable
 from applier.host import HostError, Live, Output, run, unmount, wait_until
 from lbconfig.certificate import first
 
@@ -84,6 +87,24 @@ def test_files_are_put_in_one_piece(tmp_path):
     assert host.read(path) is None
     with pytest.raises(HostError, match="write"):
         host.put(path.parent, "x")  # a folder
+
+
+@pytest.mark.parametrize(
+    "write", [lambda path, text: Live().put(path, text), lambda path, text: durable.replace(path, text.encode())]
+)
+def test_a_file_that_could_not_be_written_leaves_the_old_one_and_nothing_else(tmp_path, write):
+    path = tmp_path / "b.conf"
+    write(path, "one")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limit[1]))  # as a full file system: a part of it can be written
+    try:
+        with pytest.raises((HostError, OSError), match="File too large"):
+            write(path, "x" * 20_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.read_text() == "one" and os.listdir(tmp_path) == ["b.conf"]
 
 
 def test_a_service_folder_comes_and_goes(tmp_path):

@@ -48,6 +48,16 @@ def test_two_interfaces_bring_both_theirs():
     assert sorted(said.split()[1::2]) == ["10.8.0.2", "10.9.0.2", "10.9.0.3"]
 
 
+def test_where_nothing_can_be_written_what_was_there_stays():
+    """A full /run left an empty resolv.conf and an empty lease behind."""
+    full = "dd if=/dev/zero of=/run/full bs=4k 2>/dev/null || :"
+    show = "cat /run/fairlead/resolv.conf /run/fairlead/dhcp/c0 /run/fairlead/dhcp/c0.names; ls -A /run/fairlead/dhcp"
+    other = "interface=c0 ip=10.9.0.7 mask=24 dns=10.9.0.9 ntpsrv=10.9.0.4"
+    said = after("mount -o remount,size=256k /run", bound(), show, full, bound(other), show)
+    before, half = said[: len(said) // 2], said[len(said) // 2 :]
+    assert before == half and "nameserver 10.9.0.2" in before and "10.9.0.7/24" in before
+
+
 def test_a_renewal_that_says_the_same_leaves_the_clock_alone():
     tell = "mkdir /run/bin; printf '#!/bin/sh\\necho sv $* >>/run/told\\n' >/run/bin/sv; chmod +x /run/bin/sv"
     path = "export PATH=/run/bin:$PATH"
