@@ -8,6 +8,9 @@ import ipaddress
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# Who has one address of IPv6 has its whole /64.
+SOURCE_BITS = {4: 32, 6: 64}
+
 
 @functools.lru_cache(4096)  # the same addresses stand in many services
 def order(address: str) -> tuple[int, int]:
@@ -24,6 +27,21 @@ def version(address: str) -> int:
 def bits(address: str) -> int:
     """The prefix length that means this address alone."""
     return 128 if version(address) == 6 else 32
+
+
+def source(address: str) -> str:
+    """What counts as one client wherever tries or connections are counted: "192.0.2.1", "2001:db8:0:1::/64".
+
+    Text that is no address stands for itself: the console of the box has none. nginx.conf has the same as $source.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    if mapped or parsed.version == 4:
+        return str(mapped or parsed)
+    return str(ipaddress.ip_network((int(parsed), SOURCE_BITS[6]), strict=False))
 
 
 def in_url(address: str) -> str:
