@@ -2,10 +2,12 @@
 
 They are started once for each process that runs tests; what they are called inside a namespace disturbs no other."""
 
+import contextlib
 import os
 
 import pytest
 from board.lab import build, peers
+from tests.peers.front import Front
 from tests.peers.lab import Lab
 
 LINES = 40  # of its log that a server shows when a test failed
@@ -19,10 +21,23 @@ def lab(tmp_path_factory):
         yield lab
 
 
+@pytest.fixture(scope="session")
+def front():
+    """The web page of a new box."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: there can be no box of its own")
+    with contextlib.closing(Front(build.base_tree())) as front:
+        front.start()
+        yield front
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Show what the servers wrote down when a test fails."""
     report = (yield).get_result()
+    if report.failed and "front" in item.funcargs:
+        lines = item.funcargs["front"].log.read_text(errors="replace").splitlines()
+        report.sections.append(("log of the web page", "\n".join(lines[-LINES:])))
     if report.failed and "lab" in item.funcargs:
         for name, server in item.funcargs["lab"].servers.items():
             lines = server.log.read_text(errors="replace").splitlines()

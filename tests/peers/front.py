@@ -1,0 +1,158 @@
+"""The web page as the box starts it: nginx and gunicorn by their own run scripts, with the fake applier, in a room.
+
+Clients are in the room's network, too: every address of 127.0.0.0/8 is one of theirs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import http.client
+import os
+import socket
+import ssl
+import subprocess
+import threading
+from pathlib import Path
+from urllib.parse import urlencode
+
+import django
+from board.lab.build import TOP
+from tests.lab.wait import found, until
+from tests.peers.room import CLEAN, ENDS, Room
+
+from lbconfig.render import web
+from lbconfig.snapshot import FACTORY
+
+OVERLAY = TOP / "overlay"
+SITE_PACKAGES = Path(django.__file__).parents[1]
+STARTS = 120.0  # seconds, on a busy machine
+ANSWERS = 20.0  # seconds for a page on a busy machine, while nobody is in the way
+NEW_NETWORK = 0x40000000  # setns(2), CLONE_NEWNET
+DATA = "256m"  # of the data partition
+USER, PASSWORD, CODE = "admin", "a good password", "TEST-CODE-2222"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Front(Room):
+    def __init__(self, tree: Path) -> None:
+        super().__init__("front", OVERLAY, tree)
+        self.log = self.root / "root/front.log"
+        self._running: list[subprocess.Popen] = []
+        self._network = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
+
+    def start(self) -> None:
+        for source, name in ((TOP / "webui", "webui"), (SITE_PACKAGES, "python")):
+            self.mount("--bind", source, f"usr/lib/fairlead/{name}")
+        self.do("/etc/init.d/S01mounts", "start")
+        for folder in ("data", "disk"):
+            self.mount("-t", "tmpfs", "-o", f"size={DATA}", folder, folder)
+        self.do("/etc/init.d/S20folders", "start")
+        (self.root / "run/fairlead/web.conf").write_text(web.alone(FACTORY))
+        for service in ("web", "nginx"):
+            with self.log.open("a") as log:
+                words = self.inside("sh", f"/etc/sv/{service}/run")
+                environment = CLEAN | {"FAIRLEAD_APPLIER": "fake"}
+                self._running.append(
+                    subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                )
+        until("the web page", lambda: self.get("/set-up/")[0] == 200, STARTS)
+
+    def close(self) -> str:
+        os.close(self._network)
+        said = super().close()
+        for process in self._running:
+            process.wait(ENDS)
+        return said
+
+    def mount(self, *words: object) -> None:
+        *rest, place = words
+        target = self.root / str(place)
+        target.mkdir(parents=True, exist_ok=True)
+        inside = f"{self.folder}/root/{place}"
+        enter = ["nsenter", f"--target={self.first}", "--mount", "mount", *map(str, rest), inside]
+        subprocess.run(enter, check=True, timeout=30)
+
+    def do(self, *words: str) -> str:
+        done = subprocess.run(self.inside(*words), env=CLEAN, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    # --- clients ---
+
+    def plain(self, source: str = "127.0.0.2") -> socket.socket:
+        """A TCP connection to the web page."""
+        made: list[socket.socket | OSError] = []
+
+        def make() -> None:
+            """In a thread of its own: only that goes into the room's network, and the socket stays there."""
+            if _libc.setns(self._network, NEW_NETWORK):
+                made.append(OSError(ctypes.get_errno(), "setns"))
+                return
+            target = "::1" if ":" in source else "127.0.0.1"
+            try:
+                made.append(socket.create_connection((target, 443), ANSWERS, (source, 0)))
+            except OSError as error:
+                made.append(error)
+
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        if isinstance(made[0], OSError):
+            raise made[0]
+        return made[0]
+
+    def connect(self, source: str = "127.0.0.2") -> ssl.SSLSocket:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context.wrap_socket(self.plain(source))
+
+    def ask(
+        self, method: str, path: str, body: bytes = b"", source: str = "127.0.0.2", **headers: str
+    ) -> tuple[int, str, http.client.HTTPMessage]:
+        """Status, text and headers."""
+        connection = http.client.HTTPSConnection("box")
+        connection.sock = self.connect(source)
+        try:
+            names = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body or None, {"Referer": f"https://box{path}", **names})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode(errors="replace"), answer.headers
+        finally:
+            connection.close()
+
+    def get(self, path: str, source: str = "127.0.0.3") -> tuple[int, str, http.client.HTTPMessage]:
+        return self.ask("GET", path, source=source)
+
+    def slow(
+        self, path: str, length: int, sent: bytes = b"x", source: str = "127.0.0.2", **headers: str
+    ) -> ssl.SSLSocket:
+        """A POST that has sent its headers and the beginning of its body."""
+        lines = {"Host": "box", "Referer": f"https://box{path}", "Content-Length": str(length), **headers}
+        head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in lines.items())
+        one = self.connect(source)
+        one.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
+        return one
+
+    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", **fields: str):
+        """Fill in a form as a browser does; the answer and the cookies from then on."""
+        _, text, headers = self.ask("GET", path, source=source, Cookie=cookies)
+        kept = _cookies(cookies, headers)
+        fields["csrfmiddlewaretoken"] = found(r'name="csrfmiddlewaretoken" value="([^"]+)"', text)
+        answer = self.ask(
+            "POST", path, urlencode(fields).encode(), source, Cookie=kept,
+            Content_Type="application/x-www-form-urlencoded",
+        )  # fmt: skip
+        return answer, _cookies(kept, answer[2])
+
+    def set_up(self) -> str:
+        """The first admin; the cookies of his session."""
+        answer, cookies = self.form("/set-up/", code=CODE, username=USER, password=PASSWORD, again=PASSWORD)
+        assert answer[0] == 302, answer
+        return cookies
+
+
+def _cookies(before: str, headers: http.client.HTTPMessage) -> str:
+    jar = dict(one.split("=", 1) for one in before.split("; ") if one)
+    for line in headers.get_all("Set-Cookie") or []:
+        jar.update([line.partition(";")[0].split("=", 1)])
+    return "; ".join(f"{name}={value}" for name, value in jar.items())
