@@ -32,7 +32,7 @@ def new_box(file, settings):
 
 
 def code(client, text=fake.SETUP_CODE):
-    return client.post("/set-up/restore/", {"code": text})
+    return client.post("/set-up/restore/code/", {"code": text})
 
 
 def test_a_new_box_takes_a_backup_file_in_place_of_a_set_up(new_box, file):
@@ -82,7 +82,8 @@ def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
 def test_the_code_comes_before_any_file(new_box, file, settings):
     stranger = Client()
     answer = send(stranger, file, url="/set-up/restore/")
-    assert answer.status_code == 422 and "First the code" in words(answer)
+    assert answer.headers["Location"] == "/set-up/restore/"
+    assert "First the code" in words(stranger.get("/set-up/restore/"))
     assert "This is not the code on the console." in words(code(stranger, "ABCD-EFGH-JKMN"))
     assert "First the code" in words(stranger.get("/set-up/restore/"))
     assert not get_user_model().objects.exists()
@@ -100,7 +101,16 @@ def test_a_refused_file_leaves_a_new_box_new(new_box, file):
 def test_a_box_that_is_set_up_takes_none_there(client, stranger, file, box):
     assert stranger.get("/set-up/restore/").headers["Location"] == "/set-up/"
     box.setup_done = False  # a code for a forgotten password does not open the way to another box's users
-    assert send(stranger, file, url="/set-up/restore/").headers["Location"] == "/set-up/"
+    assert send(stranger, file, url="/set-up/restore/").headers["Location"] == "/set-up/restore/"
+    assert stranger.get("/set-up/restore/").headers["Location"] == "/set-up/"
+
+
+def test_a_code_that_was_renewed_since_opens_no_more(new_box, file):
+    stranger = Client()
+    code(stranger)
+    new_box.setup_code = "NEWC-ODEN-EWCO"
+    assert send(stranger, file, url="/set-up/restore/").headers["Location"] == "/set-up/restore/"
+    assert "First the code" in words(stranger.get("/set-up/restore/"))
 
 
 # --- factory reset ---------------------------------------------------------------------------------

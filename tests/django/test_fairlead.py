@@ -2,10 +2,12 @@
 
 import re
 import sqlite3
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db import DatabaseError, OperationalError, connection
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from forms_on_page import form_values, words
 
@@ -13,7 +15,9 @@ from fairlead import faults
 from fairlead.middleware import ClientAddress
 
 OPEN = {"login", "set-up", "schema", "arrive"}
-LEAD_TO_SET_UP = {"set-up-restore"}
+LEAD_TO_SET_UP = {"set-up-restore", "set-up-restore-code"}
+BEFORE_THE_LOG_IN = OPEN | {"set-up-restore-code"}  # nginx hands on a body to these only when it is whole
+NGINX = Path(__file__).parents[2] / "overlay/etc/fairlead/nginx.conf"
 BY_TOKEN = {"api-v1"}  # programs bring no cookie (tests/django/test_api.py)
 ARGUMENTS = {
     "pk": 1,
@@ -72,16 +76,46 @@ def test_every_page_has_a_strict_policy_and_no_inline_code(client, name, url):
 
 @pytest.mark.parametrize(("name", "url"), urls())
 def test_no_page_is_changed_without_the_token_of_its_form(admin, name, url):
-    from django.test import Client
-
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(admin, backend="django.contrib.auth.backends.ModelBackend")
     answer = strict.post(url, {})
     if name in BY_TOKEN:
         assert answer.status_code == 401
         return
+    if name == "set-up-restore":
+        assert answer.headers["Location"] == "/set-up/restore/"  # no code, and nothing of the form is read
+        return
     assert answer.status_code == 403
     assert "This form is too old" in words(answer)
+
+
+class Body:
+    """Nothing may be read from it before it is decided who sends it."""
+
+    read_from = False
+
+    def read(self, *_):
+        self.read_from = True
+        return b""
+
+    readline = read
+
+
+@pytest.mark.parametrize(("name", "url"), urls())
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+def test_of_a_stranger_no_body_is_read(admin, box, name, url, kind):
+    """Each that is read holds a thread for as long as he likes, where nginx hands it on as it comes."""
+    strict, body = Client(enforce_csrf_checks=True), Body()
+    box.setup_done = False
+    strict.cookies[settings.CSRF_COOKIE_NAME] = "x" * 32
+    strict.post(url, **{"wsgi.input": body, "CONTENT_LENGTH": "1000", "CONTENT_TYPE": kind})
+    assert body.read_from == (name in BEFORE_THE_LOG_IN)
+
+
+def test_forms_of_strangers_are_whole_before_they_are_handed_on():
+    [unbuffered] = re.findall(r"location ~ (\S+) {[^}]*proxy_request_buffering off", NGINX.read_text())
+    handed_on = {name for name, url in urls() if re.match(unbuffered, url)}
+    assert "set-up-restore" in handed_on and not handed_on & BEFORE_THE_LOG_IN
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def restore_at_set_up(director: Director, content: bytes, code: str, passphrase:
     opener, address = browser(), f"{director.url}/set-up/restore/"
     form = _read(opener, address)[1]
     body = urllib.parse.urlencode({"csrfmiddlewaretoken": token_of(form), "code": code}).encode()
-    status, form = _read(opener, urllib.request.Request(address, body, {"Referer": address}))
+    status, form = _read(opener, urllib.request.Request(f"{address}code/", body, {"Referer": address}))
     assert status == 200 and 'name="passphrase"' in form, form
     return _read(opener, _with_file(address, token_of(form), content, passphrase))
 

@@ -133,13 +133,13 @@ class Front(Room):
         one.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
         return one
 
-    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", **fields: str):
+    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", post: str = "", **fields: str):
         """Fill in a form as a browser does; the answer and the cookies from then on."""
         _, text, headers = self.ask("GET", path, source=source, Cookie=cookies)
         kept = _cookies(cookies, headers)
         fields["csrfmiddlewaretoken"] = found(r'name="csrfmiddlewaretoken" value="([^"]+)"', text)
         answer = self.ask(
-            "POST", path, urlencode(fields).encode(), source, Cookie=kept,
+            "POST", post or path, urlencode(fields).encode(), source, Cookie=kept,
             Content_Type="application/x-www-form-urlencoded",
         )  # fmt: skip
         return answer, _cookies(kept, answer[2])

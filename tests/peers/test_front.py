@@ -7,6 +7,7 @@ import contextlib
 import os
 
 import pytest
+from tests.lab.wait import found
 
 STRANGER = "127.0.0.2"
 MB = 1_000_000
@@ -39,3 +40,49 @@ def test_bodies_of_strangers_leave_the_state_of_root_its_room(front, path, lengt
         for one in connections:
             send(one, b"x" * (length - 1000))
         assert used(front, "run") - before < LITTLE
+
+
+THREADS = 8  # of gunicorn
+FORM = "multipart/form-data; boundary=x"
+
+
+@pytest.mark.parametrize("path", ["/set-up/restore/", "/system/updates/upload/", "/api/v1/update", "/api/v1/draft"])
+def test_slow_bodies_of_strangers_hold_no_thread(front, path):
+    cookies = front.form("/set-up/restore/", code="NONE")[1]
+    with all_of(front.slow(path, 100_000, source=STRANGER, Content_Type=FORM, Cookie=cookies) for _ in range(THREADS)):
+        assert front.get("/set-up/")[0] == 200
+
+
+# --- with an admin ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cookies(front) -> str:
+    """The session of the first admin."""
+    return front.set_up()
+
+
+@pytest.fixture(scope="module")
+def token(front, cookies) -> str:
+    values = {"name": "robot", "scopes": "change", "days": "365"}
+    (status, text, _), _ = front.form("/system/api/", cookies, post="/system/api/tokens/", **values)
+    assert status == 200
+    return found("(fairlead_[A-Za-z0-9_-]+)", text)
+
+
+def test_the_body_of_a_program_may_come_in_chunks(front, token):
+    """Its client does not know how long it will be."""
+    head = f"POST /api/v1/firewall/test HTTP/1.1\r\nHost: box\r\nAuthorization: Bearer {token}\r\n"
+    kind = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with front.connect() as one:
+        one.sendall(f"{head}{kind}2\r\n{{}}\r\n0\r\n\r\n".encode())
+        answer = one.recv(10_000).decode()
+    assert "bad-field" in answer, answer
+
+
+def test_slow_files_of_an_admin_hold_few_threads(front, cookies):
+    """And the one that is too many is told so at once."""
+    path = "/configuration/import/"
+    with all_of(front.slow(path, 100_000, Content_Type=FORM, Cookie=cookies) for _ in range(THREADS)) as slow:
+        assert front.get("/login/")[0] == 200
+        assert slow[-1].recv(100).startswith(b"HTTP/1.1 503 ")

@@ -46,7 +46,7 @@ class SetUpFirst:
 
     def __call__(self, request):
         anonymous = not request.user.is_authenticated
-        open_to_all = {reverse("set-up"), reverse("set-up-restore")}
+        open_to_all = {reverse("set-up"), reverse("set-up-restore"), reverse("set-up-restore-code")}
         closed = request.path not in open_to_all and not request.path.startswith("/api/")
         if anonymous and closed and not get_user_model().objects.exists():
             return redirect("set-up")

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import NoReturn
 
-from django.http import HttpRequest
+from django.http import HttpRequest, UnreadablePostError
 
 from api.errors import ApiError, of_shape
+from fairlead.bodies import Crowded, coming_in, said_length
 from lbconfig.firewall import RuleProtocol
 from lbconfig.hardware.capacity import USUAL_WATCH
 from lbconfig.snapshot import SnapshotError, part
@@ -129,14 +130,20 @@ def typed(kind: type, data: object):
 
 
 def _bytes(request: HttpRequest, limit: int) -> bytes:
-    length = request.META.get("CONTENT_LENGTH") or "0"
-    if length.isascii() and length.isdigit() and len(length) < 19 and int(length) > limit:
+    if (said_length(request) or 0) > limit:
         raise _too_large(limit)
     body = bytearray()
-    while data := request.read(BLOCK):
-        body += data
-        if len(body) > limit:
-            raise _too_large(limit)
+    try:
+        with coming_in(request):
+            while data := request.read(BLOCK):
+                body += data
+                if len(body) > limit:
+                    raise _too_large(limit)
+    except Crowded as crowded:
+        raise ApiError(503, "crowded", str(crowded), headers={"Retry-After": "10"}) from None
+    except UnreadablePostError:
+        text = "The body ended early, or came too slowly; nothing was done."
+        raise ApiError(408, "incomplete", text) from None
     return bytes(body)
 
 

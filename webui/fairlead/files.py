@@ -14,10 +14,11 @@ from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
+from fairlead import bodies
 from fairlead.faults import FULL, Fault, page
 
 HEADROOM = 16 << 20  # bytes of the data partition that stay free for the configuration
@@ -26,6 +27,13 @@ OTHER_FIELDS = 64 * 1024  # bytes of a form beside its file; a pasted text has s
 UNREADABLE = Fault(
     400, "This form could not be read", "Nothing of it was taken.", "Go back, load the page again and try once more."
 )
+ENDED_EARLY = Fault(
+    408,
+    "The file did not arrive",
+    "The connection ended, or was too slow, before the whole file was there. Nothing of it was kept.",
+    "Go back and send the file again.",
+)
+CROWDED = Fault(503, "Others are sending files", str(bodies.Crowded()), "Go back and send the file again.")
 
 
 class ToDisk(FileUploadHandler):
@@ -50,8 +58,11 @@ class ToDisk(FileUploadHandler):
         return UploadedFile(self.file, self.file_name, self.content_type, file_size, self.charset)
 
 
-def takes_file(limit: int) -> Callable:
-    """For a view whose form takes one file of so many bytes at most; larger ones are not even read."""
+def takes_file(limit: int, refusal: Callable[[HttpRequest], HttpResponse | None] = lambda _: None) -> Callable:
+    """For a view whose form takes one file of so many bytes at most; larger ones are not even read.
+
+    `refusal`: of a view that asks for no log-in, the answer to who may send no file, by the headers alone.
+    """
 
     def wrap(view: Callable) -> Callable:
         protected = csrf_protect(view)
@@ -61,14 +72,21 @@ def takes_file(limit: int) -> Callable:
         def inner(request: HttpRequest, *args, **kwargs) -> HttpResponse:
             if request.method != "POST":
                 return protected(request, *args, **kwargs)
-            length = _length(request)
+            if (answer := refusal(request)) is not None:
+                return answer
+            length = bodies.said_length(request) or 0
             if length > limit + settings.DATA_UPLOAD_MAX_MEMORY_SIZE + OTHER_FIELDS:
                 return page(too_large(limit))
             if length + HEADROOM > room():
                 return page(FULL)
             request.upload_handlers = [ToDisk(request, limit)]
             try:
-                request.POST  # noqa: B018 # read now, so that what is wrong with it is told
+                with bodies.coming_in(request):
+                    request.POST  # noqa: B018 # read now, so that what is wrong with it is told
+            except bodies.Crowded:
+                return page(CROWDED)
+            except UnreadablePostError:
+                return page(ENDED_EARLY)
             except SuspiciousOperation:
                 return page(too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
             except MultiPartParserError:
@@ -94,8 +112,3 @@ def too_large(limit: int) -> Fault:
         f"At most {limit / 1e6:.0f} MB are taken here. Nothing was changed.",
         "Go back and choose another file.",
     )
-
-
-def _length(request: HttpRequest) -> int:
-    text = request.META.get("CONTENT_LENGTH") or ""
-    return int(text[:20]) if text.isascii() and text.isdigit() else 0

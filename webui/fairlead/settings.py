@@ -76,11 +76,12 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "accounts.middleware.IdleTimeout",
     "accounts.middleware.SetUpFirst",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    # Behind the log-in: its token may be in the body, and of a stranger no body is read.
+    "django.middleware.csrf.CsrfViewMiddleware",
     "changes.middleware.DraftFirst",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

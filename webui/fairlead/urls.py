@@ -95,6 +95,7 @@ urlpatterns = [
     path("system/backup/restored/", backup_views.restored, name="restored"),
     path("system/reset/", backup_views.factory_reset, name="factory-reset"),
     path("set-up/restore/", backup_views.set_up_restore, name="set-up-restore"),
+    path("set-up/restore/code/", backup_views.set_up_restore_code, name="set-up-restore-code"),
     path("system/updates/", updates.overview, name="updates"),
     path("system/updates/upload/", updates.upload, name="update-upload"),
     path("system/updates/review/", updates.review, name="update-review"),

@@ -98,20 +98,51 @@ def restore_review(request):
     return render(request, "system/restore_review.html", context, status=status)
 
 
+def _may_restore(request) -> bool:
+    """Whether this is a box that nobody has set up, and the code was given; by the headers alone."""
+    code = request.session.get(CODE)
+    try:
+        return bool(code) and _takes_code() and connect().setup_check(code)["valid"]
+    except (ApplierDown, ApplierRefused):
+        return False
+
+
+def _takes_code() -> bool:
+    """Raises ApplierDown, ApplierRefused."""
+    return not get_user_model().objects.exists() and connect().status()["setup_code_active"]
+
+
+def _not_before_code(request):
+    return None if _may_restore(request) else redirect("set-up-restore")  # which says why
+
+
 @login_not_required
-@takes_file(backupfile.LIMIT)
+@takes_file(backupfile.LIMIT, _not_before_code)
 @sensitive_post_parameters()
 def set_up_restore(request):
-    """A new box takes a backup file in place of its first admin: the code first, then the file."""
+    """A new box takes a backup file instead of its first admin: the code first, then the file."""
+    if not _may_restore(request):
+        return set_up_restore_code(request)
+    form = RestoreForm(*_sent(request))
+    if request.method == "POST" and (found := _open(form)):
+        try:
+            return _put_in(request, found, "the one who set the box up", request.session[CODE])
+        except (OSError, sqlite3.Error, DatabaseError) as error:
+            form.add_error(None, FAILED.format(error))
+    return _set_up_restore_page(request, form, coded=True)
+
+
+@login_not_required
+@sensitive_post_parameters()
+def set_up_restore_code(request):
+    """Its first half. nginx hands on no body of this one before it is whole."""
     try:
-        active = connect().status()["setup_code_active"]
+        if not _takes_code():
+            return redirect("set-up")  # which says why
     except (ApplierDown, ApplierRefused):
-        active = False
-    if not active or get_user_model().objects.exists():
-        return redirect("set-up")  # which says why
-    code = request.session.get(CODE)
-    form = RestoreForm(*_sent(request)) if code else CodeForm(*_sent(request)[:1])
-    if request.method == "POST" and not code and form.is_valid():
+        return redirect("set-up")
+    form = CodeForm(*_sent(request)[:1])
+    if request.method == "POST" and form.is_valid():
         try:
             if connect().setup_check(form.cleaned_data["code"])["valid"]:
                 request.session[CODE] = form.cleaned_data["code"]
@@ -119,12 +150,11 @@ def set_up_restore(request):
             form.add_error("code", "This is not the code on the console.")
         except (ApplierDown, ApplierRefused) as error:
             form.add_error(None, str(error))
-    elif request.method == "POST" and code and (found := _open(form)):
-        try:
-            return _put_in(request, found, "the one who set the box up", code)
-        except (OSError, sqlite3.Error, DatabaseError) as error:
-            form.add_error(None, FAILED.format(error))
-    context = {"form": form, "coded": bool(code)}
+    return _set_up_restore_page(request, form, coded=False)
+
+
+def _set_up_restore_page(request, form, coded: bool):
+    context = {"form": form, "coded": coded}
     return render(request, "system/set_up_restore.html", context, status=422 if form.errors else 200)
 
 

@@ -14,7 +14,9 @@ import threading
 from pathlib import Path
 
 from django.conf import settings
-from django.http import HttpRequest
+from django.http import HttpRequest, UnreadablePostError
+
+from fairlead import bodies
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +43,13 @@ def receive(request: HttpRequest, limit: int) -> str:
     try:
         clear()
         _need_room(length)
-        return f"upload:{_store(request, length)}"
+        with bodies.coming_in(request):
+            return f"upload:{_store(request, length)}"
+    except bodies.Crowded as crowded:
+        raise UploadRefused(503, str(crowded)) from None
+    except UnreadablePostError:
+        clear()
+        raise UploadRefused(400, "The upload ended before the whole file was there. Try again.") from None
     except OSError as error:
         clear()
         log.warning("an upload of %s ended: %s", _mb(length), error)
@@ -84,9 +92,6 @@ def _store(request: HttpRequest, length: int) -> str:
         while left and (data := request.read(min(BLOCK, left))):
             file.write(data)
             left -= len(data)
-        if left:
-            part.unlink()
-            raise UploadRefused(400, "The upload ended before the whole file was there. Try again.")
         os.fsync(file.fileno())
     part.rename(part.with_suffix(".raucb"))
     return name
