@@ -1,5 +1,7 @@
 """Set-up, log-in, lock-out, idle time, passwords."""
 
+import contextlib
+import threading
 import time
 
 import pytest
@@ -7,6 +9,7 @@ from django.contrib.auth import get_user_model
 from forms_on_page import words
 from tests.django.conftest import PASSWORD
 
+from accounts import limits
 from applier import fake
 from lbconfig.snapshot import FACTORY
 
@@ -116,6 +119,91 @@ def test_wrong_passwords_lock_the_name_out_at_this_address_only(stranger, admin)
     assert log_in(stranger, PASSWORD).status_code == 429
     elsewhere = {"username": "admin", "password": PASSWORD}
     assert stranger.post("/login/", elsewhere, REMOTE_ADDR="192.0.2.9").status_code == 302
+
+
+SIX, SAME_NETWORK, ANOTHER = "2001:db8:1:1::7", "2001:db8:1:1:ffff::8", "2001:db8:1:2::7"
+
+
+def test_addresses_of_one_network_of_ipv6_share_a_lock_out(stranger, admin):
+    """Who has one address of IPv6 has 2**64: sixteen guesses from sixteen of them met no limit."""
+    wrong, right = {"username": "admin", "password": "wrong"}, {"username": "admin", "password": PASSWORD}
+    for number in range(6):
+        answer = stranger.post("/login/", wrong, REMOTE_ADDR=f"2001:db8:1:1::{number}")
+    assert answer.status_code == 429
+    assert stranger.post("/login/", right, REMOTE_ADDR=SAME_NETWORK).status_code == 429
+    assert stranger.post("/login/", right, REMOTE_ADDR=ANOTHER).status_code == 302
+
+
+@pytest.fixture
+def hashed(settings, monkeypatch) -> list[str]:
+    """What was hashed."""
+    settings.PASSWORD_HASHERS = ["accounts.limits.FewAtOnce"]
+    found: list[str] = []
+    monkeypatch.setattr(limits.FewAtOnce, "iterations", 1)
+    plain = limits.PBKDF2PasswordHasher.encode
+    monkeypatch.setattr(
+        limits.PBKDF2PasswordHasher, "encode", lambda self, *args: found.append(args[0]) or plain(self, *args)
+    )
+    return found
+
+
+def test_whatever_the_names_only_some_passwords_of_a_source_are_hashed(stranger, hashed):
+    """45 log-ins with different names took the page away for 44 seconds."""
+    get_user_model().objects.create_user("admin", password=PASSWORD)
+    hashed.clear()
+    answers = [stranger.post("/login/", {"username": f"name{i}", "password": f"guess{i}"}) for i in range(45)]
+    assert [one.status_code for one in answers] == [200] * 10 + [429] * 35
+    assert {one for one in hashed if one.startswith("guess")} == {f"guess{i}" for i in range(10)}
+    assert "Too many log-ins from 127.0.0.1. Try again in a minute." in words(answers[-1])
+    assert answers[-1].headers["Retry-After"] == "60"
+    elsewhere = {"username": "admin", "password": PASSWORD}
+    assert stranger.post("/login/", elsewhere, REMOTE_ADDR="192.0.2.9").status_code == 302
+
+
+def test_a_log_in_that_succeeds_forgets_the_tries_before(stranger, admin):
+    for number in range(9):
+        stranger.post("/login/", {"username": f"name{number}", "password": "wrong"})
+    for _ in range(3):
+        assert log_in(stranger, PASSWORD).status_code == 302
+        stranger.post("/logout/")
+
+
+def test_one_log_in_of_a_source_is_looked_at_at_a_time(stranger, admin):
+    with limits.logging_in("127.0.0.1"):
+        assert "Another log-in from your address" in words(log_in(stranger, PASSWORD))
+        elsewhere = {"username": "admin", "password": PASSWORD}
+        assert stranger.post("/login/", elsewhere, REMOTE_ADDR="192.0.2.9").status_code == 302
+    stranger.post("/logout/")
+    assert log_in(stranger, PASSWORD).status_code == 302
+
+
+def test_few_log_ins_are_looked_at_at_a_time(stranger, admin):
+    with contextlib.ExitStack() as stack:
+        for number in range(limits.LOG_INS):
+            stack.enter_context(limits.logging_in(f"192.0.2.{number}"))
+        answer = log_in(stranger, PASSWORD)
+    assert answer.status_code == 429 and "Many are logging in" in words(answer)
+
+
+def test_two_passwords_are_hashed_at_once(monkeypatch):
+    begun, most, go_on = threading.Semaphore(0), [], threading.Event()
+
+    def slow(*_):
+        most.append(1)
+        begun.release()
+        go_on.wait(10)
+        return ""
+
+    monkeypatch.setattr(limits.PBKDF2PasswordHasher, "encode", slow)
+    threads = [threading.Thread(target=limits.FewAtOnce().encode, args=("x", "salt")) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for _ in range(limits.HASHES):
+        assert begun.acquire(timeout=10)
+    assert not begun.acquire(timeout=0.05) and len(most) == limits.HASHES
+    go_on.set()
+    for one in threads:
+        one.join()
 
 
 def test_a_new_password_ends_the_lock_out(box, stranger, admin):

@@ -12,9 +12,10 @@ from django.utils import timezone
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
 from accounts import tokens
+from accounts.limits import TOKENS
 from accounts.models import ApiToken
 from accounts.scopes import SCOPES
-from api import auth, document
+from api import document
 from api.table import ROUTES
 from changes import actions, what_runs
 
@@ -96,11 +97,13 @@ def test_headers_that_are_no_token(admin, header):
 
 def test_wrong_tokens_are_counted_and_right_ones_go_on(admin):
     good, wrong = robot(admin), Robot("fairlead_wrong")
-    seen = [wrong.get("/status") for _ in range(auth.WRONG + 1)]
-    assert [one.status_code for one in seen] == [401] * auth.WRONG + [429]
+    seen = [wrong.get("/status") for _ in range(TOKENS.most + 1)]
+    assert [one.status_code for one in seen] == [401] * TOKENS.most + [429]
     assert int(seen[-1].headers["Retry-After"]) > 60
     assert good.get("/status").status_code == 200
     assert Robot("fairlead_wrong", REMOTE_ADDR="10.9.9.9").get("/status").status_code == 401
+    six = [Robot("fairlead_wrong", REMOTE_ADDR=f"2001:db8::{i}").get("/status") for i in range(TOKENS.most + 1)]
+    assert six[-1].status_code == 429 and "from 2001:db8::/64." in error(six[-1])["message"]
 
 
 def test_a_token_that_has_ended(admin):

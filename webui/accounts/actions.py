@@ -6,7 +6,9 @@ from axes.utils import reset
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
+from accounts import limits
 from applier.client import ApplierDown, ApplierRefused, connect
+from lbconfig.addresses import source
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,8 @@ def set_up(code: str, username: str, password: str, address: str):
         user.is_active = True
         user.save()
     spend(code)
-    reset(username=username, ip=address)
+    reset(username=username, ip=source(address))
+    limits.TRIES.forget(address)
     log.info("user %s was set up from %s", username, address)
     return user
 

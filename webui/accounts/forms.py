@@ -6,6 +6,8 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.core.exceptions import ValidationError
 
+from accounts import limits
+
 FILL_IN = {"required": "Please fill this in."}
 MAX_PASSWORD = 128  # characters
 
@@ -34,6 +36,11 @@ class LogInForm(AuthenticationForm):
         self.fields["password"].max_length = MAX_PASSWORD
         for field in self.fields.values():
             field.error_messages.update(FILL_IN)
+
+    def clean(self):
+        """Raises limits.Refused, which is no fault of a field."""
+        with limits.logging_in(self.request.META["REMOTE_ADDR"]):
+            return super().clean()
 
 
 class ChangePasswordForm(PasswordChangeForm):

@@ -8,12 +8,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from lbconfig.addresses import source
+
 STAMP_EVERY = 60  # seconds: a session is not written on every click
 
 
-def client_address(request) -> str:
-    """For django-axes: fairlead.middleware.ClientAddress has put the browser's address there."""
-    return request.META.get("REMOTE_ADDR", "")
+def client_source(request) -> str:
+    """For django-axes; fairlead.middleware.ClientAddress has put the browser's address there."""
+    return source(request.META.get("REMOTE_ADDR", ""))
 
 
 class IdleTimeout:

@@ -4,12 +4,14 @@ from django.contrib import messages
 from django.contrib.auth import get_user_model, login, logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts import actions
+from accounts import actions, limits
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from applier.client import ApplierDown, ApplierRefused, connect
 from system import backups, restoring
@@ -58,7 +60,14 @@ class LogIn(LoginView):
     def get_context_data(self, **kwargs):
         return super().get_context_data(idle=self.request.session.get("idle", False), **kwargs)
 
+    def post(self, request, *args, **kwargs):
+        try:
+            return super().post(request, *args, **kwargs)
+        except limits.Refused as refused:
+            return turned_away(request, refused)
+
     def form_valid(self, form):
+        limits.TRIES.forget(self.request.META["REMOTE_ADDR"])
         answer = super().form_valid(form)
         self.request.session.pop("idle", None)
         backups.make_if_due()
@@ -81,6 +90,14 @@ def change_password(request):
         messages.success(request, "Your password is changed.")
         return redirect("system")
     return render(request, "accounts/password.html", {"form": form})
+
+
+def turned_away(request, refused: limits.Refused):
+    """Whatever the name and the password are: nobody has looked at them."""
+    headers = {"Retry-After": str(refused.seconds)}
+    return HttpResponse(
+        render_to_string("accounts/turned_away.html", {"why": str(refused)}, request), status=429, headers=headers
+    )
 
 
 def locked_out(request, response=None, credentials=None):

@@ -10,17 +10,15 @@ import secrets
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.core.cache import cache
 from django.http import HttpRequest
 
 from accounts import tokens
+from accounts.limits import TOKENS, Refused
 from accounts.models import ApiToken
 from accounts.scopes import SCOPES
 from api.errors import ApiError
 
 CONSOLE = "console"  # who did it, in the history
-WRONG = 6  # tokens from one address, as many as passwords
-WINDOW = 15 * 60  # seconds
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,12 @@ def caller(request: HttpRequest) -> Caller:
     except tokens.Unusable as error:
         raise ApiError(error.status, error.code, str(error)) from None
     if record is None:
-        _count_wrong(address)
+        try:
+            TOKENS.count(address)
+        except Refused as refused:
+            # A right token goes on to count: nobody guesses 256 bits, and one old script must not shut out the others.
+            headers = {"Retry-After": str(refused.seconds)}
+            raise ApiError(429, "too-many-wrong-tokens", str(refused), headers=headers) from None
         raise _unauthorized("This is no token of this box, or it was revoked.")
     name = f"{record.user.get_username()} (token {record.name})"[:150]
     return Caller(name, frozenset(record.scopes), address, record)
@@ -61,19 +64,6 @@ def _is_console(token: str) -> bool:
     except OSError:
         return False
     return bool(own) and secrets.compare_digest(own.encode(), token.encode(errors="surrogatepass"))
-
-
-def _count_wrong(address: str) -> None:
-    """A right token goes on to count: nobody guesses 256 bits, and one old script must not shut out the others."""
-    key = f"wrong-tokens:{address}"
-    cache.add(key, 0, WINDOW)
-    try:
-        count = cache.incr(key)
-    except ValueError:  # it has ended in this very moment
-        return
-    if count > WRONG:
-        text = f"Too many wrong tokens from {address}; try again in a quarter of an hour."
-        raise ApiError(429, "too-many-wrong-tokens", text, headers={"Retry-After": str(WINDOW)})
 
 
 def _unauthorized(message: str) -> ApiError:

@@ -25,6 +25,7 @@ REFUSALS = {
     409: "Not at this moment.",
     411: "The length of the body was not said.",
     412: "Somebody changed it meanwhile (If-Match).",
+    408: "The body ended early, or came too slowly.",
     413: "The body is too large.",
     415: "The body has another content type.",
     422: "A field is wrong: `problems` names each with its object.",
@@ -125,7 +126,7 @@ def _refusals(route: Route) -> dict:
     """Those that this route can have."""
     statuses = {400, 401, 403, 404, 405, 422, 429, 503, 507, *route.refusals}
     if route.body and not route.body.raw:
-        statuses |= {413, 415}
+        statuses |= {408, 413, 415}
     if route.if_match:
         statuses |= {412, 428} if route.if_match == "required" else {412}
     if route.path.startswith(("/update", "/applies", "/operations", "/services")):

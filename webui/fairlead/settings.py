@@ -130,6 +130,7 @@ CACHES = {
 }
 
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+PASSWORD_HASHERS = ["accounts.limits.FewAtOnce"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
@@ -140,15 +141,16 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
 
-# Lock-out: a name at an address, so that nobody locks the admin out from elsewhere. Kept in the memory
-# of the one web process: a guesser can fill neither the database nor the disk.
+# Lock-out: a name at a source (lbconfig.addresses), so that nobody locks the admin out from elsewhere. Kept in the
+# memory of the one web process: a guesser can fill neither the database nor the disk. Whatever the name,
+# accounts.limits bounds how many are tried.
 AXES_HANDLER = "axes.handlers.cache.AxesCacheHandler"
 AXES_FAILURE_LIMIT = 6
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_CALLABLE = "accounts.views.locked_out"
 AXES_RESET_ON_SUCCESS = True
-AXES_CLIENT_IP_CALLABLE = "accounts.middleware.client_address"
+AXES_CLIENT_IP_CALLABLE = "accounts.middleware.client_source"
 AXES_VERBOSE = False
 
 SESSION_COOKIE_NAME = "fairlead" if PLAIN_HTTP else "__Host-fairlead"
