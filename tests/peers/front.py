@@ -5,14 +5,19 @@ Clients are in the room's network, too: every address of 127.0.0.0/8 is one of t
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import http.client
 import os
+import select
 import socket
 import ssl
 import subprocess
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlencode
 
 import django
@@ -20,8 +25,8 @@ from board.lab.build import TOP
 from tests.lab.wait import found, until
 from tests.peers.room import CLEAN, ENDS, Room
 
-from lbconfig.render import web
-from lbconfig.snapshot import FACTORY
+from lbconfig.render import nftables, web
+from lbconfig.snapshot import FACTORY, Management
 
 OVERLAY = TOP / "overlay"
 SITE_PACKAGES = Path(django.__file__).parents[1]
@@ -30,6 +35,8 @@ ANSWERS = 20.0  # seconds for a page on a busy machine, while nobody is in the w
 NEW_NETWORK = 0x40000000  # setns(2), CLONE_NEWNET
 DATA = "256m"  # of the data partition
 USER, PASSWORD, CODE = "admin", "a good password", "TEST-CODE-2222"
+SIX = "2001:db8:5::1"  # of the box; its /64 and the next belong to clients
+Made = TypeVar("Made")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -47,6 +54,8 @@ class Front(Room):
         for folder in ("data", "disk"):
             self.mount("-t", "tmpfs", "-o", f"size={DATA}", folder, folder)
         self.do("/etc/init.d/S20folders", "start")
+        for address in (SIX, "2001:db8:5::2", "2001:db8:5::3", "2001:db8:5:1::2"):
+            self.ip("-6", "address", "add", f"{address}/128", "dev", "lo", "nodad")
         (self.root / "run/fairlead/web.conf").write_text(web.alone(FACTORY))
         for service in ("web", "nginx"):
             with self.log.open("a") as log:
@@ -79,27 +88,54 @@ class Front(Room):
 
     # --- clients ---
 
-    def plain(self, source: str = "127.0.0.2") -> socket.socket:
-        """A TCP connection to the web page."""
-        made: list[socket.socket | OSError] = []
+    def _made(self, make: Callable[[], Made]) -> Made:
+        """What it makes in a thread of its own: only that goes into the room's network, and its sockets stay there."""
+        made: list = []
 
-        def make() -> None:
-            """In a thread of its own: only that goes into the room's network, and the socket stays there."""
-            if _libc.setns(self._network, NEW_NETWORK):
-                made.append(OSError(ctypes.get_errno(), "setns"))
-                return
-            target = "::1" if ":" in source else "127.0.0.1"
+        def inside() -> None:
             try:
-                made.append(socket.create_connection((target, 443), ANSWERS, (source, 0)))
+                if _libc.setns(self._network, NEW_NETWORK):
+                    raise OSError(ctypes.get_errno(), "setns")
+                made.append(make())
             except OSError as error:
                 made.append(error)
 
-        thread = threading.Thread(target=make)
+        thread = threading.Thread(target=inside)
         thread.start()
         thread.join()
         if isinstance(made[0], OSError):
             raise made[0]
         return made[0]
+
+    def plain(self, source: str = "127.0.0.2") -> socket.socket:
+        """A TCP connection to the web page."""
+        return self._made(lambda: socket.create_connection((_target(source), 443), ANSWERS, (source, 0)))
+
+    def half_open(self, sources: Iterable[str]) -> list[socket.socket]:
+        """One connection from each that says nothing, or that nobody answers."""
+
+        def begin() -> list[socket.socket]:
+            begun = []
+            for source in sources:
+                one = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
+                one.setblocking(False)
+                one.bind((source, 0))
+                one.connect_ex((_target(source), 443))
+                begun.append(one)
+            return begun
+
+        return self._made(begin)
+
+    @contextlib.contextmanager
+    def firewall(self) -> Iterator[None]:
+        """The box's rules, for clients on this machine as well."""
+        allowed = dataclasses.replace(FACTORY, management=Management(("127.0.0.0/8", "2001:db8::/32")))
+        rules = nftables.render(allowed).replace("iif lo accept\n", "")
+        subprocess.run(self.inside("nft", "-f", "-"), input=rules, text=True, env=CLEAN, check=True, timeout=30)
+        try:
+            yield
+        finally:
+            self.do("nft", "delete", "table", "inet", "fairlead")
 
     def connect(self, source: str = "127.0.0.2") -> ssl.SSLSocket:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -149,6 +185,18 @@ class Front(Room):
         answer, cookies = self.form("/set-up/", code=CODE, username=USER, password=PASSWORD, again=PASSWORD)
         assert answer[0] == 302, answer
         return cookies
+
+
+def open_ones(begun: list[socket.socket]) -> int:
+    """How many of the connections have come about."""
+    waiting = select.poll()
+    for one in begun:
+        waiting.register(one, select.POLLOUT)
+    return sum(bool(event & select.POLLOUT and not event & select.POLLERR) for _, event in waiting.poll(0))
+
+
+def _target(source: str) -> str:
+    return SIX if ":" in source else "127.0.0.1"
 
 
 def _cookies(before: str, headers: http.client.HTTPMessage) -> str:

@@ -5,9 +5,11 @@ The box is new at first; the tests that need an admin set it up and stand behind
 
 import contextlib
 import os
+import time
 
 import pytest
 from tests.lab.wait import found
+from tests.peers.front import open_ones
 
 STRANGER = "127.0.0.2"
 MB = 1_000_000
@@ -51,6 +53,28 @@ def test_slow_bodies_of_strangers_hold_no_thread(front, path):
     cookies = front.form("/set-up/restore/", code="NONE")[1]
     with all_of(front.slow(path, 100_000, source=STRANGER, Content_Type=FORM, Cookie=cookies) for _ in range(THREADS)):
         assert front.get("/set-up/")[0] == 200
+
+
+def test_half_requests_of_one_source_leave_connections_for_others(front):
+    with front.firewall(), all_of(front.half_open([STRANGER] * 510)) as begun:
+        time.sleep(0.5)
+        assert 40 <= open_ones(begun) < 120
+        assert front.get("/set-up/")[0] == 200
+
+
+def test_addresses_of_one_network_of_ipv6_are_one_source(front):
+    sources = ["2001:db8:5::2", "2001:db8:5::3"] * 60
+    with front.firewall(), all_of(front.half_open(sources)) as begun:
+        time.sleep(0.5)
+        assert 40 <= open_ones(begun) < 100
+        assert front.get("/set-up/", source="2001:db8:5:1::2")[0] == 200
+
+
+def test_bodies_are_counted_by_the_source_of_a_client(front):
+    """nginx knows it as well: eight bytes of an address of IPv6."""
+    with all_of(front.slow("/login/", 100, source="2001:db8:5::2") for _ in range(8)):
+        for source, status in (("2001:db8:5::3", 429), ("2001:db8:5:1::2", 302), ("127.0.0.4", 302)):
+            assert front.ask("POST", "/login/", b"x", source)[0] == status, source
 
 
 # --- with an admin ---------------------------------------------------------------------------------

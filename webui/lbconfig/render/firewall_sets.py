@@ -13,6 +13,7 @@ from lbconfig.render import own_rules
 from lbconfig.snapshot import Snapshot, VirtualService
 
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
+FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI
 All = tuple[Snapshot, ...]  # the wished one, and what leaves
 
 
@@ -30,6 +31,8 @@ def sets(all_of: All) -> list[str]:
         lines += one_set(
             f"vips{suffix}", kind, foreign_vips(all_of, version), "addresses on which the web UI does not answer"
         )
+        came = own_rules.remembering(FORGOTTEN)
+        lines += one_set(f"web_clients{suffix}", kind, [], "who came to the web UI lately", came)
         place = f"{kind} . inet_proto . inet_service"
         lines += one_set(f"services{suffix}", place, _services(all_of, version), "what clients may reach")
         lines += one_set(f"replies{suffix}", place, _replies(all_of, version), "sources of NAT replies")

@@ -40,6 +40,7 @@ _ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
 _ASKING = 1024  # ports from which the box asks; no program of it listens there by UDP
 _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
+_WEB_LIMIT = "limit rate over 20/second burst 40 packets"
 _ND = "nd-neighbor-solicit, nd-neighbor-advert"
 _ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wire; not worth a line in the log
 _ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
@@ -202,8 +203,7 @@ def _input(all_of: All) -> list[str]:
         f"icmpv6 type {{ {_ROUTERS} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         f"{later} counter drop",
-        f"ip saddr @management_v4 ip daddr != @vips tcp dport {web} accept",
-        f"ip6 saddr @management_v6 ip6 daddr != @vips6 tcp dport {web} accept",
+        *_to_web(web),
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
         "icmp type echo-request limit rate 50/second burst 100 packets accept",
         "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
@@ -211,6 +211,21 @@ def _input(all_of: All) -> list[str]:
         "counter drop",
     ]
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
+
+
+def _to_web(port: int) -> list[str]:
+    """Who may come to the web UI; and of each source so many new connections that it cannot take nginx's all.
+
+    nginx counts a connection only once it has read a request, and gives up a half one after ten seconds at the latest:
+    so 240 of a source are half-open at most.
+    """
+    rules = []
+    for version, suffix, _ in FAMILIES:
+        ip = f"ip{suffix}"
+        allowed = f"{ip} saddr @management_v{version} {ip} daddr != @vips{suffix} tcp dport {port}"
+        count = f"update @web_clients{suffix} {{ {own_rules.SOURCE[version]} {_WEB_LIMIT} }}"
+        rules += [f"{allowed} tcp flags & (syn | ack) == syn {count} counter drop", f"{allowed} accept"]
+    return rules
 
 
 def _forward(all_of: All) -> list[str]:

@@ -11,7 +11,9 @@ each packet of UDP. Of what comes for the box itself, packets of TCP that begin 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from ipaddress import ip_network
 
+from lbconfig.addresses import SOURCE_BITS
 from lbconfig.firewall import Action, Firewall, Per, Rule, RuleProtocol, Where
 
 CHAINS = {where: f"own_{where}" for where in Where}
@@ -32,8 +34,7 @@ _MATCHES = {
     RuleProtocol.VRRP: "meta l4proto 112",
 }
 _PING = {4: "icmp type echo-request", 6: "icmpv6 type echo-request"}
-# Who has one address of IPv6 has its whole /64.
-_SOURCE = {4: "ip saddr", 6: "ip6 saddr & ffff:ffff:ffff:ffff::"}
+SOURCE = {4: "ip saddr", 6: f"ip6 saddr & {ip_network(f'::/{SOURCE_BITS[6]}').netmask}"}
 _VERDICTS = {Action.ALLOW: "accept", Action.DENY: "drop", Action.REJECT: "goto refuse"}
 # Longer than a bucket of that rate takes to fill again; a source that is forgotten earlier would be let off.
 _REMEMBERED = {Per.SECOND: 1, Per.MINUTE: 60}
@@ -63,6 +64,11 @@ def sets(firewall: Firewall) -> Iterator[tuple[str, str, list[str], str, str]]:
 
 def _rate_flags(rule: Rule) -> str:
     seconds = rule.limit.burst * _REMEMBERED[rule.limit.per] // rule.limit.rate + 60
+    return remembering(seconds)
+
+
+def remembering(seconds: int) -> str:
+    """Flags of a set of sources that are forgotten so long after they came last."""
     return f"dynamic, timeout\n\t\tsize {SOURCES_AT_ONCE}\n\t\ttimeout {seconds}s"
 
 
@@ -159,7 +165,7 @@ def _limited(rule: Rule) -> Iterator[str]:
     over = f'counter drop comment "rule {rule.id} over"'
     if rule.limit.each_source:
         for kind in rule.families():
-            yield f"update @rule_{rule.id}_rate{_FAMILIES[kind][0]} {{ {_SOURCE[kind]} {limit} }} {over}"
+            yield f"update @rule_{rule.id}_rate{_FAMILIES[kind][0]} {{ {SOURCE[kind]} {limit} }} {over}"
     else:
         yield f"{limit} {over}"
     yield _verdict(rule)
