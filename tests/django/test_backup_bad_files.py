@@ -9,7 +9,7 @@ import sealed_backups
 from forms_on_page import form_values, words
 from sealed_backups import PASSPHRASE, opened, sealed_up, send, state
 
-from fairlead import files
+from fairlead import files, room
 from system import backupfile, sealed
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,13 +45,14 @@ def test_no_file_at_all(client):
     assert answer.status_code == 422 and "Please fill this in." in words(answer)
 
 
-def test_too_large_a_file_is_not_read(client, monkeypatch):
+def test_too_large_a_file_is_not_read(client, settings):
     answer = client.post(
         "/system/backup/restore/", b"x", content_type="multipart/form-data; boundary=x", CONTENT_LENGTH=str(1 << 40)
     )
     assert answer.status_code == 413
+    settings.INCOMING.mkdir()
     with pytest.raises(files.StopUpload):
-        handler = files.ToDisk(None, 10)
+        handler = files.ToDisk(None, 10, room.Promise(0))
         handler.new_file("file", "x", None, None, None)
         handler.receive_data_chunk(b"x" * 11, 0)
 

@@ -19,7 +19,7 @@ from applier import sqlite_copy
 from applier.errors import ApplierRefused
 from changes import draft
 from changes.models import Revision
-from fairlead import files
+from fairlead import room
 from lbconfig.snapshot import from_json
 from system import backupfile, restoring
 from system.models import Restored
@@ -85,13 +85,13 @@ def test_without_the_applier_there_is_no_backup_file(client, box):
 
 
 def test_on_a_full_disk(client, monkeypatch):
-    monkeypatch.setattr(files, "HEADROOM", 1 << 60)
+    monkeypatch.setattr(room, "HEADROOM", 1 << 60)
     answer = client.post("/system/backup/", {"passphrase": PASSPHRASE, "again": PASSPHRASE})
     assert "there is no room" in words(answer)
 
 
 def test_a_file_for_which_there_is_no_room_is_not_read(client, file, monkeypatch):
-    monkeypatch.setattr(files, "HEADROOM", 1 << 60)
+    monkeypatch.setattr(room, "HEADROOM", 1 << 60)
     answer = send(client, file)
     assert answer.status_code == 507 and "The data partition is full" in words(answer)
 

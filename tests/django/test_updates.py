@@ -12,6 +12,7 @@ from forms_on_page import words
 from accounts.models import ApiToken
 from applier import fake_updates
 from applier.client import ApplierRefused
+from fairlead import room
 from system import uploads
 
 BUNDLE = b"hsqs" + bytes(5000)
@@ -216,10 +217,10 @@ def test_uploads_that_are_refused_before_they_are_read(client, box, spool, monke
     assert too_long.status_code == 413 and "314.6 MB at most" in too_long.json()["message"]
     assert send(client, CONTENT_LENGTH="0").status_code == 400
     about = os.statvfs(spool.parent)
-    monkeypatch.setattr(uploads, "HEADROOM", about.f_bavail * about.f_frsize)
+    monkeypatch.setattr(room, "HEADROOM", about.f_bavail * about.f_frsize)
     no_room = send(client)
     assert no_room.status_code == 507 and "There is no room for this file" in no_room.json()["message"]
-    monkeypatch.setattr(uploads, "HEADROOM", 0)
+    monkeypatch.setattr(room, "HEADROOM", 0)
     with uploads._one:
         assert send(client).status_code == 409
     box.update.present = False

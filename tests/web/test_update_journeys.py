@@ -78,7 +78,7 @@ state = fake_updates.FakeUpdates.slots
 
 
 def test_a_refusal_stays_on_the_page(open_page, admin, monkeypatch):
-    monkeypatch.setattr("system.uploads.HEADROOM", 1 << 60)
+    monkeypatch.setattr("fairlead.room.HEADROOM", 1 << 60)
     page = open_page(admin)
     page.goto("/system/updates/")
     page.get_by_label("Bundle").set_input_files(BUNDLE)

@@ -5,10 +5,12 @@ The file goes to the data partition, without a name there: whatever happens, not
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
-import os
 import tempfile
 from collections.abc import Callable
+from typing import BinaryIO
 
 from django.conf import settings
 from django.core.exceptions import SuspiciousOperation
@@ -20,8 +22,8 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from fairlead import bodies
 from fairlead.faults import FULL, Fault, page
+from fairlead.room import Promise, promised
 
-HEADROOM = 16 << 20  # bytes of the data partition that stay free for the configuration
 OTHER_FIELDS = 64 * 1024  # bytes of a form beside its file; a pasted text has settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 UNREADABLE = Fault(
@@ -37,21 +39,29 @@ CROWDED = Fault(503, "Others are sending files", str(bodies.Crowded()), "Go back
 
 
 class ToDisk(FileUploadHandler):
-    def __init__(self, request: HttpRequest, limit: int) -> None:
+    def __init__(self, request: HttpRequest | None, limit: int, promise: Promise) -> None:
         super().__init__(request)
         self.limit = limit
+        self.promise = promise
         self.size = 0
+        self.files: list[BinaryIO] = []
 
     def new_file(self, *args, **kwargs) -> None:
         super().new_file(*args, **kwargs)
-        settings.INCOMING.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.file = tempfile.TemporaryFile(dir=settings.INCOMING)  # noqa: SIM115 # the request closes it
+        self.file = tempfile.TemporaryFile(dir=settings.INCOMING)  # noqa: SIM115 # close() does
+        self.files.append(self.file)
+
+    def close(self) -> None:
+        """A file without a name keeps its room until it is closed, and a client that goes away leaves it open."""
+        for file in self.files:
+            file.close()
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
         self.size += len(raw_data)
         if self.size > self.limit:
             raise StopUpload(connection_reset=True)
         self.file.write(raw_data)
+        self.promise.wrote(len(raw_data))
 
     def file_complete(self, file_size: int) -> UploadedFile:
         self.file.seek(0)
@@ -77,32 +87,36 @@ def takes_file(limit: int, refusal: Callable[[HttpRequest], HttpResponse | None]
             length = bodies.said_length(request) or 0
             if length > limit + settings.DATA_UPLOAD_MAX_MEMORY_SIZE + OTHER_FIELDS:
                 return page(too_large(limit))
-            if length + HEADROOM > room():
-                return page(FULL)
-            request.upload_handlers = [ToDisk(request, limit)]
             try:
-                with bodies.coming_in(request):
-                    request.POST  # noqa: B018 # read now, so that what is wrong with it is told
-            except bodies.Crowded:
-                return page(CROWDED)
-            except UnreadablePostError:
-                return page(ENDED_EARLY)
-            except SuspiciousOperation:
-                return page(too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
-            except MultiPartParserError:
-                return page(UNREADABLE)
-            return protected(request, *args, **kwargs)
+                with promised(settings.INCOMING, length) as promise:
+                    handler = ToDisk(request, limit, promise)
+                    with contextlib.closing(handler):
+                        return _read(request, handler) or protected(request, *args, **kwargs)
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                return page(FULL)
 
         return inner
 
     return wrap
 
 
-def room() -> int:
-    """Bytes that are free where files come in."""
-    settings.INCOMING.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = os.statvfs(settings.INCOMING)
-    return about.f_bavail * about.f_frsize
+def _read(request: HttpRequest, handler: ToDisk) -> HttpResponse | None:
+    """Now, so that what is wrong with it is told."""
+    request.upload_handlers = [handler]
+    try:
+        with bodies.coming_in(request):
+            request.POST  # noqa: B018 # Django reads it here
+    except bodies.Crowded:
+        return page(CROWDED)
+    except UnreadablePostError:
+        return page(ENDED_EARLY)
+    except SuspiciousOperation:
+        return page(too_large(settings.DATA_UPLOAD_MAX_MEMORY_SIZE))
+    except MultiPartParserError:
+        return page(UNREADABLE)
+    return None
 
 
 def too_large(limit: int) -> Fault:

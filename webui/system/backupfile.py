@@ -11,7 +11,6 @@ Inside the sealed stream (sealed.py) is a tar archive, compressed with gzip:
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import json
@@ -35,7 +34,7 @@ from django.utils import timezone
 from applier.client import connect
 from changes import draft, what_runs
 from changes.models import Revision
-from fairlead import files
+from fairlead.room import promised
 from lbconfig.snapshot import to_json
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
 
@@ -120,12 +119,6 @@ def working_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def need_room(size: int) -> None:
-    """OSError where the data partition has no room for so many bytes."""
-    if size + files.HEADROOM > files.room():
-        raise OSError(errno.ENOSPC, f"there is no room for {size / 1e6:.1f} MB on the data partition")
-
-
 def _about(now: datetime, hostname: str, version: str) -> About:
     revisions = Revision.objects.order_by("number").values_list("number", flat=True)
     users = sorted(get_user_model().objects.values_list("username", flat=True))
@@ -145,8 +138,8 @@ def _copy_database(path: Path) -> None:
 
 
 def _write(file: BinaryIO, passphrase: str, texts: dict[str, str], database: Path, now: datetime) -> None:
-    need_room(database.stat().st_size)  # it is never larger than that by much
     with (
+        promised(settings.INCOMING, database.stat().st_size),  # it is never larger than that by much
         closing(Writer(file, passphrase)) as sealed,
         gzip.GzipFile(fileobj=sealed, mode="wb", mtime=0) as plain,
         tarfile.open(fileobj=plain, mode="w|", format=tarfile.PAX_FORMAT) as archive,
@@ -164,7 +157,7 @@ def _member(name: str, size: int, now: datetime) -> tarfile.TarInfo:
 
 
 def _unpack(content: BinaryIO, size: int, path: Path) -> None:
-    need_room(size)
-    with path.open("wb") as file:
+    with promised(settings.INCOMING, size) as promise, path.open("wb") as file:
         while part := content.read(1 << 20):
             file.write(part)
+            promise.wrote(len(part))

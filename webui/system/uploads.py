@@ -17,11 +17,11 @@ from django.conf import settings
 from django.http import HttpRequest, UnreadablePostError
 
 from fairlead import bodies
+from fairlead.room import NoRoom, Promise, promised
 
 log = logging.getLogger(__name__)
 
 BLOCK = 1 << 20  # bytes
-HEADROOM = 16 << 20  # bytes that stay free for the configuration
 _one = threading.Lock()
 
 
@@ -42,9 +42,11 @@ def receive(request: HttpRequest, limit: int) -> str:
         raise UploadRefused(409, "Somebody else is uploading a bundle at this moment; wait until that has ended.")
     try:
         clear()
-        _need_room(length)
-        with bodies.coming_in(request):
-            return f"upload:{_store(request, length)}"
+        with promised(settings.UPLOADS, length) as promise, bodies.coming_in(request):
+            return f"upload:{_store(request, length, promise)}"
+    except NoRoom as full:
+        text = f"There is no room for this file: it has {_mb(length)}, and {_mb(full.free)} may be used."
+        raise UploadRefused(507, text) from None
     except bodies.Crowded as crowded:
         raise UploadRefused(503, str(crowded)) from None
     except UnreadablePostError:
@@ -74,16 +76,7 @@ def _length(request: HttpRequest) -> int:
     return int(text)
 
 
-def _need_room(length: int) -> None:
-    settings.UPLOADS.mkdir(mode=0o700, parents=True, exist_ok=True)
-    about = os.statvfs(settings.UPLOADS)
-    free = about.f_bavail * about.f_frsize
-    if length + HEADROOM > free:
-        text = f"There is no room for this file: it has {_mb(length)}, and {_mb(max(0, free - HEADROOM))} may be used."
-        raise UploadRefused(507, text)
-
-
-def _store(request: HttpRequest, length: int) -> str:
+def _store(request: HttpRequest, length: int, promise: Promise) -> str:
     name = secrets.token_hex(16)
     part = Path(settings.UPLOADS, f"{name}.part")
     handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -91,6 +84,7 @@ def _store(request: HttpRequest, length: int) -> str:
         left = length
         while left and (data := request.read(min(BLOCK, left))):
             file.write(data)
+            promise.wrote(len(data))
             left -= len(data)
         os.fsync(file.fileno())
     part.rename(part.with_suffix(".raucb"))
