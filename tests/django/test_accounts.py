@@ -14,6 +14,7 @@ from applier import fake
 from lbconfig.snapshot import FACTORY
 
 NEW = {"code": fake.SETUP_CODE, "username": "kim", "password": "rope and tide", "again": "rope and tide"}
+SIX, SAME_NETWORK, ANOTHER = "2001:db8:1:1::7", "2001:db8:1:1:ffff::8", "2001:db8:1:2::7"
 
 
 @pytest.fixture
@@ -66,9 +67,26 @@ def test_a_wrong_field_is_named_and_nobody_is_created(new_box, stranger, field, 
 
 
 def test_guessing_codes_is_slowed_down(new_box, stranger):
-    for _ in range(5):
-        stranger.post("/set-up/", NEW | {"code": "ABCD-EFGH-JKMN"})
-    assert "Too many wrong codes" in words(stranger.post("/set-up/", NEW))
+    """For who guesses, and for nobody else: five wrong codes a minute from anybody kept the admin out."""
+    wrong = {"code": "ABCD-EFGH-JKMN"}
+    for number in range(5):
+        url, values = (("/set-up/", NEW | wrong), ("/set-up/restore/code/", wrong))[number % 2]
+        stranger.post(url, values, REMOTE_ADDR=f"2001:db8:1:1::{number}")
+    said = "Too many wrong set-up codes from 2001:db8:1:1::/64. Try again in a minute."
+    assert said in words(stranger.post("/set-up/", NEW, REMOTE_ADDR=SIX))
+    right = {"code": fake.SETUP_CODE}
+    assert said in words(stranger.post("/set-up/restore/code/", right, REMOTE_ADDR=SIX))
+    assert stranger.post("/set-up/", NEW, REMOTE_ADDR=ANOTHER).headers["Location"] == "/"
+
+
+def test_a_stranger_has_no_status_asked(new_box, stranger, monkeypatch):
+    """It costs the root daemon a look at the whole table."""
+    monkeypatch.setattr(fake.Fake, "status", lambda *_: pytest.fail("it was asked"))
+    for url in ("/", "/set-up/", "/set-up/restore/", "/login/", "/confirm/x/"):
+        stranger.get(url)
+    stranger.post("/set-up/", NEW | {"code": "ABCD-EFGH-JKMN"})
+    stranger.post("/set-up/restore/code/", {"code": "ABCD-EFGH-JKMN"})
+    stranger.post("/confirm/x/")
 
 
 def test_set_up_is_closed_without_a_code(stranger, admin):
@@ -119,9 +137,6 @@ def test_wrong_passwords_lock_the_name_out_at_this_address_only(stranger, admin)
     assert log_in(stranger, PASSWORD).status_code == 429
     elsewhere = {"username": "admin", "password": PASSWORD}
     assert stranger.post("/login/", elsewhere, REMOTE_ADDR="192.0.2.9").status_code == 302
-
-
-SIX, SAME_NETWORK, ANOTHER = "2001:db8:1:1::7", "2001:db8:1:1:ffff::8", "2001:db8:1:2::7"
 
 
 def test_addresses_of_one_network_of_ipv6_share_a_lock_out(stranger, admin):

@@ -29,11 +29,9 @@ def set_up(code: str, username: str, password: str, address: str):
     """Create the first admin, or give an existing one a new password; then the code is spent.
 
     The code is spent last: when the power goes in between, it opens the box once more, and nobody is
-    locked out. Raises WrongCode, UnknownAdmin, ApplierDown, ApplierRefused.
+    locked out. Raises limits.Refused, WrongCode, UnknownAdmin, ApplierDown, ApplierRefused.
     """
-    applier = connect()
-    if not applier.setup_check(code)["valid"]:
-        raise WrongCode
+    prove(code, address)
     users = get_user_model().objects
     with transaction.atomic():
         user = users.filter(username=username).first()
@@ -48,6 +46,14 @@ def set_up(code: str, username: str, password: str, address: str):
     limits.TRIES.forget(address)
     log.info("user %s was set up from %s", username, address)
     return user
+
+
+def prove(code: str, address: str) -> None:
+    """That it is the set-up code. Raises limits.Refused, WrongCode, ApplierDown, ApplierRefused."""
+    limits.CODES.ask(address)
+    if not connect().setup_check(code)["valid"]:
+        limits.CODES.count(address)
+        raise WrongCode
 
 
 def spend(code: str) -> None:

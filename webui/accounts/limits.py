@@ -67,6 +67,7 @@ class Limit:
 
 
 TRIES = Limit("log-ins", 10, 60)  # whatever the names
+CODES = Limit("wrong set-up codes", 5, 60)
 TOKENS = Limit("wrong tokens", 6, 15 * 60)  # as many as passwords
 
 

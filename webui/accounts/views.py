@@ -23,7 +23,7 @@ def set_up(request):
     """Only while the applier says that a set-up code is active."""
     context = {"reset": get_user_model().objects.exists()}
     try:
-        active = connect().status()["setup_code_active"]
+        active = connect().setup_open()["open"]
     except (ApplierDown, ApplierRefused) as error:
         return render(request, "accounts/set_up_closed.html", context | {"down": str(error)}, status=503)
     if not active:
@@ -46,7 +46,7 @@ def _set_up(request, form: SetUpForm):
         form.add_error("code", "This is not the code on the console.")
     except actions.UnknownAdmin as error:
         form.add_error("username", f"This box has no admin of this name. It knows: {', '.join(error.known)}.")
-    except (ApplierDown, ApplierRefused) as error:
+    except (limits.Refused, ApplierDown, ApplierRefused) as error:
         form.add_error(None, str(error))
     return None
 

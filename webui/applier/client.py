@@ -140,8 +140,12 @@ class Client:
         """With the text of its snapshot; `files`: also what was rendered from it."""
         return self._ask("generation", number=number, files=files)
 
+    def setup_open(self) -> dict:
+        """{"open": bool}: whether a set-up code is active. It costs next to nothing: strangers have it asked."""
+        return self._ask("setup_open")
+
     def setup_check(self, code: str) -> dict:
-        """{"valid": bool}. Too many wrong ones a minute are refused with "too-many-guesses"."""
+        """{"valid": bool}. Who asks for strangers counts how often (accounts.limits)."""
         return self._ask("setup_check", code=code)
 
     def setup_done(self, code: str) -> dict:

@@ -151,6 +151,9 @@ class Applier:
         entry: GenerationEntry = {**self.generations.entry(number), "text": text}
         return entry | {"files": texts} if files else entry
 
+    def setup_open(self) -> dict:
+        return {"open": self.setup_code.active()}
+
     def setup_check(self, code: str) -> dict:
         return {"valid": self.setup_code.check(code)}
 

@@ -117,7 +117,6 @@ class Box:
     machine: FakeMachine = field(default_factory=FakeMachine)
     capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
-    wrong_guesses: int = 0
     change: fake_run.Change | None = None
 
     def __post_init__(self) -> None:
@@ -286,13 +285,13 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                     return copy.deepcopy({key: entry[key] for key in entry if files or key != "files"})
         raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
 
+    def setup_open(self) -> dict:
+        with self._box() as b:
+            return {"open": not b.setup_done}
+
     def setup_check(self, code: str) -> dict:
         with self._box() as b:
-            if b.wrong_guesses >= 5:
-                raise ApplierRefused("too-many-guesses", "Too many wrong codes; try again in 60 seconds.")
-            valid = not b.setup_done and code == b.setup_code
-            b.wrong_guesses += not valid
-            return {"valid": valid}
+            return {"valid": not b.setup_done and code == b.setup_code}
 
     def setup_done(self, code: str) -> dict:
         if not self.setup_check(code)["valid"]:
@@ -307,7 +306,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
 
     def new_setup_code(self) -> dict:
         with self._box() as b:
-            b.setup_done, b.wrong_guesses = False, 0
+            b.setup_done = False
             return {"code": b.setup_code}
 
     def _box(self) -> _Held:

@@ -13,7 +13,7 @@ Codes of refusal, and who gives them:
     unknown-service, problems, no-trial                                           trial.py
     no-counters                                                                   firewall.py
     data-missing, data-read-only, data-full, data-error                           storage.py
-    wrong-code, too-many-guesses                                                  setup_code.py
+    wrong-code                                                                    setup_code.py
     bad-certificate, wrong-hostname                                               recovery.py
     no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
     not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
@@ -166,6 +166,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "tune": {"object": _text(64), "user": _user},
     "generations": {},
     "generation": {"number": _number, "files": _yes_or_no},
+    "setup_open": {},
     "setup_check": {"code": _text(64)},
     "setup_done": {"code": _text(64)},
     "new_setup_code": {},

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 
 from accounts import actions as accounts
+from accounts import limits
 from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
 from changes import actions, draft, replacing
@@ -109,7 +110,7 @@ def _may_restore(request) -> bool:
 
 def _takes_code() -> bool:
     """Raises ApplierDown, ApplierRefused."""
-    return not get_user_model().objects.exists() and connect().status()["setup_code_active"]
+    return not get_user_model().objects.exists() and connect().setup_open()["open"]
 
 
 def _not_before_code(request):
@@ -144,12 +145,14 @@ def set_up_restore_code(request):
     form = CodeForm(*_sent(request)[:1])
     if request.method == "POST" and form.is_valid():
         try:
-            if connect().setup_check(form.cleaned_data["code"])["valid"]:
-                request.session[CODE] = form.cleaned_data["code"]
-                return redirect("set-up-restore")
+            accounts.prove(form.cleaned_data["code"], request.META["REMOTE_ADDR"])
+        except accounts.WrongCode:
             form.add_error("code", "This is not the code on the console.")
-        except (ApplierDown, ApplierRefused) as error:
+        except (limits.Refused, ApplierDown, ApplierRefused) as error:
             form.add_error(None, str(error))
+        else:
+            request.session[CODE] = form.cleaned_data["code"]
+            return redirect("set-up-restore")
     return _set_up_restore_page(request, form, coded=False)
 
 

@@ -167,13 +167,13 @@ def test_arrangements(box):
 
 def test_the_setup_code(box):
     applier = fake.Fake()
-    assert applier.status()["setup_code_active"]
+    assert applier.status()["setup_code_active"] and applier.setup_open() == {"open": True}
     assert applier.setup_check("nope") == {"valid": False}
     assert applier.setup_check(fake.SETUP_CODE) == {"valid": True}
     with pytest.raises(ApplierRefused, match="not the set-up code"):
         applier.setup_done("nope")
     applier.setup_done(fake.SETUP_CODE)
-    assert not applier.status()["setup_code_active"]
+    assert not applier.status()["setup_code_active"] and applier.setup_open() == {"open": False}
     assert applier.setup_check(fake.SETUP_CODE) == {"valid": False}
 
 
