@@ -14,6 +14,7 @@ from lbconfig.snapshot import Snapshot, VirtualService
 
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI
+KNOWN = 8192  # of them at once: a flood from forged sources takes a few megabytes, and then nobody else is limited
 All = tuple[Snapshot, ...]  # the wished one, and what leaves
 
 
@@ -31,7 +32,7 @@ def sets(all_of: All) -> list[str]:
         lines += one_set(
             f"vips{suffix}", kind, foreign_vips(all_of, version), "addresses on which the web UI does not answer"
         )
-        came = own_rules.remembering(FORGOTTEN)
+        came = own_rules.remembering(FORGOTTEN, KNOWN)
         lines += one_set(f"web_clients{suffix}", kind, [], "who came to the web UI lately", came)
         place = f"{kind} . inet_proto . inet_service"
         lines += one_set(f"services{suffix}", place, _services(all_of, version), "what clients may reach")

@@ -67,9 +67,9 @@ def _rate_flags(rule: Rule) -> str:
     return remembering(seconds)
 
 
-def remembering(seconds: int) -> str:
-    """Flags of a set of sources that are forgotten so long after they came last."""
-    return f"dynamic, timeout\n\t\tsize {SOURCES_AT_ONCE}\n\t\ttimeout {seconds}s"
+def remembering(seconds: int, sources: int = SOURCES_AT_ONCE) -> str:
+    """Flags of a set of so many sources, which are forgotten so long after they came last."""
+    return f"dynamic, timeout\n\t\tsize {sources}\n\t\ttimeout {seconds}s"
 
 
 def chains(firewall: Firewall, own_ports: Collection[int]) -> list[str]:
