@@ -216,8 +216,8 @@ def _input(all_of: All) -> list[str]:
 def _to_web(port: int) -> list[str]:
     """Who may come to the web UI; and of each source so many new connections that it cannot take nginx's all.
 
-    nginx counts a connection only once it has read a request, and gives up a half one after ten seconds at the latest:
-    so 240 of a source are half-open at most.
+    nginx counts a connection only once it has read a request, and gives up one that is half-open after twenty seconds
+    at the latest (ten each for the handshake and for the request): so 440 of a source are half-open at most.
     """
     rules = []
     for version, suffix, _ in FAMILIES:
