@@ -64,7 +64,12 @@ class Front(Room):
                 self._running.append(
                     subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 )
-        until("the web page", lambda: self.get("/set-up/")[0] == 200, STARTS)
+        until("the web page", self._answers, STARTS)
+
+    def _answers(self) -> bool:
+        """AssertionError with what they said where nginx or gunicorn has ended."""
+        assert all(process.poll() is None for process in self._running), self.log.read_text()
+        return self.get("/set-up/")[0] == 200
 
     def close(self) -> str:
         os.close(self._network)
