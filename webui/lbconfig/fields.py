@@ -32,16 +32,25 @@ def in_range(value: int, low: int, high: int) -> str | None:
     return None if low <= value <= high else f"must be {low} to {high}, not {number(value)}"
 
 
+def ip_address(text: str) -> str | None:
+    """Any IPv4 or IPv6 address, in the one spelling that programs print."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return f"must be an IP address such as 192.0.2.10 or 2001:db8::10, not {quote(text)}"
+    return None if str(address) == text else f"must be written as {address}"
+
+
 def host_address(text: str) -> str | None:
     """An IPv4 or IPv6 address that one machine can have, in the one spelling that programs print."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        return f"must be an IP address such as 192.0.2.10 or 2001:db8::10, not {quote(text)}"
+        return ip_address(text)
     for network, words in _NO_HOSTS:
         if address.version == network.version and address in network:
             return f"must be the address of one host, and {address} is {words}"
-    return None if str(address) == text else f"must be written as {address}"
+    return ip_address(text)
 
 
 _NO_HOSTS = tuple(

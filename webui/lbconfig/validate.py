@@ -23,6 +23,7 @@ from lbconfig.fields import (
     expected_text,
     host_address,
     in_range,
+    ip_address,
     note,
     paragraphs,
     service_name,
@@ -237,7 +238,7 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         **{name: expected_text(getattr(check, name)) for name in ("login", "password", "database", "ask")},
         secret=_secret(check),
         host=dns_name_or_empty(check.host),
-        expect=expected_text(check.expect),
+        expect=_expect(check),
         authority=certificates(check.authority),
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
@@ -262,6 +263,12 @@ def _check_port(service: VirtualService) -> str | None:
     if 0 <= check.port <= 65535:
         return None
     return f"must be 1 to 65535, or 0 for the server's own port, not {number(check.port)}"
+
+
+def _expect(check: HealthCheck) -> str | None:
+    if check.kind is CheckKind.DNS and check.expect:
+        return ip_address(check.expect)
+    return expected_text(check.expect)
 
 
 def _secret(check: HealthCheck) -> str | None:

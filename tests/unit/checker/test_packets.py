@@ -217,6 +217,7 @@ def dns_answer(result, *records):
     return answer
 
 
+A_LONGER = (1, bytes([192, 0, 2, 77]))
 A, AAAA = (1, bytes([192, 0, 2, 7])), (28, socket.inet_pton(socket.AF_INET6, "2001:db8::7"))
 
 
@@ -225,8 +226,11 @@ A, AAAA = (1, bytes([192, 0, 2, 7])), (28, socket.inet_pton(socket.AF_INET6, "20
     [
         ("www.example.org", "", dns_answer(0, (5, b"\xc0\x0c"), A), "Success"),
         ("www.example.org", r"192\x2e0\x2e2\x2e7", dns_answer(0, A), "Success"),
-        ("www.example.org", r"2001\x3adb8", dns_answer(0, AAAA), "Success"),
-        ("www.example.org", r"10\x2e", dns_answer(0, A), "www.example.org is 192.0.2.7 there"),
+        ("www.example.org", r"2001\x3adb8\x3a0\x3a0\x3a0\x3a0\x3a0\x3a7", dns_answer(0, AAAA), "Success"),
+        ("www.example.org", r"192\x2e0\x2e2\x2e77", dns_answer(0, A), "www.example.org is 192.0.2.7 there"),
+        ("www.example.org", r"192\x2e0\x2e2\x2e7", dns_answer(0, A_LONGER), "www.example.org is 192.0.2.77 there"),
+        ("www.example.org", r"2001\x3adb8\x3a\x3a", dns_answer(0, AAAA), "www.example.org is 2001:db8::7 there"),
+        ("www.example.org", r"192\x2e0", dns_answer(0, A), "'192.0' is expected, which is no address"),
         ("www.example.org", "", dns_answer(0), "www.example.org has no address there"),
         ("www.example.org", "", dns_answer(2), "the server said: server failure"),
         ("www.example.org.", "", dns_answer(3), "the server said: no such name"),

@@ -213,6 +213,22 @@ def test_sctp_and_udp_are_checked_by_other_ways(protocol, check, words):
     assert service.by_mark == (protocol is Protocol.SCTP)
 
 
+@pytest.mark.parametrize(
+    ("expect", "words"),
+    [
+        ("192.0.2.1", ""),
+        ("2001:db8::1", ""),
+        ("", ""),
+        ("192.0.2", "must be an IP address"),
+        ("2001:DB8::1", "must be written as 2001:db8::1"),
+    ],
+)
+def test_what_a_name_must_be_is_a_whole_address(expect, words):
+    check = HealthCheck(CheckKind.DNS, ask="www.example.org", expect=expect)
+    problems = [one for one in validate(with_service(check=check)) if one.field == "expect"]
+    assert [words in one.message for one in problems] == ([True] if words else [])
+
+
 def test_worst_case_detection():
     # It dies right after a check began: the next one begins an interval later, and each takes its whole timeout.
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1)) == 2 + 1

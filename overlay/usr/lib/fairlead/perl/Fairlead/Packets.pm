@@ -9,9 +9,9 @@ use strict;
 use warnings;
 
 use Digest::MD5 qw(md5);
-use Socket qw(SOCK_DGRAM SOCK_STREAM);
+use Socket qw(AF_INET AF_INET6 SOCK_DGRAM SOCK_STREAM inet_ntop inet_pton);
 
-use Fairlead::Wire qw($received LONGEST dial put take datagram request);
+use Fairlead::Wire qw($received LONGEST dial put take datagram request expected);
 
 use constant DNS_RESULTS => ['', 'malformed question', 'server failure', 'no such name', 'not implemented', 'refused'];
 
@@ -220,8 +220,9 @@ sub dns {
 	my $tcp = $v->{protocol} eq 'tcp';
 	my $socket = dial($v, $r, $tcp ? SOCK_STREAM : SOCK_DGRAM);
 	my $name = request($r) =~ s/\.$//r;
-	my $six = index($r->{receive}, '\x3a') >= 0;    # a colon, as lbconfig/render/ldirectord.py writes it
-	my $type = $name eq '' ? 2 : $six ? 28 : 1;      # NS, AAAA, A
+	my $wanted = expected($r);
+	my $six = $wanted =~ /:/;
+	my $type = $name eq '' ? 2 : $six ? 28 : 1;    # NS, AAAA, A
 	my $id = int rand 65536;
 	my $question = join('', map { pack 'C/a', $_ } split /\./, $name) . "\0" . pack 'nn', $type, 1;
 	my $query = pack('n6', $id, 0x0100, 1, 0, 0, 0) . $question;
@@ -236,7 +237,9 @@ sub dns {
 	my $result = $flags & 15;
 	die 'the server said: ' . (DNS_RESULTS->[$result] // "result $result") . "\n" if $result;
 	die "$name has no address there\n" unless @found;
-	die "$name is @found there\n" unless grep { /^(?:$r->{receive})/ } @found;
+	return if $wanted eq '';
+	my $packed = inet_pton($six ? AF_INET6 : AF_INET, $wanted) // die "'$wanted' is expected, which is no address\n";
+	die "$name is @found there\n" unless grep { $_ eq inet_ntop($six ? AF_INET6 : AF_INET, $packed) } @found;
 	return;
 }
 
@@ -258,8 +261,8 @@ sub addresses {
 		die "an answer that is no DNS\n" if length $answer < $place + 10;
 		my ($type, undef, undef, $length) = unpack 'nnNn', substr $answer, $place, 10;
 		my $data = substr $answer, $place + 10, $length;
-		push @found, Socket::inet_ntop(Socket::AF_INET, $data) if $type == 1 && length $data == 4;
-		push @found, Socket::inet_ntop(Socket::AF_INET6, $data) if $type == 28 && length $data == 16;
+		push @found, inet_ntop(AF_INET, $data) if $type == 1 && length $data == 4;
+		push @found, inet_ntop(AF_INET6, $data) if $type == 28 && length $data == 16;
 		$place += 10 + $length;
 	}
 	return @found;

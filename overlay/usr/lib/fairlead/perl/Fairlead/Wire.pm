@@ -10,7 +10,7 @@ use Exporter qw(import);
 use IO::Socket::IP ();
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
 
-our @EXPORT_OK = qw($sent $received LONGEST dial put line take want reply datagram request);
+our @EXPORT_OK = qw($sent $received LONGEST dial put line take want reply datagram request expected);
 
 use constant LONGEST => 65536;    # bytes of an answer that are looked at
 
@@ -81,6 +81,12 @@ sub reply {
 
 # What is asked for, without the slash that ldirectord puts before it.
 sub request { return substr $_[0]{request} // '/', 1 }
+
+# The text that is expected, out of ldirectord's pattern (lbconfig/render/ldirectord.py).
+sub expected {
+	my $text = $_[0]{receive} =~ s/^\(\?:vs\d+\)\{0\}//r;
+	return $text =~ s/\\x([0-9a-f]{2})/chr hex $1/ger;
+}
 
 sub datagram {
 	my ($socket) = @_;
