@@ -328,6 +328,7 @@ sub hire {
 sub work {
 	my ($task, $answer) = @_;
 	$SIG{$_} = 'DEFAULT' for qw(INT QUIT TERM HUP);
+	srand;    # after the fork: else all workers choose the same ids for what they ask
 	my ($state, $message);
 	{
 		no warnings 'redefine';
