@@ -35,6 +35,7 @@ from lbconfig.snapshot import (
 SERVERS = Path(__file__).parent / "servers"
 OVERLAY = TOP / "overlay"
 NETWORK = Network(interfaces=(Interface("lan", addresses=("10.2.0.1/24", "fd00:2::1/64")),))
+PINGS = (OVERLAY / "etc/sysctl.d/fairlead.conf").read_text().split("ping_group_range = ")[1].splitlines()[0]
 STARTS = 120.0  # seconds until a server listens, on a busy machine
 
 # Of each server, where it listens; its files and how it is started are in a folder of that name.
@@ -71,6 +72,8 @@ class Box(Neighbour):
         super().__init__("box", SERVERS / "box", OVERLAY, tree)
         self.ip("link", "add", "lan", "type", "bridge")
         self.settle("lan", 1)
+        enter = ["nsenter", f"--target={self.first}", "--net", "sh", "-c"]
+        subprocess.run([*enter, f"echo {PINGS} >/proc/sys/net/ipv4/ping_group_range"], timeout=30, check=True)
 
     def command(self, argv: list[str], stdin: str = "", timeout: float = 30) -> Output:
         """As applier.host does it. Files that the command names are taken along."""

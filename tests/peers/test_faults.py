@@ -263,3 +263,44 @@ def unreachable(lab, address):
         yield
     finally:
         lab.box.ip("route", "del", "unreachable", f"{address}/32")
+
+
+def workers(box) -> list[Path]:
+    """The processes that talk to servers, as /proc has them: children of another process of the box."""
+    numbers, found = box.processes(), []
+    for number in numbers:
+        with contextlib.suppress(OSError):  # it has just ended
+            status = Path(f"/proc/{number}/status").read_text()
+            if int(re.search(r"^PPid:\t(\d+)", status, re.MULTILINE)[1]) in numbers:
+                found.append(Path(f"/proc/{number}"))
+    return found
+
+
+def test_who_talks_to_servers_may_do_nothing_else(check, web):
+    one = check(render(service(1, web, check=dataclasses.replace(CONNECT, interval=1))), table=known(1, 0, web))
+    one.wait_for("the server to be up", lambda: one.table()[VIP] == {f"{web}:80": 1})
+    found = workers(one.box)
+    assert found
+    for worker in found:
+        status = dict(re.findall(r"^(\w+):\t(.*)$", (worker / "status").read_text(), re.MULTILINE))
+        assert set(status["Uid"].split()) == set(status["Gid"].split()) == {"989"}
+        assert status["Groups"].split() == ["989"]
+        assert {int(status[name], 16) for name in ("CapPrm", "CapEff", "CapInh")} == {0}
+        assert status["NoNewPrivs"] == "1"
+        assert (worker / "oom_score_adj").read_text() == "1000\n"
+        limits = (worker / "limits").read_text()
+        assert re.search(r"^Max processes +0 ", limits, re.MULTILINE)
+        assert re.search(r"^Max data size +\d{8} ", limits, re.MULTILINE)
+
+
+def test_a_check_that_does_not_come_back_has_failed_in_time(check, web):
+    """Its own clock may stand, as where a library catches the alarm: the process that keeps the table has another."""
+    one = check(render(service(1, web)), table=known(1, 0, web))
+    one.wait_for("the server to be up", lambda: one.table()[VIP] == {f"{web}:80": 1})
+
+    began = time.monotonic()
+    for worker in workers(one.box):
+        os.kill(int(worker.name), signal.SIGSTOP)
+    one.wait_for("it to be judged", lambda: f"no verdict within {CONNECT.timeout} s" in one.log.read_text())
+    assert time.monotonic() - began < CONNECT.interval + CONNECT.timeout + 3
+    assert any(f"-r {web}:80" in line and "-w 0" in line for line in one.commands())

@@ -20,7 +20,7 @@ def ask(lab, six=False, **fields):
 @pytest.mark.parametrize(
     ("host", "state", "why"),
     [
-        ("www.example.org", "up", "Success"),
+        ("www.example.org", "up", "200 OK"),
         ("other.example.org", "down", "hostname verification failed"),
         ("nobody.example.org", "down", "certificate verify failed"),
         ("", "down", "certificate verify failed"),

@@ -66,8 +66,8 @@ GOOD = [
 ]
 BAD = [
     (CheckKind.HTTP, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
-    (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #2"}, "the shop is öpen #1"),
-    (CheckKind.HTTP, {"expect": "the shop is öpen #1"}, "nobody you know"),
+    (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #2"}, "the answer does not contain what is expected"),
+    (CheckKind.HTTP, {"expect": "the shop is öpen #1"}, "the answer does not contain what is expected"),
     (CheckKind.HTTPS, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
     (CheckKind.HTTPS, {**WWW, "expect": "closed"}, "the answer does not contain what is expected"),
     (CheckKind.IMAP, {**KIM, "password": "x"}, "the server said: a1 NO [AUTHENTICATIONFAILED] Authentication failed."),
@@ -157,7 +157,7 @@ def test_a_server_that_hangs(hanging, kind):
     else:
         assert found["state"] == "down"
         assert NONE_LEFT <= found["seconds"] < PATIENCE
-        assert kind is CheckKind.HTTP or found["message"].endswith("no answer within 1 s")
+        assert found["message"] == "no answer within 1 s"
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_a_server_that_does_not_run(ended, kind):
     else:
         assert found["state"] == "down"
         assert found["seconds"] < PATIENCE
-        assert "refused" in found["message"] or "Connect Failed" in found["message"]
+        assert "refused" in found["message"]
 
 
 def ask_all(lab, timeout):

@@ -23,13 +23,12 @@ print JSON::PP->new->ascii->encode([$code, @verdict, $Fairlead::Wire::sent, $Fai
 
 def check(service, port, host="127.0.0.1", protocol="tcp", request="", receive="(?:vs1){0}", timeout=10, ca="", **more):
     """(is it up, the reason, what was sent, what was received)."""
-    v = {"service": service, "protocol": protocol, "negotiatetimeout": timeout, "httpmethod": "GET"}
+    v = {"service": service, "protocol": protocol, "negotiatetimeout": timeout}
     v |= {"login": "", "passwd": "", "database": "", "secret": ""} | more
-    url = f"https://{host}:{port}/{request}"
-    r = {"server": host, "port": port, "request": f"/{request}", "receive": receive, "url": url}
+    r = {"server": host, "port": port, "request": f"/{request}", "receive": receive}
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", LDIRECTORD],
-        env={"WHAT": json.dumps([v, r])} | ({"PERL_LWP_SSL_CA_FILE": str(ca)} if ca else {}),
+        env={"WHAT": json.dumps([v, r])} | ({"SSL_CERT_FILE": str(ca)} if ca else {}),
         capture_output=True,
         text=True,
         check=True,

@@ -125,7 +125,7 @@ NAMED = {"login": "kim", "database": "shop"}
 @pytest.mark.parametrize(
     ("answer", "named", "message"),
     [
-        (pgsql_message(b"R", struct.pack(">I", 10)), NAMED, "Success"),
+        (pgsql_message(b"R", struct.pack(">I", 10) + b"SCRAM-SHA-256\0\0"), NAMED, "Success"),
         (
             LET_IN + pgsql_message(b"S", b"a\0b\0") + pgsql_message(b"K", b"12345678") + pgsql_message(b"Z", b"I"),
             NAMED,
@@ -236,6 +236,8 @@ A, AAAA = (1, bytes([192, 0, 2, 7])), (28, socket.inet_pton(socket.AF_INET6, "20
         ("www.example.org.", "", dns_answer(3), "the server said: no such name"),
         ("", "", dns_answer(5), "Success"),
         ("www.example.org", "", lambda _: b"short", "an answer that is no DNS"),
+        ("www.example.org", "", lambda query: dns_answer(0, A)(query)[:-1], "an answer that is not whole"),
+        ("", "", lambda query: dns_answer(5)(query)[:-1], "an answer that is not whole"),
         ("www.example.org", "", lambda query: query, "an answer to another question"),
     ],
 )

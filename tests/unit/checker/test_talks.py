@@ -5,6 +5,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 from talking_servers import ANY, Server, check, hidden, said
@@ -55,9 +56,9 @@ def test_a_server_that_has_something_else_to_say(service):
 @pytest.mark.parametrize("service", [*GOOD, "ldap", "mysql", "pgsql", "simpletcp"])
 def test_a_server_that_says_nothing(service):
     with Server(ANY, ANY, ANY) as port:
-        good, message, _, _ = check(service, port, timeout=1)
+        good, message, _, _ = check(service, port, timeout=0.3)
     assert not good
-    assert message == "no answer within 1 s"
+    assert message == "no answer within 0.3 s"
 
 
 @pytest.mark.parametrize("service", [*GOOD, "ldap", "mysql", "pgsql", "simpletcp", "pops", "imaps", "ldaps"])
@@ -148,27 +149,111 @@ def tls(tmp_path_factory):
     return context
 
 
-def web(status, body=b"fine"):
-    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    return (re.compile(rb"\r\n\r\n"), head.encode() + body)
+HEAD = re.compile(rb"\r\n\r\n")
+
+
+def page(body=b"fine", status="200 OK"):
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+
+
+def chunked(*pieces):
+    coded = b"".join(b"%x;a=b\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + coded + b"0\r\nX-Sum: 1\r\n\r\n"
+
+
+def ask_web(*script, expect="fine", timeout=5, **more):
+    with Server(*script) as port:
+        return check("http", port, receive="(?:vs1){0}" + expect, timeout=timeout, **more)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        page(),
+        page(b"x" * 100_000 + b"fine"),
+        chunked(b"fine"),
+        chunked(b"fi", b"ne"),
+        chunked(*[b"x" * 10_000] * 10, b"it is fine"),
+        b"HTTP/1.0 200 OK\nServer: old\n\nfine",
+        b"HTTP/1.1 200 \r\nContent-Length: 4, 4\r\n\r\nfine",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n" + page(),
+    ],
+    ids=range(8),
+)
+def test_a_whole_page(answer):
+    good, message, sent, received = ask_web(HEAD, answer, request="a?b=c", virtualhost="www")
+    assert (good, message[:4]) == (True, "200 ")
+    assert sent.startswith("GET /a?b=c HTTP/1.1\nHost: www\n")
+    assert len(received) <= 65536
+
+
+WAITS = re.compile(b"(?!)")  # for what never comes
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ((page(b"dead"),), "the answer does not contain what is expected"),
+        ((page(status="503 Busy"),), "503 Busy"),
+        ((page(status="302 Found").replace(b"\r\n\r\n", b"\r\nLocation: http://a.org/\r\n\r\n"),),
+         "302 Found, to http://a.org/"),
+        ((b"SSH-2.0-OpenSSH_9.6\r\n",), "the answer is no HTTP: 'SSH-2.0-OpenSSH_9.6'"),
+        ((b"+OK\r\n", WAITS), "the answer is no HTTP: '+OK'"),
+        ((b"fine",), "the server hung up after 'fine'"),
+        ((b"HTTP/1.1 200 OK\r\nServer: x",), "the server hung up after 'Server: x'"),
+        ((b"HTTP/1.1 200 OK\r\n", WAITS), "no answer within 0.3 s"),
+        ((page() + b"more",), "200 OK"),
+        ((page()[:-1],), "the answer ends in the middle"),
+        ((page()[:-1], WAITS), "no answer within 0.3 s"),
+        ((chunked(b"fine")[:-15], WAITS), "no answer within 0.3 s"),
+        ((chunked(b"fine")[:-15],), "the server hung up"),
+        ((chunked(b"fine")[:-17],), "the answer ends in the middle"),
+        ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfine\r\n",),
+         "the answer has a piece without a length: 'fine'"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\nfine",), "the length of the answer is no number: '-4'"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nfine",), "the server announces a page of 99999999 bytes"),
+        ((b"HTTP/1.1 200 OK\r\n\r\nfine", *[b"x" * 100_000] * 50), "the server sends more than 4194304 bytes"),
+        ((b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n" * 1_000] * 20), "the server sends more than 65536 bytes"),
+        ((b"HTTP/1.1 200 " + b"x" * 100_000,), "the server sends a line without an end"),
+    ],
+    ids=range(20),
+)  # fmt: skip
+def test_an_answer_that_is_not_whole_or_not_good(script, message):
+    found = ask_web(HEAD, *script, timeout=0.3)
+    assert found[:2] == (message == "200 OK", message)
+
+
+def test_a_page_that_comes_byte_by_byte_and_not_in_time():
+    """LWP gave back the status that it had when its alarm came, and the server was up."""
+    began = time.monotonic()
+    good, message, _, _ = ask_web(HEAD, page()[:-4], *[lambda _: time.sleep(0.3) or b"f"] * 9, timeout=1, expect="")
+    assert (good, message) == (False, "no answer within 1 s")
+    assert time.monotonic() - began < 8
 
 
 @pytest.mark.parametrize(
     ("status", "receive", "message"),
     [
-        ("200 OK", "", "Success"),
-        ("200 OK", "fine", "Success"),
+        ("200 OK", "", "200 OK"),
+        ("200 OK", "fine", "200 OK"),
         ("200 OK", "other", "the answer does not contain what is expected"),
         ("503 Busy", "", "503 Busy"),
     ],
 )
 def test_https(tls, status, receive, message):
-    server = Server(*web(status), tls=tls)
+    server = Server(HEAD, page(status=status), tls=tls)
     with server as port:
-        found = check("https", port, request="alive", receive="(?:vs1){0}" + receive, virtualhost="www.example.org")
+        found = check("https", port, request="alive", receive="(?:vs1){0}" + receive, virtualhost="www.example.org:443")
     assert found[1] == message
-    assert server.heard.startswith(b"GET /alive HTTP/1.1\r\n") and b"\r\nHost: www.example.org\r\n" in server.heard
+    assert server.heard.startswith(b"GET /alive HTTP/1.1\r\nHost: www.example.org:443\r\n")
     assert tls.asked[-1] == "www.example.org"
+
+
+def test_a_server_that_goes_on_with_tls_and_does_not_answer(tls):
+    with Server(HEAD, page()[:-1], WAITS, tls=tls) as port:
+        assert check("https", port, timeout=1)[:2] == (False, "no answer within 1 s")
+    with Server(ANY, WAITS) as port:
+        assert check("https", port, timeout=1)[:2] == (False, "no answer within 1 s")
 
 
 @pytest.mark.parametrize(
@@ -176,11 +261,11 @@ def test_https(tls, status, receive, message):
     [("www.example.org", True, True), ("mail.example.org", True, False), ("www.example.org", False, False)],
 )
 def test_https_with_a_certificate_that_must_be_good(tls, name, trusted, good):
-    with Server(*web("200 OK"), tls=tls) as port:
+    with Server(HEAD, page(), tls=tls) as port:
         ca = tls.folder / "cert.pem" if trusted else "/dev/null"
-        found, message, _, _ = check("https", port, login=hidden("verify"), virtualhost=name, ca=ca)
+        found, message, _, _ = check("https", port, secret=hidden("verify\n"), virtualhost=name, ca=ca)
     assert found == good, message
-    assert good or message.startswith("500 Can't connect to"), message
+    assert good or message.startswith("TLS: "), message
 
 
 @pytest.mark.parametrize("service", ["pop", "imap"])
@@ -211,6 +296,7 @@ def test_any_protocol_of_lines(answer, good):
         ((b"SIP/2.0 100 Trying\r\n\r\n", b"SIP/2.0 404 Not Found\r\n\r\n"), True),
         ((b"SIP/2.0 503 Service Unavailable\r\n\r\n",), False),
         ((b"HTTP/1.1 200 OK\r\n\r\n",), False),
+        ((b"SIP/2.0 200 OK\r\nVia: x\r\n",), False),
     ],
 )
 @pytest.mark.parametrize("protocol", ["udp", "tcp"])

@@ -10,7 +10,7 @@ Facts from ldirectord's source (4.12 to 4.16) that this file rests on:
   that interval only with fork=yes, and warns of it otherwise; with the module nothing else depends on fork.
 - `#` cuts a line even inside quotes, and a blank line ends a block.
 - A connect check of a UDP service silently becomes a ping: validate refuses it.
-- connect takes its time limit from checktimeout, http from negotiatetimeout, ping from checktimeout.
+- Our own checks, instead of its, take their time limit from negotiatetimeout (Fairlead/Talks.pm).
 """
 
 from __future__ import annotations
@@ -135,9 +135,9 @@ def _question(check: HealthCheck) -> list[str]:
     if "host" in uses and check.host:
         lines.append(f'virtualhost="{check.host}"')
     if check.verify and "verify" in uses:
-        # ldirectord has no words for it; Talks.pm reads these.
-        lines.append(f'login="{_hidden("verify")}"')
-        lines += [f'passwd="{_hidden(check.authority)}"'] if check.authority else []
+        # ldirectord has no word for it; Web.pm reads this one.
+        certificate = f"verify\n{check.authority}"
+        lines.append(f'secret="{_hidden(certificate)}"')
     for name, word in _WORDS.items():
         if name in uses and (value := getattr(check, name)):
             lines.append(f'{word}="{_hidden(value)}"')

@@ -3,23 +3,21 @@ package fairlead;
 # Loaded into ldirectord (PERL5OPT), whose file stays as it comes. It replaces a few of its functions, so that
 #   - the IPVS table is read once and written in batches (Fairlead::Table), not read before every change,
 #   - checks run side by side, each service at its own interval (Fairlead::Rounds), not one after the other,
-#   - a ping reaches IPv6 servers, too (Fairlead::Checks),
-#   - mail servers, directories, databases and others are asked without a Perl library for each (Fairlead::Talks).
+#   - servers are asked and judged in one way, without a Perl library for each protocol (Fairlead::Talks).
 
 use strict;
 use warnings;
 
 # Modules that the script asks for and nobody uses here: those of functions that are replaced, of mails, of its manual
-# page. It starts in 0.18 s instead of 0.30 (the median of six times five starts side by side, not emulated).
+# page.
 my @unused;
 
 BEGIN {
-	my @files = qw(IO/Socket/INET6.pm Net/SMTP.pm Pod/Usage.pm);
+	my @files = qw(IO/Socket/INET6.pm LWP/Debug.pm LWP/UserAgent.pm Net/HTTP.pm Net/Ping.pm Net/SMTP.pm Pod/Usage.pm URI.pm);
 	@unused = grep { !$INC{$_} } @files;
 	@INC{@unused} = (__FILE__) x @unused;
 }
 
-use Fairlead::Checks;
 use Fairlead::Rounds;
 use Fairlead::Table;
 use Fairlead::Talks;
@@ -36,7 +34,7 @@ $SIG{__WARN__} = sub {
 
 # INIT: the script is compiled then, so its functions are there, and none has run yet.
 INIT {
-	my @replaced = map { $_->FUNCTIONS } qw(Fairlead::Checks Fairlead::Table Fairlead::Rounds Fairlead::Talks);
+	my @replaced = map { $_->FUNCTIONS } qw(Fairlead::Table Fairlead::Rounds Fairlead::Talks);
 	if (my @missing = grep { !main->can($_) } @replaced) {
 		print STDERR "fairlead: this ldirectord has no @missing; it checks one server after the other\n";
 		delete @INC{@unused};
@@ -45,7 +43,6 @@ INIT {
 		}
 	}
 	else {
-		Fairlead::Checks::install();
 		Fairlead::Table::install();
 		Fairlead::Rounds::install();
 		Fairlead::Talks::install();

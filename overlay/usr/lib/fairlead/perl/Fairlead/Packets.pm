@@ -1,17 +1,21 @@
 package Fairlead::Packets;
 
-# Checks of servers that do not speak in lines: directories, databases, RADIUS and DNS. See Fairlead::Talks.
+# Checks of servers that do not speak in lines: directories, databases, RADIUS, DNS, and the ping. See Fairlead::Talks.
 #
-# Sources: LDAP RFC 4511, RADIUS RFC 2865 and 5997, DNS RFC 1035; MySQL: "Connection Phase" of its internals manual;
-# PostgreSQL: chapter "Frontend/Backend Protocol".
+# Sources: LDAP RFC 4511, RADIUS RFC 2865 and 5997, DNS RFC 1035, ping RFC 792 and 4443; MySQL: "Connection Phase" of
+# its internals manual; PostgreSQL: chapter "Frontend/Backend Protocol".
 
 use strict;
 use warnings;
 
 use Digest::MD5 qw(md5);
-use Socket qw(AF_INET AF_INET6 SOCK_DGRAM SOCK_STREAM inet_ntop inet_pton);
+use IO::Socket ();
+use Socket qw(
+	AF_INET AF_INET6 IPPROTO_ICMP IPPROTO_ICMPV6 SOCK_DGRAM SOCK_STREAM inet_ntop inet_pton pack_sockaddr_in
+	pack_sockaddr_in6
+);
 
-use Fairlead::Wire qw($received LONGEST dial put take datagram request expected);
+use Fairlead::Wire qw($received LONGEST dial put take await datagram request expected);
 
 use constant DNS_RESULTS => ['', 'malformed question', 'server failure', 'no such name', 'not implemented', 'refused'];
 
@@ -59,6 +63,7 @@ sub unber {
 	my $start = 2;
 	if (defined $length && $length > 127) {
 		my $octets = $length & 0x7f;
+		die "an answer that is no LDAP\n" if $octets > 4;
 		$length = hex unpack 'H*', substr $bytes, 2, $octets;
 		$start += $octets;
 	}
@@ -74,7 +79,9 @@ sub ldap_message {
 	my ($kind, $length) = unpack 'CC', $head;
 	die "an answer that is no LDAP\n" unless $kind == 0x30;
 	if ($length > 127) {
-		$length = hex unpack 'H*', take($socket, $length & 0x7f);
+		my $octets = $length & 0x7f;
+		die "an answer that is no LDAP\n" if $octets > 4;
+		$length = hex unpack 'H*', take($socket, $octets);
 	}
 	my $message = take($socket, $length);
 	substr($received, $seen) = "an answer of $length bytes\n";
@@ -155,7 +162,9 @@ sub pgsql {
 	while (1) {
 		my $seen = length $received;
 		my $kind = take($socket, 1);
-		my $body = take($socket, unpack('N', take($socket, 4)) - 4);
+		my $length = unpack 'N', take($socket, 4);
+		die "an answer that is no PostgreSQL\n" if $length < 4;
+		my $body = take($socket, $length - 4);
 		substr($received, $seen) = '';
 		if ($kind eq 'E') {
 			my %said = map { substr($_, 0, 1) => substr $_, 1 } grep { length } split /\0/, $body;
@@ -164,6 +173,7 @@ sub pgsql {
 			die "the server said: $said{M}\n";
 		}
 		if ($kind eq 'R' && (my $wish = unpack 'N', $body)) {
+			die "an answer that is no PostgreSQL\n" if $wish == 10 && $body !~ /\0\0\z/;    # its ways, and an end
 			$received .= "it asks for a password ($wish)\n";
 			return;
 		}
@@ -214,6 +224,29 @@ sub hmac_md5 {
 	return md5(($key ^ ("\x5c" x 64)) . md5(($key ^ ("\x36" x 64)) . $text));
 }
 
+# --- any machine ---
+
+# By sockets that the kernel has for it (net.ipv4.ping_group_range): it gives them an id of their own and only the
+# answers to it, and who has one can send nothing else. One question a second: a packet may be lost.
+sub ping {
+	my ($v, $r) = @_;
+	my $six = $r->{server} =~ /:/;
+	my $socket = IO::Socket->new;
+	$socket->socket($six ? (AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6) : (AF_INET, SOCK_DGRAM, IPPROTO_ICMP))
+		or die "no socket for a ping: $!\n";
+	$socket->blocking(0);
+	my $address = inet_pton($six ? AF_INET6 : AF_INET, $r->{server} =~ s/[\[\]]//gr);
+	$socket->connect($six ? pack_sockaddr_in6(0, $address) : pack_sockaddr_in(0, $address)) or die "$!\n";
+	for my $number (1 .. $v->{negotiatetimeout}) {
+		put($socket, pack('CCnnn', $six ? 128 : 8, 0, 0, 0, $number), "echo request $number\n");
+		next unless await($socket, '', 1);
+		datagram($socket);
+		$received = "echo reply\n";
+		return;
+	}
+	die "no answer within $v->{negotiatetimeout} s\n";
+}
+
 # The addresses of a name; without a name any answer counts, also "refused".
 sub dns {
 	my ($v, $r) = @_;
@@ -231,6 +264,8 @@ sub dns {
 	die "an answer that is no DNS\n" if length $answer < 12;
 	my ($answer_id, $flags, $questions, $answers) = unpack 'n4', $answer;
 	die "an answer to another question\n" unless $answer_id == $id && $flags & 0x8000;
+	# Who refuses may leave the question out.
+	die "an answer that is not whole\n" if $questions && substr($answer, 12, length $question) ne $question;
 	my @found = addresses($answer, $questions, $answers);
 	$received = 'result ' . ($flags & 15) . join('', map { ", $_" } @found) . "\n";
 	return if $name eq '';
@@ -260,6 +295,7 @@ sub addresses {
 		$skip_name->();
 		die "an answer that is no DNS\n" if length $answer < $place + 10;
 		my ($type, undef, undef, $length) = unpack 'nnNn', substr $answer, $place, 10;
+		die "an answer that is not whole\n" if length $answer < $place + 10 + $length;
 		my $data = substr $answer, $place + 10, $length;
 		push @found, inet_ntop(AF_INET, $data) if $type == 1 && length $data == 4;
 		push @found, inet_ntop(AF_INET6, $data) if $type == 28 && length $data == 16;

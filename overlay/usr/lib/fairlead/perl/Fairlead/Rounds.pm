@@ -16,16 +16,18 @@ use warnings;
 
 use IO::Handle ();
 use IO::Select ();
-use List::Util qw(min);
+use List::Util qw(max min);
 use POSIX ();
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
+use Fairlead::Confined ();
 use Fairlead::Table ();
 
 use constant FUNCTIONS => qw(
 	ld_main _ld_main_check_all service_set check_signal _check_real _service_up _service_down _status_check ld_log
 	get_virtual_id_str
 );
+use constant GROUP => '/sys/fs/cgroup/services/checks';
 use constant {
 	FEWEST => 2,              # workers that are kept when there is little to do
 	MOST => 32,
@@ -34,7 +36,7 @@ use constant {
 	MOMENT => 0.05,           # seconds after which workers that were computing are looked at again
 	WORN => 1000,             # checks after which a worker is replaced: Perl gives no memory back
 	IDLE => 30,               # seconds without work after which a worker ends
-	GRACE => 5,               # seconds beyond its timeout after which a check that ignores it is ended, and has failed
+	GRACE => 1,               # seconds beyond its timeout after which a check that goes on is ended, and has failed
 	LATE => 60,               # seconds between two complaints
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
@@ -110,19 +112,10 @@ sub processors {
 	return scalar(grep { /^cpu\d/ } <$file>) || 1;
 }
 
-# LWP loads half of itself at its first request. Done here it is done once, and not by each worker with its first
-# server waiting. Nobody listens at that port.
+# What TLS needs is loaded once, and not by each worker with its first server waiting.
 sub warm_up {
-	my %schemes = map { $_ eq 'http_proxy' ? 'http' : $_ => 1 } grep { /^http/ } map { $_->{service} // '' } @main::VIRTUAL;
-	for my $scheme (sort keys %schemes) {
-		eval {
-			local $SIG{__DIE__} = 'DEFAULT';
-			local $SIG{ALRM} = sub { die "Timeout Alarm" };
-			alarm 5;
-			LWP::UserAgent->new(ssl_opts => { verify_hostname => 0 })->get("$scheme://127.0.0.1:9/");
-		};
-		alarm 0;
-	}
+	return unless grep { ($_->{service} // '') =~ /^(?:https|imaps|ldaps|pops)$/ } @main::VIRTUAL;
+	require IO::Socket::SSL;
 	return;
 }
 
@@ -136,7 +129,7 @@ sub gather {
 				r => $r,
 				number => scalar @checks,
 				interval => $v->{checkinterval} || $main::CHECKINTERVAL,
-				limit => limit($v) + GRACE,
+				limit => $v->{negotiatetimeout} + GRACE,
 				failing => 0,
 				trusts => 0,
 				seen => 0,
@@ -146,15 +139,6 @@ sub gather {
 	# First those that have clients.
 	@due = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks;
 	($first_left, $started) = (scalar @checks, now());
-}
-
-# Seconds that a check may take.
-sub limit {
-	my ($v) = @_;
-	return $v->{negotiatetimeout} if $v->{checktype} eq 'negotiate';
-	return $v->{checktimeout} + $v->{negotiatetimeout} if $v->{checktype} eq 'combined';
-	return $v->{checktimeout} * $v->{checkcount} if $v->{checktype} eq 'ping' || $v->{protocol} eq 'udp';
-	return $v->{checktimeout};
 }
 
 # Whose time has come? All checks of one interval begin in the order in which they began the last time.
@@ -274,7 +258,8 @@ sub end_overdue {
 	my $now = now();
 	for my $worker (my @all = values %workers) {
 		if ($worker->{check}) {
-			verdict(dismiss($worker), 'down', 'no answer in time') if $now >= $worker->{since} + $worker->{check}{limit};
+			next if $now < $worker->{since} + $worker->{check}{limit};
+			verdict(dismiss($worker), 'down', 'no verdict within ' . ($worker->{check}{limit} - GRACE) . ' s');
 		}
 		elsif (keys %workers > FEWEST && $now >= $worker->{since} + IDLE) {
 			dismiss($worker);
@@ -299,10 +284,24 @@ sub most {
 	my $now = now();
 	return $most if $now < $most_known + 1;
 	$most_known = $now;
-	open my $file, '<', '/proc/meminfo' or return FEWEST;
-	my ($free) = join('', <$file>) =~ /^MemAvailable:\s+(\d+)/m;
-	my $room = int($free / 2 / WORKER) + keys %workers;
+	my ($free) = content('/proc/meminfo') =~ /^MemAvailable:\s+(\d+)/m or return FEWEST;
+	my $room = int(min($free, free_of_group()) / 2 / WORKER) + keys %workers;
 	return $most = $room < FEWEST ? FEWEST : $room > MOST ? MOST : $room;
+}
+
+# KiB that the checks may still take of the memory that is set aside for them (/etc/init.d/S01share).
+sub free_of_group {
+	my ($limit) = content(GROUP . '/memory.max') =~ /^(\d+)$/ or return 'inf';
+	my ($taken) = content(GROUP . '/memory.stat') =~ /^anon (\d+)$/m;
+	return max(0, $limit - ($taken // 0)) / 1024;
+}
+
+# Empty where there is no such file.
+sub content {
+	my ($path) = @_;
+	open my $file, '<', $path or return '';
+	local $/;
+	return readline($file) // '';
 }
 
 sub hire {
@@ -314,8 +313,9 @@ sub hire {
 		return undef;
 	}
 	if (!$pid) {
-		Fairlead::Spawner::end_with_parent($parent) if $spawned;
 		close $_ for $to, $from, map { ($_->{to}, $_->{from}) } values %workers;
+		Fairlead::Confined::confine();
+		Fairlead::Spawner::leave($parent) if $spawned;
 		work($task, $answer);
 		POSIX::_exit(0);
 	}

@@ -52,6 +52,14 @@ sub end_with_parent {
 	return;
 }
 
+# In a worker of a child: it has nothing to say to this process.
+sub leave {
+	my ($parent) = @_;
+	close $_ for grep { $_ } $tell, $order;
+	end_with_parent($parent);    # after its user has changed, which makes the kernel forget it
+	return;
+}
+
 # INIT: the program is compiled then, and has not begun. PERL5OPT names this module last, so the others are in place.
 INIT {
 	die "this ldirectord has no ld_start\n" unless main->can('ld_start');

@@ -1,9 +1,9 @@
 package Fairlead::Talks;
 
-# The checks that speak a protocol, in place of ldirectord's own ones. Those need a Perl library for each protocol,
-# some cannot do IPv6, and most do not say what went wrong. A conversation here is a few lines; it dies with a sentence
-# where the server is not up. HTTP, connect and ping stay with ldirectord; its HTTPS tells the server no name (SNI) and
-# looks at no certificate.
+# All checks, instead of ldirectord's own ones, and the one function that judges what came of them. Those of ldirectord
+# need a Perl library for each protocol, some cannot do IPv6, most do not say what went wrong, and its HTTP calls a
+# server up whose answer never ends. A conversation here is a few lines; it dies with a sentence where the server is not
+# up.
 #
 # lbconfig/render/ldirectord.py writes names, passwords and questions as "hex:…", so that no character of theirs means
 # anything to ldirectord.
@@ -17,43 +17,48 @@ no warnings 'once';    # ldirectord's variables
 use Socket qw(SOCK_DGRAM SOCK_STREAM);
 
 use Fairlead::Packets ();
-use Fairlead::Wire qw($sent $received LONGEST dial put line want reply datagram request);
+use Fairlead::Web ();
+use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected);
 
 my %TALKS = (
 	smtp => \&smtp, submission => \&smtp, pop => \&pop, pops => \&pop, imap => \&imap, imaps => \&imap, ftp => \&ftp,
-	nntp => \&nntp, sip => \&sip, simpletcp => \&simpletcp, https => \&https,
+	nntp => \&nntp, sip => \&sip, simpletcp => \&simpletcp, http => \&Fairlead::Web::web, https => \&Fairlead::Web::web,
 	ldap => \&Fairlead::Packets::ldap, ldaps => \&Fairlead::Packets::ldap, mysql => \&Fairlead::Packets::mysql,
 	pgsql => \&Fairlead::Packets::pgsql, radius => \&Fairlead::Packets::radius, dns => \&Fairlead::Packets::dns,
 );
 
 use constant FUNCTIONS => (
 	qw(service_set ld_checkport check_smtp check_pop check_imap check_imaps check_ftp check_nntp check_sip check_simpletcp),
-	qw(check_ldap check_mysql check_pgsql check_radius check_dns check_http),
+	qw(check_ldap check_mysql check_pgsql check_radius check_dns check_http check_connect check_ping),
 );
 
 sub install {
 	no strict 'refs';
 	no warnings 'redefine';
-	my $http = \&main::check_http;
 	*{"main::$_"} = \&check for grep { /^check_/ } FUNCTIONS;
-	*main::check_http = sub { ($_[0]{service} eq 'https' ? \&check : $http)->(@_) };
+	*main::check_connect = sub { judge(@_, sub { dial(@_); return }) };
+	*main::check_ping = sub { judge(@_, \&Fairlead::Packets::ping) };
 }
 
 sub check {
 	my ($v, $r) = @_;
-	($sent, $received) = ('', '');
+	return judge(plain($v), plain($r), $TALKS{$v->{service}});
+}
+
+# Up is who went through this conversation to its end, in time.
+sub judge {
+	my ($v, $r, $talk) = @_;
+	my $said;
+	begin($v->{negotiatetimeout});
 	my $good = eval {
 		local $SIG{__DIE__} = 'DEFAULT';
-		local $SIG{ALRM} = sub { die "no answer within $v->{negotiatetimeout} s\n" };
 		local $SIG{PIPE} = 'IGNORE';
-		alarm $v->{negotiatetimeout};
-		$TALKS{$v->{service}}->(plain($v), plain($r));
+		$said = $talk->($v, $r);
 		1;
 	};
 	my $error = $@;
-	alarm 0;
 	chomp $error;
-	main::service_set($v, $r, $good ? 'up' : 'down', { do_log => 1 }, $good ? 'Success' : $error);
+	main::service_set($v, $r, $good ? 'up' : 'down', { do_log => 1 }, $good ? $said // 'Success' : $error);
 	return $good ? $main::SERVICE_UP : $main::SERVICE_DOWN;
 }
 
@@ -61,36 +66,6 @@ sub plain {
 	my %fields = %{$_[0]};
 	s{^(/?)hex:([0-9a-f]*)$}{$1 . pack 'H*', $2}e for grep { defined } @fields{qw(login passwd secret database request)};
 	return \%fields;
-}
-
-# --- the web ---
-
-sub https {
-	my ($v, $r) = @_;
-	my $name = $v->{virtualhost} // '';
-	my $verify = $v->{login} eq 'verify';
-	require LWP::UserAgent;
-	my $agent = LWP::UserAgent->new(
-		ssl_opts => {
-			verify_hostname => $verify,
-			SSL_verify_mode => $verify ? 1 : 0,
-			$name eq '' ? () : (SSL_hostname => $name, SSL_verifycn_name => $name),
-			$verify && $v->{passwd} ne '' ? authorities($v->{passwd}) : (),
-		}
-	);
-	my $request = HTTP::Request->new($v->{httpmethod} || 'GET', $r->{url}, [Host => $name eq '' ? $r->{server} : $name]);
-	my $response = $agent->request($request);
-	die $response->status_line . "\n" unless $response->is_success;
-	die "the answer does not contain what is expected\n" unless $response->content =~ /$r->{receive}/;
-	return;
-}
-
-# In place of the public ones.
-sub authorities {
-	my ($pem) = @_;
-	require IO::Socket::SSL::Utils;
-	my @found = $pem =~ /(-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----)/gs;
-	return (SSL_ca => [map { IO::Socket::SSL::Utils::PEM_string2cert("$_\n") } @found], SSL_ca_file => undef);
 }
 
 # --- mail, news, files ---
@@ -180,7 +155,9 @@ sub sip {
 		'Content-Length: 0', '', '');
 	my $status;
 	do {
-		$status = $udp ? (datagram($socket) =~ /^([^\r\n]*)/)[0] : line($socket);
+		my $answer = $udp ? datagram($socket) : '';
+		die "an answer without an end\n" if $answer =~ m{^SIP/} && $answer !~ /\r\n\r\n/;
+		$status = $udp ? ($answer =~ /^([^\r\n]*)/)[0] : line($socket);
 	} while $status !~ m{^SIP/2\.0 } && !$udp || $status =~ m{^SIP/2\.0 1};
 	die "the server said: $status\n" unless $status =~ m{^SIP/2\.0 [2-4]};
 	# Who hangs up on an answer leaves an error in the server's log.
@@ -195,12 +172,11 @@ sub simpletcp {
 	my $socket = dial($v, $r);
 	my $request = request($r) =~ s/\\n/\n/gr;
 	put($socket, $request) if $request ne '';
-	my $answer = '';
-	until (length $answer && $answer =~ /$r->{receive}/) {
-		my $count = $socket->sysread($answer, 4096, length $answer);
-		$received = $answer;
-		die "the server hung up, and had not said what is expected\n" unless $count;
-		die "the server says too much\n" if length $answer > LONGEST;
+	my ($answer, $wanted) = ('', expected($r));
+	until (length $answer && index($answer, $wanted) >= 0) {
+		my $bytes = some($socket, Fairlead::Wire::LONGEST);
+		die "the server hung up, and had not said what is expected\n" if $bytes eq '';
+		$received = $answer .= $bytes;
 	}
 	return;
 }

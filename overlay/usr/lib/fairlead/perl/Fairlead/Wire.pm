@@ -1,20 +1,41 @@
 package Fairlead::Wire;
 
-# How the checks that speak a protocol talk to a server. What fails dies with a sentence; the time limit is the caller's.
+# How the checks talk to a server. What fails dies with a sentence. Nothing here blocks: whatever is awaited is awaited
+# until the one deadline of the check, by a clock and not by an alarm, which a library may catch; and the bytes of all
+# answers of a check are counted, so a server can neither hold a check up nor fill its memory.
 
 use strict;
 use warnings;
 no warnings 'once';    # $SSL_ERROR
 
+use Errno qw(EAGAIN EALREADY EINPROGRESS EINTR EWOULDBLOCK);
 use Exporter qw(import);
 use IO::Socket::IP ();
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
-our @EXPORT_OK = qw($sent $received LONGEST dial put line take want reply datagram request expected);
+our @EXPORT_OK = qw(
+	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
+);
 
-use constant LONGEST => 65536;    # bytes of an answer that are looked at
+use constant LONGEST => 65536;    # bytes of the answers of one check
+use constant {
+	PIECE => 16384,    # of them that are read at once
+	LINE => 16384,     # of a line
+};
 
 our ($sent, $received) = ('', '');    # in the last conversation; without passwords
+our $most = LONGEST;                  # bytes that the server may send in all
+my ($seconds, $deadline) = (0, 0);
+my ($taken, $buffer) = (0, '');       # bytes that have come; those of them that nobody has taken yet
+
+# A new conversation, which must be over in so many seconds.
+sub begin {
+	($seconds) = @_;
+	$deadline = clock_gettime(CLOCK_MONOTONIC) + $seconds;
+	($sent, $received, $taken, $buffer) = ('', '', 0, '');
+	return;
+}
 
 sub dial {
 	my ($v, $r, $type) = @_;
@@ -23,42 +44,141 @@ sub dial {
 		PeerPort => main::ld_checkport($v, $r),
 		Type => $type // SOCK_STREAM,
 		GetAddrInfoFlags => AI_NUMERICHOST,
+		Blocking => 0,
 	) or die "$!\n";
-	if ($v->{service} =~ /^(?:pops|imaps|ldaps)$/) {
-		require IO::Socket::SSL;
-		IO::Socket::SSL->start_SSL($socket, SSL_verify_mode => 0) or die "TLS: $IO::Socket::SSL::SSL_ERROR\n";
+	until ($socket->connect) {
+		die "$!\n" unless grep { $! == $_ } EINPROGRESS, EALREADY, EWOULDBLOCK;
+		await($socket, 'to write');
+	}
+	return secure($socket) if $v->{service} =~ /^(?:pops|imaps|ldaps)$/;
+	return $socket;
+}
+
+# TLS on this connection; without options any certificate will do.
+sub secure {
+	my ($socket, %options) = @_;
+	require IO::Socket::SSL;
+	IO::Socket::SSL->start_SSL($socket, SSL_verify_mode => 0, %options, SSL_startHandshake => 0)
+		or die "TLS: $IO::Socket::SSL::SSL_ERROR\n";
+	$socket->blocking(0);
+	until ($socket->connect_SSL) {
+		die "TLS: $IO::Socket::SSL::SSL_ERROR\n" unless wants($socket);
 	}
 	return $socket;
+}
+
+# Wait until it makes sense to try again, where that is all that is wrong.
+sub wants {
+	my ($socket, $direction) = @_;
+	if ($socket->isa('IO::Socket::SSL')) {
+		my $error = $IO::Socket::SSL::SSL_ERROR // 0;
+		$direction = $error == IO::Socket::SSL::SSL_WANT_READ() ? '' : 'to write';
+		return 0 unless $error == IO::Socket::SSL::SSL_WANT_READ() || $error == IO::Socket::SSL::SSL_WANT_WRITE();
+	}
+	elsif (!grep { $! == $_ } EAGAIN, EWOULDBLOCK, EINTR) {
+		return 0;
+	}
+	await($socket, $direction);
+	return 1;
+}
+
+# Until there is something to read, or room to write. False where that takes longer than so many seconds.
+sub await {
+	my ($socket, $to_write, $patience) = @_;
+	while (1) {
+		my $left = in_time();
+		my $enough = defined $patience && $patience < $left;
+		vec(my $bits = '', fileno $socket, 1) = 1;
+		my ($read, $write) = $to_write ? (undef, $bits) : ($bits, undef);
+		my $ready = select $read, $write, undef, $enough ? $patience : $left;
+		return 1 if $ready > 0;
+		return 0 if $ready == 0 && $enough;
+		die "$!\n" if $ready < 0 && $! != EINTR;
+	}
+}
+
+# Seconds that are left.
+sub in_time {
+	my $left = $deadline - clock_gettime(CLOCK_MONOTONIC);
+	die "no answer within $seconds s\n" if $left <= 0;
+	return $left;
 }
 
 # Bytes, and what of them is shown.
 sub put {
 	my ($socket, $bytes, $shown) = @_;
 	$sent .= $shown // $bytes;
-	defined $socket->syswrite($bytes) or die "$!\n";
+	while (length $bytes) {
+		in_time();
+		my $count = $socket->syswrite($bytes);
+		if (defined $count) { substr $bytes, 0, $count, '' }
+		elsif (!wants($socket, 'to write')) { die trouble($socket) }
+	}
 	return;
+}
+
+sub trouble {
+	my ($socket) = @_;
+	return ($socket->isa('IO::Socket::SSL') && $! == 0 ? "TLS: $IO::Socket::SSL::SSL_ERROR" : "$!") . "\n";
+}
+
+# More bytes into the buffer. False at the end.
+sub fill {
+	my ($socket) = @_;
+	while (1) {
+		in_time();
+		my $count = $socket->sysread($buffer, PIECE, length $buffer);
+		if (defined $count) {
+			$taken += $count;
+			die "the server sends more than $most bytes\n" if $taken > $most;
+			return $count;
+		}
+		die trouble($socket) unless wants($socket);
+	}
+}
+
+# What is shown of the answers, for as long as they are not too long for it.
+sub hear {
+	my ($bytes) = @_;
+	$received .= substr $bytes, 0, LONGEST - length $received if length $received < LONGEST;
+	return;
+}
+
+# What comes next, at most so many bytes. Empty at the end.
+sub some {
+	my ($socket, $length) = @_;
+	fill($socket) if $buffer eq '';
+	return substr $buffer, 0, $length, '';
 }
 
 sub line {
 	my ($socket) = @_;
-	my $line = '';
-	while ($line !~ /\n\z/) {
-		my $count = $socket->sysread($line, 1, length $line);
-		die 'the server hung up' . ($line eq '' ? '' : " after '$line'") . "\n" unless $count;
-		die "the server sends a line without an end\n" if length $line > LONGEST;
+	my $end;
+	while (($end = index $buffer, "\n") < 0) {
+		die "the server sends a line without an end\n" if length $buffer > LINE;
+		next if fill($socket);
+		die 'the server hung up' . ($buffer eq '' ? '' : ' after ' . shown($buffer)) . "\n";
 	}
-	$received .= $line;
+	my $line = substr $buffer, 0, $end + 1, '';
+	hear($line);
 	return $line =~ s/\r?\n\z//r;
+}
+
+# The beginning of what a server said, for a sentence.
+sub shown {
+	my ($bytes) = @_;
+	$bytes = substr($bytes, 0, 60) . (length $bytes > 60 ? '...' : '');
+	return "'" . $bytes =~ s/\s+/ /gr . "'";
 }
 
 sub take {
 	my ($socket, $length) = @_;
 	die "the server announces $length bytes\n" if $length > LONGEST;
-	my $bytes = '';
-	while (length $bytes < $length) {
-		$socket->sysread($bytes, $length - length $bytes, length $bytes) or die "the server hung up\n";
+	while (length $buffer < $length) {
+		fill($socket) or die "the server hung up\n";
 	}
-	$received .= $bytes;
+	my $bytes = substr $buffer, 0, $length, '';
+	hear($bytes);
 	return $bytes;
 }
 
@@ -90,8 +210,13 @@ sub expected {
 
 sub datagram {
 	my ($socket) = @_;
-	defined $socket->recv(my $bytes, LONGEST) or die "$!\n";
-	$received .= $bytes;
+	my $bytes;
+	until (defined $socket->recv($bytes, LONGEST)) {
+		die "$!\n" unless wants($socket);
+	}
+	$taken += length $bytes;
+	die "the server sends more than $most bytes\n" if $taken > $most;
+	hear($bytes);
 	return $bytes;
 }
 
