@@ -172,6 +172,12 @@ def test_real_servers(one):
     assert [server.id for server in wish(1).real_servers] == [1, 2, 3]
 
 
+def test_who_may_not_apply_may_not_see_what_servers_answer(admin, box):
+    """An address comes into the draft by the right to change it."""
+    assert robot(admin, "read", "change").post("/services/1/try-check").status_code == 403
+    assert robot(admin, "apply").post("/services/1/try-check").status_code == 200
+
+
 def test_diagnose_and_try(one, box):
     found = one.post("/services/1/diagnose").json()
     assert found["findings"][0]["server"] == "10.2.0.12"

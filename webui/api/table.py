@@ -111,7 +111,8 @@ def _services() -> list[Route]:
         Route("POST", f"{one}/diagnose", "diagnose_service", "Look for the usual faults of a service that runs",
               state.diagnose, READ, answer=Diagnosis, changes=False, words="Takes some seconds and changes nothing."),
         Route("POST", f"{one}/try-check", "try_check", "Ask every real server once by the draft's health check",
-              state.try_check, READ, answer=state.Trials, changes=False),
+              state.try_check, APPLY, answer=state.Trials, changes=False, refusals=(409,),
+              words="It shows what servers answer, so it needs the right to make the box ask them: that to apply."),
         *_servers(f"{one}/real_servers"),
     ]  # fmt: skip
 

@@ -133,7 +133,8 @@ class Applier:
             raise ApplierRefused("no-diagnosis", f"The box cannot be asked: {error}.") from None
 
     def try_check(self, snapshot: dict, service: int, services: Sequence[object] = ()) -> list[Trial]:
-        return trial.ask(self.host, parse(snapshot, services), service)
+        with trial.slot():
+            return trial.ask(self.host, parse(snapshot, services), service)
 
     def rule_counters(self) -> list[RuleCounter]:
         return firewall.counters(self.host)

@@ -10,7 +10,7 @@ Codes of refusal, and who gives them:
     busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
     unknown-service, no-diagnosis                                                 daemon.py
     not-waiting, wrong-secret                                                     applying.py
-    unknown-service, problems, no-trial                                           trial.py
+    unknown-service, problems, no-trial, busy                                    trial.py
     no-counters                                                                   firewall.py
     data-missing, data-read-only, data-full, data-error                           storage.py
     wrong-code                                                                    setup_code.py

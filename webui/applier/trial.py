@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from applier.director import READ_SECONDS
 from applier.errors import ApplierRefused
-from applier.host import Host, HostError
+from applier.host import Host, HostError, Output
 from applier.shapes import Trial
 from lbconfig.render import ldirectord
 from lbconfig.snapshot import CheckKind, ServerState, Snapshot
 from lbconfig.validate import validate
 
 MOST = 20  # servers of one trial; they are asked one after the other
+AT_ONCE = 2  # trials; each is a program of its own, and may take minutes where servers are silent
+_slots = threading.BoundedSemaphore(AT_ONCE)
 MODULES = "/usr/lib/fairlead/perl"
+
+
+@contextmanager
+def slot() -> Iterator[None]:
+    """Room for one trial. ApplierRefused where there is none."""
+    if not _slots.acquire(blocking=False):
+        raise ApplierRefused("busy", f"{AT_ONCE} checks are being tried already; try again when they have ended.")
+    try:
+        yield
+    finally:
+        _slots.release()
 
 
 def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
@@ -31,15 +47,7 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         raise ApplierRefused("no-trial", "There is nothing to try: no health check, or no real server.")
     servers = tuple(replace(server, state=ServerState.ENABLED) for server in service.real_servers[:MOST])
     text = ldirectord.render(Snapshot((replace(service, enabled=True, real_servers=servers),)))
-    with tempfile.TemporaryDirectory(prefix="fairlead-trial-") as folder:
-        path = Path(folder) / "trial.cf"
-        path.write_text(text)
-        words = ["env", "PERL5OPT=-MFairlead::Once", f"PERL5LIB={MODULES}", "ldirectord", str(path), "start"]
-        longest = service.check.timeout * len(servers) * 2  # a check of UDP pings twice
-        try:
-            output = host.command(words, timeout=READ_SECONDS + longest)
-        except HostError as error:
-            raise ApplierRefused("no-trial", f"The check cannot be tried: {error}.") from None
+    output = _run(host, text, service.check.timeout * len(servers))
     try:
         found = [json.loads(line) for line in output.stdout.splitlines() if line.startswith("{")]
     except ValueError:
@@ -48,3 +56,14 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         said = " ".join((output.stderr or output.stdout).split())[-300:]
         raise ApplierRefused("no-trial", f"The check cannot be tried: ldirectord ended with {output.exit}: {said}.")
     return found
+
+
+def _run(host: Host, text: str, longest: float) -> Output:
+    with tempfile.TemporaryDirectory(prefix="fairlead-trial-") as folder:
+        path = Path(folder) / "trial.cf"
+        path.write_text(text)
+        words = ["env", "PERL5OPT=-MFairlead::Once", f"PERL5LIB={MODULES}", "ldirectord", str(path), "start"]
+        try:
+            return host.command(words, timeout=READ_SECONDS + longest)
+        except HostError as error:
+            raise ApplierRefused("no-trial", f"The check cannot be tried: {error}.") from None

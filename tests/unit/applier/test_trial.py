@@ -1,11 +1,13 @@
 """A check that is tried: what goes to ldirectord, and what is made of its answer; with the real one in tests/vm."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
 from applier import trial
+from applier.daemon import Applier
 from applier.errors import ApplierRefused
 from applier.host import HostError, Output
 from lbconfig.snapshot import (
@@ -57,6 +59,17 @@ def test_every_server_is_asked_whatever_its_state():
     assert "real=10.2.0.12:80 masq 1" in box.file
     assert "10.2.0.101" not in box.file
     assert box.timeout > 2 * 2
+
+
+def test_no_more_than_some_trials_at_once():
+    with contextlib.ExitStack() as running:
+        for _ in range(trial.AT_ONCE):
+            running.enter_context(trial.slot())
+        with pytest.raises(ApplierRefused) as refused:
+            Applier.try_check(None, {}, 4)  # refused before anything is looked at
+        assert refused.value.code == "busy"
+    with trial.slot():
+        pass
 
 
 def test_no_more_than_some_servers_are_asked():
