@@ -186,10 +186,13 @@ def test_a_check_is_tried_without_being_applied(director, world):
         SERVERS["rs3"]: "up",
     }
     good, dead = tried[SERVERS["rs1"]], tried[SERVERS["rs2"]]
-    assert good["sent"].startswith(f"GET http://{SERVERS['rs1']}:80/health")
+    assert good["sent"].startswith("GET /health HTTP/1.1")
     assert good["received"].endswith("ok")
     assert "200 OK" in good["message"]
     assert "Connection refused" in dead["message"]
+    ping = HealthCheck(CheckKind.PING, timeout=1)
+    tried = director.try_check(wish(service(7, "new", address="10.1.0.150", check=ping)), 7)
+    assert {one["state"] for one in tried.values()} == {"up"}
 
     world.silence("rs3")
     quick = HealthCheck(CheckKind.CONNECT, timeout=1)
@@ -197,3 +200,18 @@ def test_a_check_is_tried_without_being_applied(director, world):
     assert (slow["state"], int(slow["seconds"])) == ("down", 1)
     assert "10.1.0.150" not in director.succeed(["ipvsadm", "-Ln"])
     assert director.status()["generation"] == before
+
+
+def test_checks_have_memory_of_their_own(director):
+    """What a server answers takes nothing from the web page and the applier, and is asked by nobody with rights."""
+    groups = director.succeed("cd /sys/fs/cgroup/services; cat checks/cgroup.procs; echo box; cat box/cgroup.procs")
+    checks, box = ([int(one) for one in part.split()] for part in groups.split("box"))
+    users = {
+        number: director.succeed(f"awk '/^Uid/ {{ print $2 }}' /proc/{number}/status").strip() for number in checks
+    }
+    assert {"0", "989"} == set(users.values())
+    assert len(box) > 5 and not {int(one) for one in director.succeed("pidof python3 nginx").split()} & {*checks}
+    limit, memory = director.succeed(
+        "cat /sys/fs/cgroup/services/checks/memory.max; awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo"
+    ).split()
+    assert int(limit) < float(memory) * 0.26
