@@ -131,7 +131,7 @@ SHAPES = [
     (b'{"services": {}}', "services"),
     (b'{"schema": 99}', "this software reads no other"),
     (b'{"schema": 0}', "cannot read it any more"),
-    (b'{"schema": "2"}', "must be 2"),
+    (b'{"schema": "2"}', "must be 3"),
     (b'{"firewood": 1}', "is not a known field"),
     (b'{"network": {"hostname": "\\ud800"}}', "cannot be printed"),
     (b'{"network": {"hostname": "a\\u0000b"}}', "cannot be printed"),

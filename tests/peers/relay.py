@@ -61,13 +61,14 @@ def relay(end, fault, server, port, context):
     try:
         with socket.create_connection((server, port), ENDS) as far:
             end.settimeout(ENDS)
+            inner, outer = end, far
             if port in TLS:
-                end = context.wrap_socket(end, server_side=True)
-                far = ssl._create_unverified_context().wrap_socket(far)
-            with end:
-                threading.Thread(target=pass_on, args=(end, far), daemon=True).start()
-                if say(end, fault, far.recv(65536)):
-                    pass_on(far, end)
+                inner = context.wrap_socket(end, server_side=True)
+                outer = ssl._create_unverified_context().wrap_socket(far)
+            with inner:
+                threading.Thread(target=pass_on, args=(inner, outer), daemon=True).start()
+                if say(inner, fault, outer.recv(65536)):
+                    pass_on(outer, inner)
     except OSError:
         pass  # the check has hung up
 

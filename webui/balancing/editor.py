@@ -23,6 +23,7 @@ CHOICE_WORDS = {
     "scheduler": names.SCHEDULERS,
     "forwarding": names.FORWARDING,
     "check_kind": names.CHECKS,
+    "check_method": names.HTTP_METHODS,
     "fallback_kind": names.FALLBACKS,
     "state": names.SERVER_STATES,
 }

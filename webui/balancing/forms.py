@@ -8,12 +8,14 @@ import ipaddress
 from django import forms
 
 from lbconfig import names, ports
+from lbconfig.checks import without_unused
 from lbconfig.snapshot import (
     CheckKind,
     Fallback,
     FallbackKind,
     Forwarding,
     HealthCheck,
+    HttpMethod,
     Protocol,
     Scheduler,
     ServerState,
@@ -195,6 +197,21 @@ class ServiceForm(forms.Form):
         help_text="The answer must contain it. Empty: any successful answer counts.",
     )
     check_host = _text("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
+    check_method = forms.TypedChoiceField(
+        label="Method",
+        coerce=HttpMethod,
+        empty_value=HttpMethod.GET,
+        required=False,
+        choices=_choices(names.HTTP_METHODS),
+        error_messages={"invalid_choice": "Please choose one of these."},
+    )
+    check_statuses = _text(
+        "Status codes that count",
+        200,
+        required=False,
+        attrs={"placeholder": "200-299"},
+        help_text="Such as 200-299,401. A redirect (302) is not followed; list it if it means that the server is well.",
+    )
     check_port = number_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
     check_login = _text("Log in as", 200, required=False, help_text="Empty: the greeting is enough.")
     check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
@@ -239,9 +256,9 @@ class ServiceForm(forms.Form):
         return Fallback(FallbackKind.SERVER, data["fallback_address"], data["fallback_port"] or 0)
 
     def health_check(self) -> HealthCheck:
-        """Of the cleaned data."""
+        """The check of the cleaned data, without what its kind does not use: such fields are not on the screen."""
         data = self.cleaned_data
-        return HealthCheck(
+        check = HealthCheck(
             kind=data["check_kind"],
             port=data["check_port"] or 0,
             path=data["check_path"] or "/",
@@ -253,9 +270,20 @@ class ServiceForm(forms.Form):
             connects=data["check_connects"] or 0,
             **{
                 name: data[f"check_{name}"]
-                for name in ("login", "password", "secret", "database", "ask", "verify", "authority")
+                for name in (
+                    "login",
+                    "password",
+                    "secret",
+                    "database",
+                    "ask",
+                    "verify",
+                    "authority",
+                    "method",
+                    "statuses",
+                )
             },
         )
+        return without_unused(check)
 
 
 class RealServerForm(forms.Form):
@@ -322,6 +350,7 @@ DEFAULTS = {
     "check_interval": 2,
     "check_timeout": 2,
     "check_failures": 2,
+    "check_method": "get",
     "fallback_kind": "none",
 }
 NEW_ROW = {"weight": 1, "state": "enabled"}

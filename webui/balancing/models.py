@@ -31,6 +31,8 @@ class VirtualService(Tracked):
     check_verify = models.BooleanField(default=False)
     check_authority = models.TextField(blank=True)
     check_connects = models.PositiveIntegerField(default=0)
+    check_method = models.CharField(max_length=8, default="get")
+    check_statuses = models.CharField(max_length=1024, blank=True)
     enabled = models.BooleanField(default=True)
     note = models.CharField(max_length=1024, blank=True)
     hash_port = models.BooleanField(default=False)

@@ -38,6 +38,8 @@ MORE = {
         "check_failures",
         "check_connects",
         "check_verify",
+        "check_method",
+        "check_statuses",
     ),
     "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
@@ -57,6 +59,8 @@ CHECK_FIELDS = (
     "verify",
     "authority",
     "connects",
+    "method",
+    "statuses",
 )
 
 

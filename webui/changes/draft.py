@@ -93,6 +93,7 @@ def service_wish(row: VirtualService, servers: Iterable[wish.RealServer] | None 
         forwarding=wish.Forwarding(row.forwarding),
         check=wish.HealthCheck(
             kind=wish.CheckKind(row.check_kind),
+            method=wish.HttpMethod(row.check_method),
             **{name: getattr(row, f"check_{name}") for name in CHECK_FIELDS},
         ),
         real_servers=tuple(servers),
@@ -122,10 +123,12 @@ FALLBACK_FIELDS = ("kind", "address", "port")
 SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
-CHECK_FIELDS = tuple(field.name for field in dataclasses.fields(wish.HealthCheck) if field.name != "kind")
+CHECK_CHOICES = ("kind", "method")
+CHECK_FIELDS = tuple(one.name for one in dataclasses.fields(wish.HealthCheck) if one.name not in CHECK_CHOICES)
 SERVICE_COLUMNS = (
-    "name", "address", "port", "protocol", "scheduler", "forwarding", "more_addresses", "check_kind",
-    *(f"check_{name}" for name in CHECK_FIELDS), *(f"fallback_{name}" for name in FALLBACK_FIELDS), *OPTIONS,
+    "name", "address", "port", "protocol", "scheduler", "forwarding", "more_addresses",
+    *(f"check_{name}" for name in (*CHECK_CHOICES, *CHECK_FIELDS)), *(f"fallback_{name}" for name in FALLBACK_FIELDS),
+    *OPTIONS,
 )  # fmt: skip
 
 
@@ -149,7 +152,7 @@ def _fill(row: VirtualService, service: wish.VirtualService) -> None:
     for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
         setattr(row, name, getattr(service, name))
     row.more_addresses = list(service.more_addresses)
-    row.check_kind = service.check.kind
+    row.check_kind, row.check_method = service.check.kind, service.check.method
     for name in CHECK_FIELDS:
         setattr(row, f"check_{name}", getattr(service.check, name))
     for name in FALLBACK_FIELDS:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
-from lbconfig.snapshot import CheckKind
+from lbconfig.snapshot import CheckKind, HealthCheck
 
 
 class Kind(NamedTuple):
@@ -14,7 +15,7 @@ class Kind(NamedTuple):
 
 _TALK = ("connects",)
 _LOGIN = ("login", "password", *_TALK)
-_HTTP = ("path", "host", "expect", *_TALK)
+_HTTP = ("method", "path", "host", "statuses", "expect", *_LOGIN)
 
 KINDS: dict[CheckKind, Kind] = {
     CheckKind.CONNECT: Kind(),
@@ -39,6 +40,34 @@ KINDS: dict[CheckKind, Kind] = {
     CheckKind.SIP: Kind(tcp=False),
     CheckKind.SIMPLETCP: Kind(("ask", "expect", *_TALK)),
 }
+
+
+WEB_CHECKS = (CheckKind.HTTP, CheckKind.HTTPS)
+_ALWAYS = ("kind", "interval", "timeout", "failures")
+
+
+def uses(check: HealthCheck, field: str) -> bool:
+    """Whether this field of the check means anything."""
+    if field == "port":
+        return check.kind not in (CheckKind.PING, CheckKind.OFF)
+    if field == "authority" and not check.verify:
+        return False
+    return field in _ALWAYS or field in KINDS[check.kind].fields
+
+
+def unused(check: HealthCheck) -> list[str]:
+    """The fields that are filled in and mean nothing for this kind of check."""
+    return [
+        field.name
+        for field in dataclasses.fields(check)
+        if not uses(check, field.name) and getattr(check, field.name) != field.default
+    ]
+
+
+def without_unused(check: HealthCheck) -> HealthCheck:
+    """The same check with these fields as they are by default."""
+    defaults = {field.name: field.default for field in dataclasses.fields(check)}
+    return dataclasses.replace(check, **{name: defaults[name] for name in unused(check)})
 
 
 def using(field: str) -> list[CheckKind]:

@@ -21,6 +21,7 @@ from lbconfig.snapshot import (
     FallbackKind,
     FloodDefence,
     HealthCheck,
+    HttpMethod,
     Management,
     RealServer,
     ServerState,
@@ -296,11 +297,13 @@ def _check_words(check: HealthCheck) -> str:
     if check.port and check.kind != CheckKind.PING:
         words.append(f"on port {check.port}")
     told = {
+        "method": f"by {check.method.upper()}" if check.method is not HttpMethod.GET else "",
         "path": f"of {check.path}",
         "host": f"with host {check.host}" if check.host else "",
         "login": f"as '{check.login}'" if check.login else "",
         "database": f"in database '{check.database}'" if check.database else "",
         "ask": f"asking '{check.ask}'" if check.ask else "",
+        "statuses": f"with status {check.statuses}" if check.statuses else "",
         "expect": f"expecting '{check.expect}'" if check.expect else "",
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",

@@ -23,6 +23,11 @@ MAX_ID = 2**53 - 1  # what JavaScript and every JSON reader keep exactly
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?")
 INTERFACE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
+# As names in DNS, and with underscores, which web servers take.
+SITE = re.compile(
+    r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*"
+)
+STATUSES = re.compile(r"([2-5][0-9]{2})(?:-([2-5][0-9]{2}))?")
 PATH = re.compile(r"/[A-Za-z0-9._~!$&'()*+,;=:@%/?-]*")
 LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _RESERVED_INTERFACES = frozenset({"lo", "all", "default"})  # the last two are folders of /proc/sys/net/ipv4/conf
@@ -51,6 +56,14 @@ def host_address(text: str) -> str | None:
         if address.version == network.version and address in network:
             return f"must be the address of one host, and {address} is {words}"
     return ip_address(text)
+
+
+def server_address(text: str) -> str | None:
+    """The address of a machine that the box may ask and send clients to."""
+    sentence = host_address(text)
+    if sentence is None and ipaddress.ip_address(text).is_link_local:
+        return f"must be the address of one host, and {text} is a link-local address, which every network has again"
+    return sentence
 
 
 _NO_HOSTS = tuple(
@@ -223,6 +236,33 @@ def router_address(text: str, link_local: bool) -> str | None:
     if not link_local:
         return f"{text} is a link-local address: name the interface that it is on"
     return None if str(ipaddress.ip_address(text)) == text else f"must be written as {ipaddress.ip_address(text)}"
+
+
+def host_header(text: str) -> str | None:
+    """The name of a web site, perhaps with a port, or nothing."""
+    name, colon, port = text.partition(":")
+    if colon and not (port.isascii() and port.isdecimal() and len(port) <= 5 and 1 <= int(port) <= 65535):
+        return f"must be a name, or a name and a port such as www.example.org:8080, not {quote(text)}"
+    if text == "" or SITE.fullmatch(ascii_name(name)):
+        return None
+    return f"must be the name of a web site, such as www.example.org, or empty, not {quote(text)}"
+
+
+def ascii_name(name: str) -> str:
+    """An international name as programs send it; empty where it is none, or has letters that only look like others."""
+    try:
+        sent = name.encode("idna")
+        return sent.decode() if name.isascii() or sent.decode("idna") == name.lower() else ""
+    except UnicodeError:
+        return ""
+
+
+def statuses(text: str) -> str | None:
+    """Codes and ranges of codes of HTTP, or nothing."""
+    parts = [STATUSES.fullmatch(part) for part in text.split(",")] if text else []
+    if len(text) <= MAX_TEXT and all(one and int(one[1]) <= int(one[2] or one[1]) for one in parts):
+        return None
+    return f"must be status codes from 200 to 599, such as 200-299,401, or empty for 200-299, not {quote(text)}"
 
 
 def host_or_name(text: str) -> str | None:

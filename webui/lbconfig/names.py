@@ -15,6 +15,7 @@ from lbconfig.snapshot import (
     FallbackKind,
     FloodDefence,
     Forwarding,
+    HttpMethod,
     Protocol,
     Scheduler,
     ServerState,
@@ -95,7 +96,7 @@ PROTOCOLS: dict[Protocol, Name] = {
 CHECKS: dict[CheckKind, Name] = {
     CheckKind.CONNECT: Name("TCP connect", "The server is up when it accepts a TCP connection."),
     CheckKind.HTTP: Name(
-        "HTTP", "The server is up when it answers GET with success (redirects are followed) and the expected text."
+        "HTTP", "The server is up when its whole answer comes in time, with a status that counts and the expected text."
     ),
     CheckKind.HTTPS: Name("HTTPS", "The same by TLS; whether its certificate must be good can be chosen."),
     CheckKind.PING: Name(
@@ -123,6 +124,12 @@ CHECKS: dict[CheckKind, Name] = {
 }
 
 # Those that most services need; a form shows the others under "more".
+HTTP_METHODS: dict[HttpMethod, Name] = {
+    HttpMethod.GET: Name("GET", "The page is fetched."),
+    HttpMethod.HEAD: Name("HEAD", "Only its status is fetched."),
+    HttpMethod.POST: Name("POST", "An empty form is sent."),
+}
+
 COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)
 
 SERVER_STATES: dict[ServerState, Name] = {

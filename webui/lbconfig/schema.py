@@ -63,7 +63,8 @@ SENTENCES: dict[str, str] = {
     "RealServer.lower": "Connections below which it gets new ones again; 0: three quarters of `upper`.",
     "RealServer.forwarding": "null: that of the service.",
     "HealthCheck.port": "0: the real server's own port.",
-    "HealthCheck.host": "The Host header, and the name that TLS asks for; empty: the real server's address.",
+    "HealthCheck.host": "The Host header, perhaps with a port, and the name that TLS asks for; empty: the real "
+    "server's address.",
     "HealthCheck.expect": "Text that the answer must contain; empty: any good answer.",
     "HealthCheck.interval": "Seconds.",
     "HealthCheck.timeout": "Seconds.",
@@ -71,6 +72,7 @@ SENTENCES: dict[str, str] = {
     "HealthCheck.secret": "What RADIUS servers and this box share.",
     "HealthCheck.authority": "PEM certificates of those who may have signed; empty: the public authorities.",
     "HealthCheck.connects": "Plain TCP connects between two whole checks.",
+    "HealthCheck.statuses": "Of HTTP, those that count as good: 200-299,401; empty: 200-299.",
     "Fallback.port": "0: that of the service.",
     "Interface.addresses": "With prefix length: 10.1.0.2/24. Virtual addresses are not listed: services bring them.",
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",

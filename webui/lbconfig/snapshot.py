@@ -32,7 +32,7 @@ from lbconfig.reading import MAX_ITEMS as MAX_ITEMS
 from lbconfig.reading import MAX_TEXT as MAX_TEXT
 from lbconfig.reading import SnapshotError, build
 
-SCHEMA = 2
+SCHEMA = 3
 MAX_LINES = 50_000  # characters of a field that may have several lines
 MAX_KEY = 20_000  # characters of a private key; one of RSA 8192 has about 6,400
 SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
@@ -120,6 +120,14 @@ class CheckKind(StrEnum):
     SIMPLETCP = "simpletcp"
 
 
+class HttpMethod(StrEnum):
+    """How a web server is asked."""
+
+    GET = "get"
+    HEAD = "head"
+    POST = "post"
+
+
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
     """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: lbconfig.checks."""
@@ -127,7 +135,7 @@ class HealthCheck:
     kind: CheckKind = CheckKind.CONNECT
     port: int = 0  # 0: the real server's own port
     path: str = "/"  # what is requested
-    host: str = ""  # the Host header, and the name that TLS asks for; empty: the real server's address
+    host: str = ""  # the Host header, and without its port what TLS asks for; empty: the real server's address
     expect: str = ""  # literal text that the answer must contain; empty: any good answer
     interval: int = 2
     timeout: int = 2
@@ -141,6 +149,8 @@ class HealthCheck:
     # PEM certificates of those who may have signed it; empty: the public authorities
     authority: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
     connects: int = 0  # plain TCP connects between two whole checks
+    method: HttpMethod = HttpMethod.GET
+    statuses: str = ""  # of HTTP, that count as good: 200-299,401; empty: 200-299
 
 
 class FallbackKind(StrEnum):

@@ -12,21 +12,23 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from lbconfig.addresses import bits, version
-from lbconfig.checks import KINDS
+from lbconfig.checks import KINDS, WEB_CHECKS, unused, uses
 from lbconfig.fields import (
     MAX_CONNECTIONS,
     MAX_ID,
     MAX_MARK,
     MAX_PERSISTENCE,
     certificates,
-    dns_name_or_empty,
     expected_text,
     host_address,
+    host_header,
     in_range,
     ip_address,
     note,
     paragraphs,
+    server_address,
     service_name,
+    statuses,
     title,
     url_path,
 )
@@ -42,6 +44,7 @@ from lbconfig.snapshot import (
     CheckKind,
     FallbackKind,
     HealthCheck,
+    HttpMethod,
     Network,
     Protocol,
     RealServer,
@@ -235,16 +238,32 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         kind=_check_kind(service),
         port=_check_port(service),
         path=url_path(check.path),
-        **{name: expected_text(getattr(check, name)) for name in ("login", "password", "database", "ask")},
+        **{name: expected_text(getattr(check, name)) for name in ("password", "database", "ask")},
+        login=_login(check),
         secret=_secret(check),
-        host=dns_name_or_empty(check.host),
+        host=host_header(check.host),
         expect=_expect(check),
         authority=certificates(check.authority),
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
         failures=in_range(check.failures, 1, 100),
         connects=in_range(check.connects, 0, 100),
+        statuses=statuses(check.statuses),
     )
+    for name in unused(check):
+        yield place.problem(name, _means_nothing(check, name))
+
+
+def _means_nothing(check: HealthCheck, name: str) -> str:
+    if name == "authority" and "verify" in KINDS[check.kind].fields:
+        return "means nothing where any certificate will do: leave it out, or ask for a good certificate (verify)"
+    return f"means nothing for this check ({CHECKS[check.kind].long}): leave it out"
+
+
+def _login(check: HealthCheck) -> str | None:
+    if check.kind in WEB_CHECKS and ":" in check.login:
+        return "must be without a colon, which HTTP takes for the end of the name"
+    return expected_text(check.login)
 
 
 def _check_kind(service: VirtualService) -> str | None:
@@ -266,6 +285,8 @@ def _check_port(service: VirtualService) -> str | None:
 
 
 def _expect(check: HealthCheck) -> str | None:
+    if check.expect and uses(check, "method") and check.method is HttpMethod.HEAD:
+        return "cannot be had with HEAD, whose answer is without a text"
     if check.kind is CheckKind.DNS and check.expect:
         return ip_address(check.expect)
     return expected_text(check.expect)
@@ -289,7 +310,7 @@ def _real_servers(
         yield from each(
             place,
             id=in_range(server.id, 1, MAX_ID),
-            address=host_address(server.address),
+            address=server_address(server.address),
             port=_server_port(service, server),
             weight=in_range(server.weight, 1, 65535),
             upper=in_range(server.upper, 0, MAX_CONNECTIONS),
@@ -330,7 +351,7 @@ def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sou
         yield from each(place, address=nothing if fallback.address else None, port=nothing if fallback.port else None)
         return
     server = service.fallback_server
-    yield from each(place, address=host_address(fallback.address), port=in_range(fallback.port, 0, 65535))
+    yield from each(place, address=server_address(fallback.address), port=in_range(fallback.port, 0, 65535))
     if service.by_mark:
         through = service.forwarding_of(server) in THROUGH_THE_BOX
         if through and not fallback.port:

@@ -51,6 +51,8 @@ def test_no_two_workers_choose_the_same_numbers():
 
 
 def test_a_check_that_takes_too_much_memory_ends_alone():
-    eats = "$r->{server} =~ /1$/ and my $all = 'x' x (64 << 20); main::service_set($v, $r, 'down', {}, 'the other one');"
+    eats = (
+        "$r->{server} =~ /1$/ and my $all = 'x' x (64 << 20); main::service_set($v, $r, 'down', {}, 'the other one');"
+    )
     said = sorted(line.split("failed: ")[1] for line in log(eats, 2, servers=2))
     assert said == ["the check ended its process (tcp:1)", "the other one (tcp:2)"]

@@ -1,5 +1,6 @@
 """The checks that speak a protocol, against servers that speak it well, badly, or not at all."""
 
+import base64
 import re
 import shutil
 import socket
@@ -211,7 +212,7 @@ WAITS = re.compile(b"(?!)")  # for what never comes
         ((b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfine\r\n",),
          "the answer has a piece without a length: 'fine'"),
         ((b"HTTP/1.1 200 OK\r\nContent-Length: -4\r\n\r\nfine",), "the length of the answer is no number: '-4'"),
-        ((b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nfine",), "the server announces a page of 99999999 bytes"),
+        ((b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\nfine",), "the server announces a page of 9999999 bytes"),
         ((b"HTTP/1.1 200 OK\r\n\r\nfine", *[b"x" * 100_000] * 50), "the server sends more than 4194304 bytes"),
         ((b"HTTP/1.1 200 OK\r\n", *[b"X: y\r\n" * 1_000] * 20), "the server sends more than 65536 bytes"),
         ((b"HTTP/1.1 200 " + b"x" * 100_000,), "the server sends a line without an end"),
@@ -221,6 +222,40 @@ WAITS = re.compile(b"(?!)")  # for what never comes
 def test_an_answer_that_is_not_whole_or_not_good(script, message):
     found = ask_web(HEAD, *script, timeout=0.3)
     assert found[:2] == (message == "200 OK", message)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "status", "good"),
+    [
+        ("200-299", "204 No Content", True),
+        ("200-299,401", "401 Unauthorized", True),
+        ("200", "201 Created", False),
+        ("200-299,302", "302 Found", True),
+        ("200-399", "400 Bad Request", False),
+        ("401", "200 OK", False),
+    ],
+)
+def test_which_statuses_count(statuses, status, good):
+    found = ask_web(HEAD, page(status=status), expect="", database=hidden(f"GET {statuses}"))
+    assert found[:2] == (good, status)
+
+
+def test_an_answer_without_a_page():
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"
+    good, message, sent, _ = ask_web(HEAD, answer, expect="", database=hidden("HEAD 200-299"))
+    assert (good, message) == (True, "200 OK")
+    assert sent.startswith("HEAD / HTTP/1.1\n")
+
+
+def test_a_form_that_is_sent_by_somebody_with_a_name():
+    server = Server(HEAD, page())
+    with server as port:
+        who = {"login": hidden("kim"), "passwd": hidden("gr\u00fcn:1")}
+        good, message, sent, _ = check("http", port, database=hidden("POST 200-299"), **who)
+    assert good, message
+    assert server.heard.startswith(b"POST / HTTP/1.1\r\n") and b"\r\nContent-Length: 0\r\n" in server.heard
+    assert b"\r\nAuthorization: Basic " + base64.b64encode("kim:gr\u00fcn:1".encode()) + b"\r\n" in server.heard
+    assert "Basic ***" in sent and "a2lt" not in sent
 
 
 def test_a_page_that_comes_byte_by_byte_and_not_in_time():

@@ -12,6 +12,7 @@ from lbconfig_firewall import firewalls
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
+from lbconfig.checks import WEB_CHECKS, without_unused
 from lbconfig.fields import MAX_MARK
 from lbconfig.firewall import Firewall
 from lbconfig.hardware.facts import Machine
@@ -29,6 +30,7 @@ from lbconfig.snapshot import (
     FloodDefence,
     Forwarding,
     HealthCheck,
+    HttpMethod,
     Interface,
     Management,
     Network,
@@ -67,7 +69,7 @@ LETTERS = string.ascii_letters + string.digits
 NASTY = '"#\\$@{}(?|%`] \xe9\u4f60\U0001f600'
 names = st.text(f"{LETTERS} ._-", max_size=64).map(lambda text: text.strip().lstrip(" ._-") or "1")
 paths = st.text(f"{LETTERS}._~!$&'()*+,;=:@%/?-", max_size=60).map("/{}".format)
-hosts = st.sampled_from(["", "a", "www.example.org", "xn--9ca.example", "1-2.3"])
+hosts = st.sampled_from(["", "a", "www.example.org", "xn--9ca.example", "1-2.3", "a_b.org:8080", "sh\xf6p.example:1"])
 printable = st.characters(exclude_categories=("C", "Z"))
 texts = st.text(NASTY + string.ascii_letters, max_size=30) | st.text(printable, max_size=50)
 some_texts = texts.filter(bool)
@@ -90,6 +92,8 @@ checks = st.builds(
     st.booleans(),
     st.sampled_from(["", AUTHORITY]),
     st.integers(0, 100),
+    st.sampled_from(HttpMethod),
+    st.sampled_from(["", "", "200-299,401", "204", "200-599"]),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),
@@ -129,11 +133,17 @@ def possible(service: VirtualService) -> VirtualService:
 
 def possible_check(service: VirtualService) -> HealthCheck:
     check = service.check
-    if "tcp" in service.protocol.parts:
-        return check
-    if check.kind is CheckKind.CONNECT:
-        return dataclasses.replace(check, kind=CheckKind.PING)
-    return dataclasses.replace(check, port=check.port or 8080)
+    if "tcp" not in service.protocol.parts:
+        if check.kind is CheckKind.CONNECT:
+            check = dataclasses.replace(check, kind=CheckKind.PING)
+        check = dataclasses.replace(check, port=check.port or 8080)
+    check = without_unused(check)
+    if check.kind is CheckKind.DNS:
+        return dataclasses.replace(check, expect="2001:db8::7" if check.expect else "")
+    if check.kind in WEB_CHECKS:
+        expect = "" if check.method is HttpMethod.HEAD else check.expect
+        return dataclasses.replace(check, login=check.login.replace(":", ""), expect=expect)
+    return check
 
 
 def possible_fallback(service: VirtualService) -> Fallback:

@@ -56,6 +56,29 @@ def test_schema_1_knew_enabled_and_disabled_servers():
     assert read(json.dumps(old)) == SAMPLE
 
 
+def test_schema_2_took_fields_that_a_check_does_not_use_and_followed_redirects():
+    old = to_data(SAMPLE)
+    old["schema"] = 2
+    checks = [service["check"] for service in old["services"]]
+    for check in checks:
+        del check["method"], check["statuses"]
+    checks[0] |= {"ask": "x", "authority": "x", "login": "x"}
+    checks[1] |= {"kind": "ping", "port": 53, "path": "/x"}
+    new = read(json.dumps(old))
+    assert new == SAMPLE and validate(new) == validate(SAMPLE)
+    checks[0]["expect"] = ""
+    assert read(json.dumps(old)).services[0].check.statuses == "200-399"
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize(
+    "services", [None, 3, "x", {}, [3], [[]], [{"check": 3}], [{"check": {"kind": []}}], [{"check": {"verify": 3}}]]
+)
+def test_an_old_snapshot_that_is_none_is_refused_and_no_crash(schema, services):
+    with pytest.raises(SnapshotError):
+        read(json.dumps({"schema": schema, "services": services}))
+
+
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),

@@ -27,6 +27,7 @@ from lbconfig.snapshot import (
     FACTORY,
     CheckKind,
     HealthCheck,
+    HttpMethod,
     Interface,
     Management,
     RealServer,
@@ -68,7 +69,7 @@ LDIRECTORD_BLOCK = {
     "service": "none|[a-z]+",
     "request": r'"/[^"#\\\s]*"|"hex:[0-9a-f]+"',
     **dict.fromkeys(("login", "passwd", "secret", "database"), '"hex:[0-9a-f]+"'),
-    "virtualhost": r'"[A-Za-z0-9.-]+"',
+    "virtualhost": r'"[A-Za-z0-9._-]+(?::\d+)?"',
     "receive": r'"\(\?:vs\d+\)\{0\}(?:[A-Za-z0-9 ]|\\x[0-9a-f]{2})*"',
 }
 IPVS_SERVICE = rf"(?:-[tu] {ENDPOINT}|-f \d+(?: -6)?)"
@@ -257,6 +258,26 @@ def test_only_an_http_check_asks_something():
         text = block(with_check(kind=kind))
         assert "request=" not in text and "virtualhost=" not in text
         assert 'receive="(?:vs3){0}"' in text
+
+
+def test_what_ldirectord_has_no_words_for_is_in_others():
+    text = block(with_check(kind=CheckKind.HTTPS, method=HttpMethod.HEAD, expect="", statuses="200,401"))
+    assert f'database="hex:{b"HEAD 200,401".hex()}"' in text
+    assert "database=" not in block(with_check(kind=CheckKind.HTTP))
+    assert f'database="hex:{b"POST 200-299".hex()}"' in block(with_check(kind=CheckKind.HTTP, method=HttpMethod.POST))
+    text = block(with_check(kind=CheckKind.HTTPS, verify=True, authority="PEM", login="kim", password="x"))
+    certificate = b"verify\nPEM".hex()
+    assert f'secret="hex:{certificate}"' in text
+    assert f'login="hex:{b"kim".hex()}"' in text
+
+
+@pytest.mark.parametrize(
+    ("host", "sent"),
+    [("a_b.org", "a_b.org"), ("a.org:8080", "a.org:8080"), ("sh\xf6p.org:81", "xn--shp-tna.org:81"), ("", None)],
+)
+def test_the_name_of_a_web_site_is_sent_as_programs_know_it(host, sent):
+    text = block(with_check(kind=CheckKind.HTTP, host=host))
+    assert (f'virtualhost="{sent}"' in text) if sent else ("virtualhost" not in text)
 
 
 def test_plain_connects_stand_between_whole_checks():

@@ -5,12 +5,14 @@ import dataclasses
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
 
+from lbconfig.checks import KINDS, without_unused
 from lbconfig.snapshot import (
     CheckKind,
     Fallback,
     FallbackKind,
     Forwarding,
     HealthCheck,
+    HttpMethod,
     Protocol,
     RealServer,
     Snapshot,
@@ -189,7 +191,7 @@ def test_one_packet_scheduling_and_persistence_exclude_each_other_but_for_calls(
 
 def test_udp_cannot_be_checked_by_connecting():
     def udp(**check):
-        return with_service(protocol=Protocol.UDP, check=dataclasses.replace(WEB.check, **check))
+        return with_service(protocol=Protocol.UDP, check=HealthCheck(**check))
 
     assert problems_at(udp(kind=CheckKind.CONNECT), "services[id=3].check.kind")
     assert problems_at(udp(kind=CheckKind.HTTP), "services[id=3].check.port")
@@ -227,6 +229,43 @@ def test_what_a_name_must_be_is_a_whole_address(expect, words):
     check = HealthCheck(CheckKind.DNS, ask="www.example.org", expect=expect)
     problems = [one for one in validate(with_service(check=check)) if one.field == "expect"]
     assert [words in one.message for one in problems] == ([True] if words else [])
+
+
+SAID = {  # something else than what is there by default
+    "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
+    "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
+    "statuses": "204",
+}  # fmt: skip
+
+
+def test_every_field_of_a_check_has_a_value_above():
+    always = {"kind", "interval", "timeout", "failures"}
+    assert {field.name for field in dataclasses.fields(HealthCheck)} == {*SAID, *always}
+
+
+@pytest.mark.parametrize("kind", CheckKind)
+@pytest.mark.parametrize("field", SAID)
+def test_a_field_that_a_check_does_not_use_is_refused_by_its_name(kind, field):
+    check = HealthCheck(kind, **{field: SAID[field]})
+    problems = [one for one in validate(with_service(check=check)) if "means nothing" in one.message]
+    used = field in KINDS[kind].fields or (field == "port" and kind not in (CheckKind.PING, CheckKind.OFF))
+    if field == "authority":  # of whom, where anybody will do?
+        used = False
+    assert [one.path for one in problems] == ([] if used else [f"services[id=3].check.{field}"])
+    assert without_unused(check) == (check if used else HealthCheck(kind))
+
+
+def test_what_a_web_server_may_be_asked():
+    check = HealthCheck(
+        CheckKind.HTTPS,
+        host="sh\xf6p_1.example.org:8443",
+        method=HttpMethod.POST,
+        statuses="200-299,302,401",
+        login="kim",
+    )
+    assert validate(with_service(check=check)) == []
+    [problem] = validate(with_service(check=HealthCheck(CheckKind.HTTP, expect="x", method=HttpMethod.HEAD)))
+    assert problem.field == "expect" and "HEAD" in problem.message
 
 
 def test_worst_case_detection():

@@ -12,9 +12,14 @@ from collections.abc import Callable
 from lbconfig.snapshot import SCHEMA, Snapshot, SnapshotError, from_data
 
 
+def _each_service(data: dict, step: Callable[[dict], dict]) -> dict:
+    services = data.get("services", [])
+    return {**data, "services": [step(one) for one in services]} if isinstance(services, list) else data
+
+
 def _states(data: dict) -> dict:
     """1 to 2: a real server was enabled or not; now it can also be quiesced."""
-    return {**data, "services": [_with_states(service) for service in data.get("services", [])]}
+    return _each_service(data, _with_states)
 
 
 def _with_states(service: dict) -> dict:
@@ -30,7 +35,50 @@ def _with_state(server: dict) -> dict:
     return {**rest, "state": "enabled" if server.get("enabled", True) else "disabled"}
 
 
-STEPS: dict[int, Callable[[dict], dict]] = {1: _states}  # schema number -> what makes it the next one
+WEB_ALSO_GOOD = "200-399"  # statuses
+_TALK = ("port", "connects")
+_LOGIN = ("login", "password", *_TALK)
+_WEB = ("path", "host", "expect", *_TALK)
+_USED_2 = {
+    "connect": ("port",), "http": _WEB, "https": (*_WEB, "verify", "authority"), "ping": (), "off": (), "smtp": _TALK,
+    "submission": _TALK, "imap": _LOGIN, "imaps": _LOGIN, "pop": _LOGIN, "pops": _LOGIN, "ftp": _LOGIN, "nntp": _TALK,
+    "dns": ("port", "ask", "expect"), "ldap": (*_LOGIN, "ask"), "ldaps": (*_LOGIN, "ask"), "mysql": _TALK,
+    "pgsql": ("login", "database", *_TALK), "radius": ("port", "login", "password", "secret"), "sip": ("port",),
+    "simpletcp": ("ask", "expect", *_TALK),
+}  # fmt: skip
+_EMPTY_2 = {
+    "port": 0, "path": "/", "host": "", "expect": "", "login": "", "password": "", "secret": "", "database": "",
+    "ask": "", "verify": False, "authority": "", "connects": 0,
+}  # fmt: skip
+
+
+def unused_of_schema_2(check: dict) -> dict:
+    """The fields of a health check that its kind never used, as they are empty."""
+    used = _USED_2.get(check.get("kind", "connect"), tuple(_EMPTY_2))
+    if check.get("verify") is not True:
+        used = tuple(name for name in used if name != "authority")
+    return {name: empty for name, empty in _EMPTY_2.items() if name in check and name not in used}
+
+
+def _whole_answers(data: dict) -> dict:
+    """2 to 3: what a check does not use is refused; redirects are not followed any more.
+
+    A web check that expected no text went on to where the server sent it, and was mostly good there. To take all these
+    servers out of service for an update would be worse than to believe their redirects, as the new field can say.
+    """
+    return _each_service(data, _with_whole_answers)
+
+
+def _with_whole_answers(service: dict) -> dict:
+    check = service.get("check", {}) if isinstance(service, dict) else None
+    if not isinstance(check, dict) or not isinstance(check.get("kind", ""), str):
+        return service
+    web = check.get("kind") in ("http", "https") and not check.get("expect")
+    return {**service, "check": check | unused_of_schema_2(check) | ({"statuses": WEB_ALSO_GOOD} if web else {})}
+
+
+# Schema number -> what makes it the next one.
+STEPS: dict[int, Callable[[dict], dict]] = {1: _states, 2: _whole_answers}
 
 
 def read(text: str) -> Snapshot:

@@ -19,9 +19,19 @@ import string
 
 from lbconfig.addresses import endpoint, version
 from lbconfig.checks import KINDS
+from lbconfig.fields import ascii_name
 from lbconfig.kept import kept
 from lbconfig.render import ipvs
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, ServerState, Snapshot, VirtualService
+from lbconfig.snapshot import (
+    CheckKind,
+    Forwarding,
+    HealthCheck,
+    HttpMethod,
+    RealServer,
+    ServerState,
+    Snapshot,
+    VirtualService,
+)
 
 # supervised comes first: with it the log goes to standard output and logfile is not opened.
 _GLOBAL = """\
@@ -42,6 +52,7 @@ _METHODS = {
     Forwarding.GUE: "ipip",
 }
 _CHECK_TYPES = {CheckKind.CONNECT: "connect", CheckKind.PING: "ping"}  # all others: negotiate
+GOOD_STATUSES = "200-299"
 _PLAIN = frozenset((string.ascii_letters + string.digits + " ").encode())
 
 
@@ -133,7 +144,11 @@ def _question(check: HealthCheck) -> list[str]:
     if "path" in uses:
         lines.append(f'request="{check.path}"')
     if "host" in uses and check.host:
-        lines.append(f'virtualhost="{check.host}"')
+        name, colon, port = check.host.partition(":")
+        lines.append(f'virtualhost="{ascii_name(name)}{colon}{port}"')
+    if "method" in uses and (check.method, check.statuses) != (HttpMethod.GET, ""):
+        # ldirectord has no words for them; Web.pm reads this one.
+        lines.append(f'database="{_hidden(f"{check.method.upper()} {check.statuses or GOOD_STATUSES}")}"')
     if check.verify and "verify" in uses:
         # ldirectord has no word for it; Web.pm reads this one.
         certificate = f"verify\n{check.authority}"
