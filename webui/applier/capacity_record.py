@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,12 +62,14 @@ class Record:
     def __init__(self, paths: Paths) -> None:
         self._path = paths.capacity
         self._kept: list[Measurement] | None = None
+        self._lock = threading.RLock()  # who looks while the first one is added must not put back that there was none
 
     def all(self) -> list[Measurement]:
         """The newest first; `same` is not there yet."""
-        if self._kept is None:
-            self._kept = self._load()
-        return self._kept
+        with self._lock:
+            if self._kept is None:
+                self._kept = self._load()
+            return self._kept
 
     def of(self, hardware_: Hardware) -> list[Measurement]:
         """The same, and whether each was measured on this hardware."""
@@ -77,9 +80,10 @@ class Record:
 
     def add(self, one: Measurement) -> None:
         """OSError where it cannot be kept."""
-        kept = [{key: value for key, value in one.items() if key != "same"}, *self.all()][:KEPT]
-        durable.replace(self._path, json.dumps(kept, indent=1).encode() + b"\n")
-        self._kept = kept
+        with self._lock:
+            kept = [{key: value for key, value in one.items() if key != "same"}, *self.all()][:KEPT]
+            durable.replace(self._path, json.dumps(kept, indent=1).encode() + b"\n")
+            self._kept = kept
 
     def _load(self) -> list[Measurement]:
         try:

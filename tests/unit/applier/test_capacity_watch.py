@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from applier import capacity_meter
+from applier import capacity_meter, capacity_record
 from applier.capacity import NOTHING_LASTED, Capacities
 from applier.errors import ApplierRefused
 from applier.host import HostError, Output
@@ -133,6 +133,31 @@ def test_what_lasted_is_kept_with_its_hardware(box, host, paths):
     assert (one["limit"]["held"], one["limit"]["busiest"]) == ("box", 0.3)
     assert one["hardware"] == {"processor": "Some CPU", "cpus": 2, "cards": ["igb 0000:03:00.0"]}
     assert (one["user"], one["seconds"], one["kernel"], one["dropped"]) == ("ann", 12, "6.18.33", 40)
+
+
+def test_who_looks_while_the_first_one_is_kept_does_not_lose_it(box, host, paths, monkeypatch):
+    box.capacity_watch(10, "ann")
+    ended(box)
+    [one] = box.capacity()["measurements"]
+    paths.capacity.unlink()
+    record = capacity_record.Record(paths)
+    load, looked, added = record._load, threading.Event(), threading.Event()
+
+    def slowly():
+        found = load()
+        looked.set()
+        added.wait(0.3)
+        return found
+
+    monkeypatch.setattr(record, "_load", slowly)
+    looker = threading.Thread(target=record.all)
+    looker.start()
+    assert looked.wait(10)
+    monkeypatch.setattr(record, "_load", load)
+    record.add(one)
+    added.set()
+    looker.join()
+    assert len(record.all()) == 1
 
 
 def test_a_new_applier_knows_it_and_says_how_near_the_box_is(box, host, paths):
