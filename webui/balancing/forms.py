@@ -213,7 +213,7 @@ class ServiceForm(forms.Form):
         help_text="Such as 200-299,401. A redirect (302) is not followed; list it if it means that the server is well.",
     )
     check_port = number_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
-    check_login = _text("Log in as", 200, required=False, help_text="Empty: the greeting is enough.")
+    check_login = _text("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
     check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
     check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
     check_database = _text("Database", 200, required=False, help_text="Empty: postgres.")
