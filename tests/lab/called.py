@@ -88,7 +88,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         "nft -j -t list ruleset inet | grep -q nftables",
         "echo 'table inet tried {}' | nft -c -f -",
     ),
-    "nginx": ("nginx -e stderr -t -q -c /etc/fairlead/sorry.conf",),
+    "nginx": ("setpriv --reuid 991 --regid 991 --clear-groups nginx -e stderr -t -q -c /etc/fairlead/sorry.conf",),
     "nice": ("nice -n 10 true",),
     "openssl": (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 9 -subj /CN=tried"
