@@ -55,19 +55,19 @@ class Operation:
 def carry_out(operation: Operation, user: str, client: str) -> str:
     """The id of the apply that does it. Raises Refused, ApplierDown, ApplierRefused, SnapshotError."""
     applier = connect()
-    runs = what_runs.current()
-    services = [one for one in runs.services if any(map(operation.concerns, one.real_servers))]
+    before = what_runs.current()
+    services = [one for one in before.services if any(map(operation.concerns, one.real_servers))]
     if not services:
         raise Refused(f"The box runs no service with the real server {operation.address}. Apply the draft first.")
-    wished = operation.of(runs)
-    if wished == runs:
+    after = operation.of(before)
+    if after == before:
         raise Refused(f"Nothing is to be done: {operation.address} is in that state already.")
-    review: Review = applier.check(wished)
+    review: Review = applier.check(after)
     if review["problems"]:
         raise Refused("; ".join(f"{one['object']}: {one['message']}" for one in review["problems"]))
-    what_runs.remember(wished)
+    what_runs.remember(after)
     answer = applier.apply(
-        wished, review["digest"], review["base"], user=user, comment=operation.comment(services), client=client
+        after, review["digest"], review["base"], user=user, comment=operation.comment(services), client=client
     )
     changed = {server.id for one in services for server in one.real_servers if operation.concerns(server)}
     draft.set_state(changed, operation.address, operation.state, user)

@@ -74,7 +74,7 @@ def keep_history() -> int:
             continue
         try:
             whole = applier.generation(entry["number"])
-        except ApplierRefused as refusal:  # damaged: that it was there is kept all the same
+        except ApplierRefused as refusal:  # a damaged one is kept in the history without its configuration
             if refusal.code != "damaged-generation":
                 raise
             whole = entry | {"text": ""}

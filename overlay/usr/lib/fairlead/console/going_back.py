@@ -22,9 +22,9 @@ def go_back_to_a_configuration() -> Dialogue:
         if not found:
             return
         number = found[(yield from numbered("Number of the line", [True] * len(found)))]["number"]
-        wished = migrate.read(applier.generation(number)["text"])
+        earlier = migrate.read(applier.generation(number)["text"])
         yield f"From what runs to generation {number}. The draft on the web page is kept as it is.\n"
-        yield from applied(wished, f"back to generation {number}, at the console")
+        yield from applied(earlier, f"back to generation {number}, at the console")
     except (ApplierDown, ApplierRefused, SnapshotError) as error:
         yield f"\n{error}\n"
 
