@@ -35,7 +35,7 @@ RUN = TOP / "build/run"
 DEMO = Path(__file__).with_name("demo.json")
 ADMIN = "admin"
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another
-BOOT = 180.0  # seconds
+BOOT = 360.0  # seconds
 STOP = 40.0
 
 

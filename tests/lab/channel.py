@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.lab.wait import PATIENCE
+
 
 class ChannelError(OSError):
     """The other end is gone, silent for too long, or refused a command."""
 
 
 class Channel:
-    def __init__(self, path: Path, timeout: float = 10.0) -> None:
+    def __init__(self, path: Path, timeout: float = PATIENCE) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
         self.socket.connect(str(path))
@@ -45,11 +47,11 @@ class Channel:
         # The agent answers guest-sync-delimited with a byte 0xFF before it: what came earlier is stale.
         return json.loads(line.rpartition(b"\xff")[2])
 
-    def ask(self, command: str, timeout: float = 10.0, **arguments: object) -> Any:
+    def ask(self, command: str, timeout: float = PATIENCE, **arguments: object) -> Any:
         """Run a command of the protocol and return its result. Raises ChannelError."""
         return self.ask_with(command, arguments, timeout)
 
-    def ask_with(self, command: str, arguments: dict[str, Any], timeout: float = 10.0) -> Any:
+    def ask_with(self, command: str, arguments: dict[str, Any], timeout: float = PATIENCE) -> Any:
         """`ask` with arguments whose names are no names of Python."""
         self.send({"execute": command, "arguments": arguments} if arguments else {"execute": command})
         while True:

@@ -13,7 +13,7 @@ import urllib.request
 
 from tests.lab.machine import CommandFailed, Machine
 from tests.lab.spent import APPLYING, BOOTING, HEALTH, WEB, spent
-from tests.lab.wait import WaitedInVain, until
+from tests.lab.wait import PATIENCE, WaitedInVain, until
 from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import (
@@ -40,9 +40,9 @@ NETWORK = Network(
     )
 )
 QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=3, failures=1)
-START = 120.0  # seconds that the box may take from power-on until all of it answers
-APPLY = 90.0  # seconds that an apply may take
-ANSWER = 60.0  # seconds that a page may take; a busy host emulates slowly
+START = 300.0  # seconds that the box may take from power-on until all of it answers
+APPLY = 180.0  # seconds that an apply may take
+ANSWER = 120.0  # seconds that a page may take; a busy host emulates slowly
 
 
 def service(
@@ -118,7 +118,7 @@ class Director(Machine):
 
     # --- the applier ---
 
-    def applier(self, *words: str, timeout: float = 60) -> str:
+    def applier(self, *words: str, timeout: float = APPLY) -> str:
         return self.succeed(["fairlead-applier", *words], timeout)
 
     def status(self) -> dict:
@@ -198,14 +198,14 @@ class Director(Machine):
         return {name for name, weights in found.items() if weights and all(weights)}
 
     @spent(HEALTH)
-    def wait_until_healthy(self, *names: str, timeout: float = 30) -> None:
+    def wait_until_healthy(self, *names: str, timeout: float = PATIENCE) -> None:
         try:
             until(f"{names} up", lambda: set(names) <= self.healthy(), timeout)
         except WaitedInVain as vain:
             raise WaitedInVain(f"{vain}\n{self.weights()}") from None
 
     @spent(HEALTH)
-    def wait_until_gone(self, name: str, timeout: float = 30) -> None:
+    def wait_until_gone(self, name: str, timeout: float = PATIENCE) -> None:
         """Until no service gives this server new connections."""
         places = (SERVERS[name], SERVERS6[name])
 
@@ -245,14 +245,14 @@ class Director(Machine):
     def pick(self, title: str) -> None:
         """Type the number of that line of the console's menu."""
         self.type("\n")
-        screen = self.wait_for_console(f"  {title}", 20)
+        screen = self.wait_for_console(f"  {title}")
         number = next(line.split()[0] for line in screen.splitlines() if line.strip().endswith(f"  {title}"))
         self.answered = len(self.console)
         self.type(f"{number}\n")
 
     def answer(self, question: str, line: str) -> str:
         """Wait for a question that came after what was typed last, and answer; what the console showed until then."""
-        shown = until(f"{question!r} on the console", lambda: self.shown_since(question), 20)
+        shown = until(f"{question!r} on the console", lambda: self.shown_since(question))
         self.answered = len(self.console)
         self.type(f"{line}\n")
         return shown

@@ -133,7 +133,7 @@ def director_disk(folder: Path) -> Path:
 def boot(lab: Lab) -> None:
     lab.first_boot = lab.director.wait_until_up(WAITING)
     lab.world.wait_for_servers(WAITING)
-    until("the address on the console", lambda: "https://10.0.2.15" in lab.director.console, 30)
+    until("the address on the console", lambda: "https://10.0.2.15" in lab.director.console)
     lab.first_console = lab.director.console
 
 

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).with_name("flood.c")
 # The Internet is behind the client, so that no source is forged in the director's eyes (rp_filter).
 GATEWAY = "10.1.0.10"
 STRANGERS = "198.18.0.0/15"  # 131,072 addresses (RFC 2544: for measurements)
-SOON = 20.0  # seconds
+SOON = 90.0  # seconds
 
 
 class Flood:

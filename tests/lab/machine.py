@@ -27,13 +27,13 @@ from tests.lab.accelerator import KVM, TCG, accelerator
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
 from tests.lab.link import Plug
 from tests.lab.spent import BOOTING, GOING_BACK, retried, spent
-from tests.lab.wait import WaitedInVain, until
+from tests.lab.wait import PATIENCE, WaitedInVain, until
 
 DIRECTOR = ("app", "python", "base")  # layers, the topmost first
 WORLD = ("world", "base")
-BOOT = 120.0  # seconds that a boot may take
-COMMAND = 60.0  # seconds that a command in the guest may take
-AGENT = 30.0  # seconds in which a machine that runs already answers
+BOOT = 240.0  # seconds that a boot may take
+COMMAND = 120.0  # seconds that a command in the guest may take
+AGENT = 90.0  # seconds in which a machine that runs already answers
 PANIC = "Kernel panic - not syncing"
 DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
@@ -126,7 +126,7 @@ class Machine:
             self.process = subprocess.Popen(
                 self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
-        self._monitor = until("QEMU's monitor", self._connect_monitor, 20, 0.05)
+        self._monitor = until("QEMU's monitor", self._connect_monitor, PATIENCE, 0.05)
 
     @property
     def running(self) -> subprocess.Popen:
@@ -266,7 +266,7 @@ class Machine:
             raise CommandFailed(f"{self.name}: {shown(command)} succeeded\n{done.output}{done.errors}")
         return done.output + done.errors
 
-    def wait_until_succeeds(self, command: str | list[str], timeout: float, interval: float = 0.3) -> str:
+    def wait_until_succeeds(self, command: str | list[str], timeout: float = PATIENCE, interval: float = 0.3) -> str:
         """Its output of the first time that the exit code is 0."""
         return until(
             f"{self.name}: {shown(command)}", lambda: (self.succeed(command),), timeout, interval,
@@ -318,7 +318,7 @@ class Machine:
             file.seek(self.log_offset)
             return file.read().decode(errors="replace")
 
-    def wait_for_console(self, text: str, timeout: float) -> str:
+    def wait_for_console(self, text: str, timeout: float = PATIENCE) -> str:
         """The console's output when it has `text` in it."""
 
         def look() -> str:
@@ -338,7 +338,7 @@ class Machine:
             terminal.connect(str(self.path("tty")))
             terminal.sendall(text.encode())
             # QEMU reads no more than the serial port has room for, and drops the rest when the connection ends.
-            until(f"{self.name}: {text!r} taken in", lambda: unread(terminal) == 0, 20, 0.02)
+            until(f"{self.name}: {text!r} taken in", lambda: unread(terminal) == 0, PATIENCE, 0.02)
 
     def set_link(self, number: int, up: bool) -> None:
         """Plug the cable of network card `number` in or out."""

@@ -18,7 +18,7 @@ from tests.lab.wait import found, until
 
 USER, PASSWORD = "kim", "rope and tide"
 UPLOAD = 240.0  # seconds that a bundle may take to get there
-INSTALL = 240.0
+INSTALL = 480.0  # seconds
 STICK = 160  # MiB
 MAKE_TOKEN = (
     "from accounts import tokens; from django.contrib.auth import get_user_model; "

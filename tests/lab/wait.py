@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Seen = TypeVar("Seen")
+PATIENCE = 90.0  # seconds for what a quiet machine does within ten; a busy one takes many times longer
 
 
 def found(pattern: str, text: str) -> str:
@@ -24,7 +25,7 @@ class WaitedInVain(AssertionError):
 def until(
     what: str,
     look: Callable[[], Seen],
-    timeout: float,
+    timeout: float = PATIENCE,
     interval: float = 0.2,
     expected: tuple[type[Exception], ...] = (OSError,),
 ) -> Seen:

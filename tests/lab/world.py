@@ -11,9 +11,9 @@ from typing import Any
 
 from board.lab.build import Image
 from tests.lab.link import LinkEnd, UserNetwork
-from tests.lab.machine import WORLD, Machine
+from tests.lab.machine import BOOT, WORLD, Machine
 from tests.lab.spent import BOOTING, spent
-from tests.lab.wait import until
+from tests.lab.wait import PATIENCE, until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
 SERVERS6 = {"rs1": "2001:db8:2::11", "rs2": "2001:db8:2::12", "rs3": "2001:db8:2::13"}
@@ -106,7 +106,7 @@ class World(Machine):
 
     def start_server(self, name: str) -> None:
         self.succeed(["sv", "up", f"/run/service/{name}"])
-        self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", 20)
+        self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80")
 
     def silence(self, name: str) -> None:
         """It swallows every packet, as a machine that lost its power behind a switch."""
@@ -136,7 +136,7 @@ class World(Machine):
         )
 
     @spent(BOOTING)
-    def wait_for_servers(self, timeout: float = 60) -> None:
+    def wait_for_servers(self, timeout: float = BOOT) -> None:
         self.wait_for_agent(timeout)
         for name in SERVERS:
             self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
@@ -144,7 +144,7 @@ class World(Machine):
 
 def until_answer(world: World, target: str, answer: str) -> None:
     """Wait until a request to "10.1.0.100:80/path" is answered so."""
-    until(f"{answer!r} from {target}", lambda: world.get(target) == [answer], 20)
+    until(f"{answer!r} from {target}", lambda: world.get(target) == [answer])
 
 
 class Repeated:
@@ -157,7 +157,7 @@ class Repeated:
     def end(self) -> dict:
         """{"count": number, "failed": [[second since 1970, reason], …], "slowest": seconds}"""
         self.world.succeed(f"kill $(cat {self.file}.pid)")
-        self.world.wait_until_succeeds(f"! kill -0 $(cat {self.file}.pid)", 30)
+        self.world.wait_until_succeeds(f"! kill -0 $(cat {self.file}.pid)")
         return json.loads(self.world.read(self.file))
 
 
@@ -173,9 +173,9 @@ class Held:
 
         At most a second old.
         """
-        return json.loads(self.world.wait_until_succeeds(["cat", self.file], 60))
+        return json.loads(self.world.wait_until_succeeds(["cat", self.file]))
 
-    def next_round(self, timeout: float = 30) -> dict:
+    def next_round(self, timeout: float = PATIENCE) -> dict:
         """The report after every connection was spoken over at least once more from now on."""
         rounds = self.report()["rounds"] + 2
         return until(

@@ -39,7 +39,7 @@ read -r _ || :
 ALONE = ["unshare", "--net", "--mount", "--pid", "--propagation=private", "--fork", "--kill-child"]
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 LISTENING = {"tcp": "0A", "udp": "07"}  # proc_net_tcp(5)
-ENDS = 10.0  # seconds until a room is empty
+ENDS = 60.0  # seconds until a room is empty
 
 
 class Room:

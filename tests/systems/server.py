@@ -154,7 +154,7 @@ class Server(Machine):
         self.wait_for_agent(BOOT)
         self.succeed("systemctl is-system-running --wait || [ $(systemctl is-system-running) = degraded ]", BOOT)
         self.wait_until_succeeds("ip -4 route | grep -q '^default.* eth0' && ss -Hlnt | grep -q :80", 120)
-        self.wait_until_succeeds("ip -6 -o address show dev eth0 to 2001:db8:2::11 -tentative | grep -q .", 60)
+        self.wait_until_succeeds("ip -6 -o address show dev eth0 to 2001:db8:2::11 -tentative | grep -q .")
         self.succeed(NEIGHBOURS, BOOT)
 
     def restart(self) -> None:

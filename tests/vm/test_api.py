@@ -7,10 +7,10 @@ import pytest
 from tests.lab.director import APPLY, VIP
 from tests.lab.fixtures import thorough
 from tests.lab.machine import CommandFailed
-from tests.lab.wait import until
+from tests.lab.wait import PATIENCE, until
 from tests.lab.world import SERVERS
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 
 BOX = "https://10.1.0.1"  # among the clients
 ADMIN, PASSWORD = "kim", "rope and tide"
@@ -79,7 +79,7 @@ def test_a_service_made_by_a_program_gets_its_packets(ask, director, world):
     status, made = ask("POST", "/services", new)
     assert status == 201, made
     assert apply(ask, "a service by a program")["state"] == "done"
-    until("both servers up", lambda: world.count(f"{VIP}:81/", 4) == {"rs1": 2, "rs2": 2}, 30)
+    until("both servers up", lambda: world.count(f"{VIP}:81/", 4) == {"rs1": 2, "rs2": 2})
     newest = ask("GET", "/history?limit=1")[1][0]
     assert (newest["comment"], newest["user"]) == ("a service by a program", f"{ADMIN} (token story)")
 
@@ -111,7 +111,7 @@ def test_the_command_on_the_box(director, world):
     """Nobody has set the box up: root needs no token."""
     assert "Configuration" in director.succeed(["fairlead", "status"])
     director.succeed(["fairlead", "drain", SERVERS["rs1"], "--service", "site"], APPLY)
-    until("rs1 drained", lambda: world.count(f"{VIP}:80/", 6) == {"rs2": 3, "rs3": 3}, 20)
+    until("rs1 drained", lambda: world.count(f"{VIP}:80/", 6) == {"rs2": 3, "rs3": 3})
     assert "quiesced" in director.succeed(["fairlead", "show", "services/site"])
     director.succeed(["fairlead", "resume", SERVERS["rs1"]], APPLY)
     director.wait_until_healthy(*SERVERS)
@@ -139,7 +139,7 @@ def test_the_command_refuses_with_a_reason_and_an_exit_code(director):
     director.succeed(["sv", "-w", "20", "down", "/run/service/web"])
     assert director.execute(["fairlead", "status"]).exit == 3
     director.succeed(["sv", "up", "/run/service/web"])
-    until("the web process", lambda: director.execute(["fairlead", "status"]).exit == 0, 60, 1)
+    until("the web process", lambda: director.execute(["fairlead", "status"]).exit == 0, PATIENCE, 1)
     other = director.execute(["setpriv", "--reuid", "991", "--clear-groups", "fairlead", "status"])
     assert other.exit == 3 and re.search("Only root|not started", other.errors)
 

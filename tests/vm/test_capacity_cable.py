@@ -10,9 +10,9 @@ import pytest
 from tests.lab.director import Director, service, wish
 from tests.lab.fixtures import WAITING, director_disk, thorough
 from tests.lab.link import Cable, Forward, UserNetwork, free_port
-from tests.lab.wait import until
+from tests.lab.wait import PATIENCE, until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 ANSWER = "/run/between.json"
 LONGEST = 300  # seconds of a measurement, emulated
@@ -54,11 +54,11 @@ def end(box: Director) -> dict:
 
 
 def wait_until_lent(box: Director) -> None:
-    until("two ports that are lent", lambda: len(ports(box)) == 2, 60)
+    until("two ports that are lent", lambda: len(ports(box)) == 2)
 
 
 def nothing_is_left(box: Director) -> None:
-    until("the ports", lambda: ports(box) == {*PORTS}, 60)
+    until("the ports", lambda: ports(box) == {*PORTS})
     assert "198.18" not in box.succeed("ip address; ip neighbour; ipvsadm -Ln; nft list ruleset")
 
 
@@ -109,7 +109,7 @@ def test_whoever_is_killed_the_ports_come_back(box, who):
     box.succeed(f"kill -9 $(ps -o pid,args | awk '/[p]ython3.* -m {who}/ {{ print $1 }}')")
     nothing_is_left(box)
     box.wait_until_started()
-    until("an applier that measures again", lambda: free(box), 60, 1)
+    until("an applier that measures again", lambda: free(box), PATIENCE, 1)
 
 
 def free(box: Director) -> bool:

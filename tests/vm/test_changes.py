@@ -8,7 +8,7 @@ from tests.lab.fixtures import BALANCED, thorough
 
 from lbconfig.snapshot import Scheduler, ServerState
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 SITE, LINES = BALANCED.services
 CONNECTIONS = 30

@@ -7,9 +7,9 @@ import urllib.request
 import pytest
 from tests.lab.director import APPLY, VIP, browser, read_page, service, wish
 from tests.lab.fixtures import thorough
-from tests.lab.wait import found, until
+from tests.lab.wait import PATIENCE, found, until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 LOST = 60.0  # seconds until the console has done what was asked for
 
@@ -45,7 +45,7 @@ def test_back_to_the_configuration_before(balanced, director, world):
     director.answer("Number of the line", "1")
     director.answer("Type yes to apply it", "yes")
     director.wait_for_console("runs and is confirmed", APPLY)
-    until("the site again", lambda: len(world.count(f"{VIP}:80/", 3)) == 3, 30)
+    until("the site again", lambda: len(world.count(f"{VIP}:80/", 3)) == 3)
 
 
 @thorough
@@ -59,7 +59,7 @@ def test_a_forgotten_password_and_a_locked_log_in(fresh, director):
     director.answer("Type yes to go on", "yes")
     console = director.wait_for_console("The new password of kim is", LOST)
     password = found(r"The new password of kim is +(\S+)", console)
-    until("the web page", lambda: director.page()[0] == 200, 60, 1)
+    until("the web page", lambda: director.page()[0] == 200, PATIENCE, 1)
     status, text = log_in(director, "kim", password)
     assert status == 200 and "Overview" in text
 

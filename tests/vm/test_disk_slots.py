@@ -14,7 +14,7 @@ from tests.lab.machine import PANIC, flash
 
 from applier import bootstate
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 TRIED = 300.0  # seconds for three boots that end in a panic and one that does not
 CHECKED = 200.0  # seconds until a slot that came up is marked good

@@ -7,7 +7,7 @@ from tests.lab.keeping import factory_reset
 from tests.lab.updating import Page, set_up
 from tests.lab.wait import until
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("balanced")]
 
 SITE = f"{VIP}:80"
 EVEN = {"rs1": 4, "rs2": 4, "rs3": 4}

@@ -11,7 +11,7 @@ from tests.lab.world import SERVERS
 
 from lbconfig.firewall import Action, Firewall, Per, RateLimit, Rule, RuleProtocol, Where
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 ATTACKER = "10.1.0.17"  # one of the client's addresses
 # Says from where each of three connections comes.
@@ -75,7 +75,7 @@ def test_a_server_fetches_something_through_the_box(director, world, masquerade)
     """Without a rule it cannot; with source NAT the other side sees the box."""
     world.write("/run/world/listen.py", LISTEN)
     world.succeed("ip netns exec client python3 /run/world/listen.py >/run/world/listen.log 2>&1 &")
-    until("the listener", lambda: "listening" in world.read("/run/world/listen.log"), 20)
+    until("the listener", lambda: "listening" in world.read("/run/world/listen.log"))
     fetch = "ip netns exec rs1 busybox timeout 5 busybox nc -w 3 10.1.0.10 9000 </dev/null"
     world.fail(fetch)
     director.apply(ruled(Rule(3, "out", where=Where.THROUGH, sources=("10.2.0.0/24",), masquerade=masquerade)))

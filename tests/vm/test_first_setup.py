@@ -11,7 +11,7 @@ from tests.lab.spent import WEB, spent
 from tests.lab.wait import found
 from tests.lab.world import SERVERS
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots" / "appliance"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")

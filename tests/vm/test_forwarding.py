@@ -11,7 +11,7 @@ from tests.lab.world import SERVERS
 from balancing import server_setup
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 CHECK = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3)
 OFF = HealthCheck(CheckKind.OFF)

@@ -15,9 +15,9 @@ from tests.lab.link import Forward, Link, UserNetwork, free_port
 from tests.lab.machine import flash
 from tests.lab.world import SERVERS, World
 
-pytestmark = [thorough, pytest.mark.timeout(600)]
+pytestmark = [thorough, pytest.mark.timeout(1200)]
 
-BOOT = 180.0  # seconds; GRUB reads the whole kernel through an emulated firmware
+BOOT = 360.0  # seconds; GRUB reads the whole kernel through an emulated firmware
 # Name: QEMU's devices for the disk, where Linux finds it, and the network cards.
 MACHINES = {
     "an office PC": (("ahci,id=sata", "ide-hd,drive=data,bus=sata.0"), "sda", "e1000e"),

@@ -21,7 +21,7 @@ from tests.lab.link import Forward, UserNetwork, free_port
 
 from lbconfig.snapshot import Interface, Network
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 ADMIN, PASSWORD = "kim", "rope and tide"
 NETWORK = Network(interfaces=(Interface("eth0", dhcp=True), Interface("eth1", addresses=("10.2.0.1/24",))))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from board.common import kernel_options, python_packages
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 MAKERS = ("gcc", "cc", "c++", "ld", "as", "make", "tcc", "pip", "cpan", "gdb", "strace")
 DOORS = ("login", "su", "sudo", "sshd", "telnetd", "inetd", "httpd")

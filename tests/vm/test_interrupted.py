@@ -107,7 +107,7 @@ def test_killed_processes_come_back_and_what_runs_is_right(director, world, caps
         assert running in (before, wished), (number, name)
         before = running
         until("the page", lambda: director.page()[0] == 200, 90, 1, (OSError,))
-        director.wait_until_healthy("rs1", timeout=60)
+        director.wait_until_healthy("rs1")
     assert held.end()["broken"] == []
     world.stop_server("rs1")  # somebody watches
     director.wait_until_gone("rs1")

@@ -10,7 +10,7 @@ from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, VirtualService
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 CLIENT = "2001:db8:1::10"
 OFF = HealthCheck(CheckKind.OFF)

@@ -11,7 +11,7 @@ from tests.lab.world import SERVERS, SERVERS6, until_answer
 from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, Forwarding, HealthCheck, RealServer, Scheduler
 from lbconfig.snapshot import VirtualService as Service
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 SECOND, THIRD = "10.1.0.101", "10.1.0.102"
 HTTP = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=3)

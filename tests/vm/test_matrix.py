@@ -11,7 +11,7 @@ from tests.lab.world import SERVERS, SERVERS6
 from balancing import server_setup
 from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 OFTEN = (Forwarding.TUNNEL,)
 CONNECT, OFF = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3), HealthCheck(CheckKind.OFF)

@@ -7,7 +7,7 @@ from tests.lab.director import VIP, service, wish
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 OFF = HealthCheck(CheckKind.OFF)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from tests.lab.director import NETWORK, QUICK, VIP, VIP6, by_six, service, wish, wish6
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
+from tests.lab.wait import PATIENCE, until
 from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import (
@@ -25,7 +25,7 @@ from lbconfig.snapshot import (
     Vlan,
 )
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("balanced")]
 
 MANAGEMENT, INSIDE, OUTSIDE = NETWORK.interfaces
 SITE = service(1, "site", check=QUICK)
@@ -97,8 +97,8 @@ ROUNDS = "/usr/lib/fairlead/perl/Fairlead/Rounds.pm"
 def carries(director, world) -> None:
     director.wait_until_healthy(*SERVERS)
     # A switch that has just heard of a card may need a moment; whoever asks then gets an answer from each server.
-    until("answers by IPv4", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, 60)
-    until("answers by IPv6", lambda: world.count(f"[{VIP6}]:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, 60)
+    until("answers by IPv4", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
+    until("answers by IPv6", lambda: world.count(f"[{VIP6}]:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
 
 
 def breaks_later(director) -> None:
@@ -127,7 +127,7 @@ def _in_order(line: str) -> str:
 
 def is_as_before(director, before: str) -> None:
     """The kernel makes link-local addresses and their routes some time after a link is up."""
-    until(f"what was there before:\n{before}", lambda: shape(director) == before, 30)
+    until(f"what was there before:\n{before}", lambda: shape(director) == before)
 
 
 def restarted(director) -> None:
@@ -277,13 +277,13 @@ def test_dhcp_on_a_bridge_keeps_the_web_page(director, world):
     bridge = Interface("br0", dhcp=True, bridge=Bridge(("eth0",)))
     snapshot = dataclasses.replace(wish(SITE), network=Network(interfaces=(bridge, INSIDE, OUTSIDE)))
     director.apply(snapshot)
-    until("the web page", page_answers(director), 60, 1, (OSError,))
+    until("the web page", page_answers(director), PATIENCE, 1, (OSError,))
     assert "10.0.2.15" in director.succeed(["ip", "address", "show", "dev", "br0"])
     breaks_later(director)
     director.refuses(wish(dataclasses.replace(SITE, check=HTTP)))
-    until("the web page after the return", page_answers(director), 60, 1, (OSError,))
+    until("the web page after the return", page_answers(director), PATIENCE, 1, (OSError,))
     restarted(director)
-    until("the web page after the boot", page_answers(director), 60, 1, (OSError,))
+    until("the web page after the boot", page_answers(director), PATIENCE, 1, (OSError,))
 
 
 def serve_dhcp(world) -> None:
@@ -300,12 +300,12 @@ def test_dhcp_brings_address_names_and_time_and_what_is_named_counts_alone(direc
     asks = dataclasses.replace(wish(SITE), network=Network(interfaces=interfaces))
 
     def works() -> None:
-        until("the lease", lambda: LEASED in director.succeed("ip -brief address show dev eth2"), 60)
+        until("the lease", lambda: LEASED in director.succeed("ip -brief address show dev eth2"))
         director.wait_until_healthy(*SERVERS)
-        until("answers", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2}, 60)
+        until("answers", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
         assert director.read("/etc/resolv.conf") == "nameserver 10.1.0.10\n"
         assert "server 10.1.0.12 iburst" in director.succeed("cat /run/fairlead/dhcp/*.sources")
-        until("chronyd", lambda: director.execute("sv status /run/service/time").output.startswith("run"), 20)
+        until("chronyd", lambda: director.execute("sv status /run/service/time").output.startswith("run"))
 
     director.apply(asks)
     works()

@@ -12,7 +12,7 @@ from tests.lab.world import SERVERS
 from balancing import server_setup
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Policy, Scheduler
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 
 def box(policy: Policy, *services):

@@ -4,7 +4,7 @@ import pytest
 from tests.lab import called
 from tests.lab.fixtures import thorough
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @thorough

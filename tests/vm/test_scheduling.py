@@ -12,7 +12,7 @@ from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Scheduler, ServerState, VirtualService
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 OFF = HealthCheck(CheckKind.OFF)
 CLIENTS = [f"10.1.0.{number}" for number in range(10, 20)]
@@ -232,7 +232,7 @@ def test_a_long_download_ends_well_while_its_server_drains(director, world):
         [entry] = director.status()["running"]["services"]
         return [server["address"] for server in entry["real_servers"] if server["active"]]
 
-    [busy] = until("the download", busy_ones, 15)
+    [busy] = until("the download", busy_ones)
     place = list(SERVERS.values()).index(busy)
     director.apply(wish(with_server(service, place, state=ServerState.QUIESCED)))
     assert busy_ones() == [busy]

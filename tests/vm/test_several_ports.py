@@ -11,7 +11,7 @@ from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, RealServer, Scheduler, VirtualService
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 
 HTTP = HealthCheck(CheckKind.HTTP, path="/health", expect="ok", interval=2, timeout=3)
 CONNECT = HealthCheck(CheckKind.CONNECT, interval=2, timeout=3)

@@ -6,7 +6,7 @@ import pytest
 from tests.lab.director import Director
 from tests.lab.fixtures import thorough
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 DOWN = 60.0  # seconds that it may take; a service may have five to end
 REPAIRED = "recovering journal"  # e2fsck, of a file system that was still mounted when the power went

@@ -20,7 +20,7 @@ from tests.lab.world import SERVERS
 from lbconfig.hardware.settings import TABLE, TABLE_SIZE
 from lbconfig.snapshot import SettingChoice, Tuning
 
-pytestmark = pytest.mark.timeout(500)
+pytestmark = pytest.mark.timeout(900)
 
 CPUS = 2
 BACKLOG = "net/core/somaxconn"
@@ -140,7 +140,7 @@ def choices_hold_after_a_restart(box: Director) -> None:
     box.stop()
     box.start()
     box.wait_until_started(WAITING)
-    box.wait_until_healthy(*SERVERS, timeout=60)
+    box.wait_until_healthy(*SERVERS)
     assert value(box, f"/proc/sys/{BACKLOG}") == "512"
     assert value(box, "/sys/module/ip_vs/parameters/conn_tab_bits") == "14"
     queues_are_at_home(box)

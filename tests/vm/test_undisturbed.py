@@ -32,7 +32,7 @@ RETURNS = max(1, CHANGES // 5)  # of changes that nobody confirms
 CONNECTIONS = 20
 HURRIED = 10  # seconds within which nobody confirms
 
-pytestmark = [pytest.mark.timeout(300 + 60 * CHANGES), pytest.mark.usefixtures("balanced")]
+pytestmark = [pytest.mark.timeout(900 + 120 * CHANGES), pytest.mark.usefixtures("balanced")]
 
 CONNECT = HealthCheck(CheckKind.CONNECT, interval=2, timeout=TIMEOUT)
 LINES = service(2, "lines", 7000, check=CONNECT)

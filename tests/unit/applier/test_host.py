@@ -130,7 +130,7 @@ def test_processes_and_the_end_of_a_group():
         def seen():
             return [one for one in host.processes() if one.pid == child.pid and any(one.argv)]
 
-        [found] = until("its words", seen, 5)
+        [found] = until("its words", seen)
         assert found.group == child.pid and found.argv == ("sleep", "60")
         host.kill_group(child.pid)
         assert child.wait(5) == -9

@@ -172,7 +172,7 @@ def test_slow_clients_block_nobody_and_too_many_are_turned_away(box):
     for connection in slow + extra:
         connection.close()
     gone = (BrokenPipeError, ConnectionResetError)  # turned away before it had asked
-    until("an answer", lambda: "result" in talk(box, request("status")), 5, expected=gone)
+    until("an answer", lambda: "result" in talk(box, request("status")), expected=gone)
 
 
 def test_many_at_once(box):

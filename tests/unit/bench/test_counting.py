@@ -70,12 +70,12 @@ def test_the_plugin_counts_what_a_machine_runs(tmp_path):
     words = ["qemu-system-x86_64", "-accel", "tcg", "-display", "none", "-nodefaults", "-S", "-monitor", "stdio"]
     with subprocess.Popen([*words, *plugin], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as machine:
         try:
-            until("the file of counts", lambda: file.exists() and file.stat().st_size, 20)
+            until("the file of counts", lambda: file.exists() and file.stat().st_size)
             counts = Counting(file)
             assert counts.read() == Counts(0, 0)
             machine.stdin.write(b"cont\n")
             machine.stdin.flush()
-            until("instructions of the firmware", lambda: counts.read().all > 0, 20)
+            until("instructions of the firmware", lambda: counts.read().all > 0)
         finally:
             machine.kill()
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 from tests.lab.flood import Flood
-from tests.lab.wait import until
+from tests.lab.wait import PATIENCE, until
 
 DIRECTOR, CLIENT, FLOOD = b"\x52\x54\0\0\0\2", b"\x52\x54\0\0\0\1", b"\2fload"
 SYN, ACK = 0x02, 0x10
@@ -22,9 +22,9 @@ class Ends:
         self.listening.listen()
         self.flood = Flood(folder / "director", folder / "world")
         self.world, _ = self.listening.accept()
-        until("the cable", (folder / "director").exists, 10, 0.01)
+        until("the cable", (folder / "director").exists, PATIENCE, 0.01)
         self.director = socket.socket(socket.AF_UNIX)
-        until("its end", lambda: self.director.connect(str(folder / "director")) is None, 10, 0.01)
+        until("its end", lambda: self.director.connect(str(folder / "director")) is None, PATIENCE, 0.01)
         for end in (self.world, self.director):
             end.settimeout(10)
 
