@@ -1,14 +1,15 @@
 """Boot the appliance and its demo; what `make run` and `make stop` call.
 
-    python3 -m board.lab.run [--stop]       from the top of the clone
+    python3 -m board.lab.run [--in FOLDER] [--stop]       from the top of the clone
 
-Two virtual machines without root: the director with a disk that stays in build/run, and a guest that plays
+Two virtual machines without root: the director with a disk that stays in FOLDER (build/run), and a guest that plays
 three real servers. The demo is set up once, the way an admin would: an account and an apply. UI_PORT and
 SITE_PORT say on which ports of 127.0.0.1 it answers.
 """
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import http.client
 import os
@@ -48,56 +49,58 @@ class Ended(Exception):
 
 
 def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m board.lab.run")
+    parser.add_argument("--stop", action="store_true", help="end the demo that runs")
+    parser.add_argument("--in", dest="folder", type=Path, default=RUN, help="where its disk, password and log are kept")
+    asked = parser.parse_args(arguments)
+    folder = asked.folder.resolve()
     try:
-        if arguments == ["--stop"]:
-            stop()
-        elif arguments:
-            raise CannotRun("usage: python3 -m board.lab.run [--stop]")
-        else:
-            run()
+        (stop if asked.stop else run)(folder)
     except (CannotRun, BuildError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except (GuestPanic, WaitedInVain, CommandFailed, ChannelError) as error:
-        print(f"error: {error}\nThe console log is in {shown(RUN / 'console.log')}.", file=sys.stderr)
+        print(f"error: {error}\nThe console log is in {shown(folder / 'console.log')}.", file=sys.stderr)
         return 1
     except Ended:
         say("stopped")
     return 0
 
 
-def run() -> None:
-    RUN.mkdir(parents=True, exist_ok=True)
+def run(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     ui_port, site_port = port("UI_PORT", 8443), port("SITE_PORT", 8080)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, end)
-    with only_one(), tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+    with only_one(folder), tempfile.TemporaryDirectory(prefix="fairlead-") as sockets:
         check_free(UI_PORT=ui_port, SITE_PORT=site_port)
         image = build(say)
-        with machines(image, Path(folder), ui_port, site_port) as (director, world):
+        with machines(image, folder, Path(sockets), ui_port, site_port) as (director, world):
             come_up(director, world, ui_port)
-            password = provision(director)
+            password = provision(director, folder)
             names: set[str] = set()
             until("answers of all three servers", lambda: all_answered(site_port, names), BOOT, 0.3)
             say("the site answers through IPVS, from all three servers")
             print(f"log in as {ADMIN} with the password {password}")
-            print(f"console log: {shown(RUN / 'console.log')}; end with Ctrl-C or make stop")
+            print(f"console log: {shown(folder / 'console.log')}; end with Ctrl-C or make stop")
             print(f"ready: UI https://127.0.0.1:{ui_port}  site http://127.0.0.1:{site_port}", flush=True)
             watch(director, world)
 
 
 @contextmanager
-def machines(image: Image, folder: Path, ui_port: int, site_port: int) -> Iterator[tuple[Machine, World]]:
+def machines(
+    image: Image, folder: Path, sockets: Path, ui_port: int, site_port: int
+) -> Iterator[tuple[Machine, World]]:
     """Both turned on; the director is turned off in order at the end."""
-    disk = RUN / "data.img"
+    disk = folder / "data.img"
     if not disk.exists():
-        (RUN / "provisioned").unlink(missing_ok=True)
+        (folder / "provisioned").unlink(missing_ok=True)
         make_data_disk(disk, 512)
-    link = Link(folder / "link")
+    link = Link(sockets / "link")
     forwards = (Forward(ui_port, "10.0.2.15", 443), Forward(site_port, "10.0.2.100", 80))
-    world = World(folder, image, (link.listening_end(),))
-    director = Machine("director", folder, image, nics=(UserNetwork(forwards), link.other_end()), data=disk)
-    director.console_log = RUN / "console.log"
+    world = World(sockets, image, (link.listening_end(),))
+    director = Machine("director", sockets, image, nics=(UserNetwork(forwards), link.other_end()), data=disk)
+    director.console_log = folder / "console.log"
     director.console_log.unlink(missing_ok=True)
     with world:
         director.start()
@@ -118,9 +121,9 @@ def come_up(director: Machine, world: World, ui_port: int) -> None:
     say("the web UI answers")
 
 
-def provision(director: Machine) -> str:
+def provision(director: Machine, folder: Path) -> str:
     """Set the demo up, once for each data disk; the admin's password."""
-    kept, done = RUN / "password", RUN / "provisioned"
+    kept, done = folder / "password", folder / "provisioned"
     if done.exists() and kept.exists():
         return kept.read_text().strip()
     password = "-".join("".join(secrets.choice(LETTERS) for _ in range(5)) for _ in range(3))
@@ -149,9 +152,9 @@ def watch(director: Machine, world: World) -> None:
 
 
 @contextmanager
-def only_one() -> Iterator[None]:
+def only_one(folder: Path) -> Iterator[None]:
     """Holds a lock on the pid file: who can take the lock knows that nobody runs."""
-    with (RUN / "pid").open("a+") as file:
+    with (folder / "pid").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -165,9 +168,9 @@ def only_one() -> Iterator[None]:
             file.truncate(0)
 
 
-def stop() -> None:
+def stop(folder: Path) -> None:
     try:
-        file = (RUN / "pid").open("r+")
+        file = (folder / "pid").open("r+")
     except FileNotFoundError:
         say("nothing is running")
         return
@@ -270,7 +273,7 @@ def say(text: str) -> None:
 
 
 def shown(path: Path) -> str:
-    return str(path.relative_to(TOP))
+    return str(path.relative_to(TOP) if path.is_relative_to(TOP) else path)
 
 
 if __name__ == "__main__":

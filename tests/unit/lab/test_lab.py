@@ -158,5 +158,5 @@ def test_init_scripts_can_be_parsed(script):
 def test_an_unknown_word_after_the_demo_s_program_is_refused():
     words = [sys.executable, "-m", "board.lab.run", "--what"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "usage:" in done.stderr
