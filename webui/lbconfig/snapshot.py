@@ -347,11 +347,16 @@ def to_data(snapshot: Snapshot) -> dict:
 
 def plain(value: object):
     """The same of any value that a snapshot is made of."""
+    if type(value) in _AS_IT_IS:  # most are, and there are a hundred thousand of them
+        return value
     if isinstance(value, tuple):
         return [plain(one) for one in value]
     if dataclasses.is_dataclass(value):
         return {name: plain(getattr(value, name)) for name in _names(type(value))}
     return str(value) if isinstance(value, StrEnum) else value
+
+
+_AS_IT_IS = frozenset({str, int, bool, type(None)})
 
 
 @functools.cache
