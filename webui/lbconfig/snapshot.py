@@ -168,6 +168,42 @@ class Fallback:
     port: int = 0  # of SERVER; 0: that of the service
 
 
+class AgentKind(StrEnum):
+    """What tells how much load a real server can take."""
+
+    OFF = "off"
+    TEXT = "text"  # a line of HAProxy's agent-check or Loadbalancer.org's feedback agent
+    HTTP = "http"  # the page /load as Kemp's agents have it: 0 idle, 100 busy
+    RESPONSE = "response"  # nobody: the time that its health checks take
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """How the load of the real servers changes their weights."""
+
+    kind: AgentKind = AgentKind.OFF
+    port: int = 3333
+    interval: int = 5  # seconds between two questions
+    floor: int = 10  # per cent of its weight that a server gets at least
+
+
+class TooFew(StrEnum):
+    """What happens when fewer servers are up than there should be."""
+
+    TELL = "tell"
+    KEEP = "keep"  # the last ones stay, though their checks fail
+    ASIDE = "aside"  # none serves: it is as if all were down
+
+
+@dataclass(frozen=True, slots=True)
+class LeastHealthy:
+    """How many real servers must be up."""
+
+    servers: int = 0  # 0: any number will do
+    then: TooFew = TooFew.TELL
+    again: int = 0  # of ASIDE: so many must be up before they serve again; 0: `servers`
+
+
 class ServerState(StrEnum):
     """What is wished for a real server, whatever its health."""
 
@@ -216,6 +252,14 @@ class VirtualService:
     fallback: Fallback = Fallback()
     more_ports: str = ""  # beside `port`, as lbconfig.ports writes it: "443,8000-8100"
     more_addresses: tuple[str, ...] = ()  # beside `address`: it answers at all of them, on the same ports
+    agent: Agent = Agent()
+    slow_start: int = 0  # seconds in which a server that was down gets back to its weight; 0: at once
+    least_healthy: LeastHealthy = LeastHealthy()
+
+    @property
+    def weighed(self) -> bool:
+        """Whether the health checks decide how much of its weight a server gets."""
+        return self.agent.kind is not AgentKind.OFF or self.slow_start > 0
 
     @property
     def vips(self) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 Lines are in the syntax that `ipvsadm -R` reads. While they are applied ldirectord does not run: it
 writes the same table. It alone decides that a checked server is up, hence the rule of `difference`:
-a server of a checked service is never raised from weight 0. It also adds and removes the fallback server.
+a server of a checked service is never raised from weight 0. It also adds and removes the fallback server. Where
+weights follow the load it decides on them as well, between LEAST_SHARE and the whole weight.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from lbconfig.snapshot import GUE_PORT, CheckKind, Forwarding, RealServer, Serve
 
 ServiceKey = tuple[str, str, int]  # protocol, address, port
 ServerKey = tuple[str, int]  # address, port
+
+# What a weight of the admin's is in the table where it follows the load: so there are steps between 0 and 1.
+FINE = 100
+LEAST_SHARE = 10  # per cent: a smaller weight does not come from the checks (Fairlead/Weights.pm)
 
 # The kernel's service flags by the names that ipvsadm has for them (ip_vs.h: IP_VS_SVC_F_ONEPACKET, _SCHED1, …).
 # What flag-1 and flag-2 mean is the scheduler's: of sh and mh "fallback" and "port".
@@ -71,6 +76,7 @@ class Watched:
 
     fallback: ServerKey | None = None  # whether this one is in the table
     leaves: bool = False  # a dead server is not in the table: else it is, with weight 0
+    weighed: bool = False  # weights follow the load
 
 
 Checked = Mapping[ServiceKey, Watched]
@@ -149,9 +155,14 @@ def _service(service: VirtualService) -> Service:
 
 
 def _server(service: VirtualService, server: RealServer) -> Server:
-    weight = 0 if server.state is ServerState.QUIESCED else server.weight
     method = service.forwarding_of(server)
-    return Server(weight, _METHODS[method], server.upper, server.lower, _tunnel(method, server))
+    return Server(weight_of(service, server), _METHODS[method], server.upper, server.lower, _tunnel(method, server))
+
+
+def weight_of(service: VirtualService, server: RealServer) -> int:
+    """The whole weight of a server that is up."""
+    weight = 0 if server.state is ServerState.QUIESCED else server.weight
+    return weight * FINE if service.weighed else weight
 
 
 def _tunnel(method: Forwarding, server: RealServer) -> str:
@@ -166,9 +177,14 @@ def tunnel_options(kind: str, port: int = 0, checksum: str = "nocsum") -> str:
     return " ".join(["--tun-type", kind, *(["--tun-port", str(port)] if port else []), f"--tun-{checksum}"])
 
 
+def service_name(service: VirtualService) -> str:
+    """In a line of ipvsadm."""
+    return _service_name(_service(service))
+
+
 def tunnels(service: VirtualService) -> dict[tuple[str, ServerKey], str]:
     """By the service's and the server's name in a line of ipvsadm: the options of tunnels that are not IP in IP."""
-    name = _service_name(_service(service))
+    name = service_name(service)
     found = {(one.address, one.port): _tunnel(service.forwarding_of(one), one) for one in service.machines}
     return {(name, place): options for place, options in found.items() if options}
 
@@ -185,7 +201,7 @@ def checked_of(services: Iterable[VirtualService]) -> Checked:
 @kept
 def _watched(service: VirtualService) -> Watched:
     fallback = service.fallback_server
-    return Watched((fallback.address, fallback.port) if fallback else None, service.dead_leave)
+    return Watched((fallback.address, fallback.port) if fallback else None, service.dead_leave, service.weighed)
 
 
 def timeouts(snapshot: Snapshot) -> tuple[int, int, int]:
@@ -259,7 +275,7 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
             if watched.leaves and place not in present:
                 continue
             was = present.get(place)
-            wish = replace(server, weight=0) if wait and (was is None or was.weight == 0) else server
+            wish = replace(server, weight=_weight_to_be(was, server, watched)) if wait else server
             if was != wish:
                 (edits if place in present else additions).append(Change(service, place, was, wish))
         kept_places = {*servers, watched.fallback}
@@ -269,6 +285,15 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
     kept = wanted.by_key()
     gone = [Change(service, None, service, None) for service in running.services if service.key not in kept]
     return [*services, *additions, *edits, *deletions, *gone]
+
+
+def _weight_to_be(was: Server | None, wish: Server, watched: Watched) -> int:
+    """Of a server of a checked service."""
+    if was is None or was.weight == 0:
+        return 0
+    if watched.weighed and wish.weight * LEAST_SHARE <= was.weight * 100 and was.weight <= wish.weight:
+        return was.weight
+    return wish.weight
 
 
 def taken_over(changes: list[Change], running: Table) -> list[Change]:

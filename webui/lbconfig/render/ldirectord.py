@@ -28,7 +28,6 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     RealServer,
-    ServerState,
     Snapshot,
     VirtualService,
 )
@@ -96,6 +95,7 @@ def _block(service: VirtualService) -> str:
         *(f"real{six}={_real(service, server)}" for server in service.real_servers if server.in_table),
         *([f"fallback{six}={_place(service, fallback)}"] if (fallback := service.fallback_server) else []),
         *_tunnels(service),
+        *_balance(service),
         f"protocol={'fwm' if service.by_mark else service.protocol}",
         f"scheduler={service.scheduler}",
         *(["quiescent=no"] if service.dead_leave else []),
@@ -113,8 +113,7 @@ def _block(service: VirtualService) -> str:
 
 def _real(service: VirtualService, server: RealServer) -> str:
     """A quiesced server has a line too: ldirectord removes from the table what its file does not name."""
-    weight = 0 if server.state is ServerState.QUIESCED else server.weight
-    line = f"{_place(service, server)} {weight}"
+    line = f"{_place(service, server)} {ipvs.weight_of(service, server)}"
     return f"{line} l:{server.lower} u:{server.upper}" if server.upper else line
 
 
@@ -123,6 +122,18 @@ def _tunnels(service: VirtualService) -> list[str]:
     return [
         f"# tunnel {name} -r {endpoint(*place)} {options}" for (name, place), options in ipvs.tunnels(service).items()
     ]
+
+
+def _balance(service: VirtualService) -> list[str]:
+    """ldirectord has no words for weights that follow the load, nor for a least number; Weights.pm reads this comment."""
+    agent, least = service.agent, service.least_healthy
+    if not (service.weighed or least.servers):
+        return []
+    words = {
+        "id": service.id, "agent": agent.kind, "port": agent.port, "interval": agent.interval, "floor": agent.floor,
+        "slow": service.slow_start, "least": least.servers, "then": least.then, "again": least.again,
+    }  # fmt: skip
+    return [f"# balance {ipvs.service_name(service)} {' '.join(f'{name}={value}' for name, value in words.items())}"]
 
 
 def _place(service: VirtualService, server: RealServer) -> str:

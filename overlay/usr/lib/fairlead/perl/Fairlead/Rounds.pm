@@ -22,6 +22,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
 use Fairlead::Table ();
+use Fairlead::Weights ();
 
 use constant FUNCTIONS => qw(
 	ld_main _ld_main_check_all service_set check_signal _check_real _service_up _service_down _status_check ld_log
@@ -41,12 +42,13 @@ use constant {
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
 
-# A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing }
+# A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing; weighed }.
+# Its agent is asked in the same way, as an entry of its own.
 my @checks;
 my (@due, %rest);    # @due: of those whose time has come; $rest{interval}: the others, the next one first
 my @suspects;        # of those whose time has come: the last check failed
 my %workers;         # pid -> { pid, to, from, check, since, done }
-my ($first_left, $started, $complained) = (0, 0, 0);
+my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that are checked, for the first time
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
@@ -88,6 +90,7 @@ sub watch {
 		my $soon = hand_out();
 		listen_for($soon);
 		end_overdue();
+		Fairlead::Weights::step();
 		Fairlead::Table::flush();
 		say_so() if $to_say && first_round_is_over();
 	}
@@ -133,12 +136,27 @@ sub gather {
 				failing => 0,
 				trusts => 0,
 				seen => 0,
+				weighed => Fairlead::Weights::watch($v, $r),
 			};
 		}
 	}
+	$first_left = my $servers = @checks;
+	for my $check (grep { $_->{weighed} && $_->{weighed}{set}{agent} =~ /^(?:text|http)$/ } @checks) {
+		push @checks, {
+			%$check{qw(v r)},
+			number => scalar @checks,
+			interval => $check->{weighed}{set}{interval},
+			limit => Fairlead::Weights::PATIENCE + GRACE,
+			failing => 0,
+			seen => 1,
+			agent => $check->{weighed},
+		};
+	}
+	Fairlead::Weights::begin_watching();
 	# First those that have clients.
-	@due = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks;
-	($first_left, $started) = (scalar @checks, now());
+	my @first = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks[0 .. $servers - 1];
+	@due = (@first, @checks[$servers .. $#checks]);
+	($all, $started) = ($servers, now());
 }
 
 # Whose time has come? All checks of one interval begin in the order in which they began the last time.
@@ -174,6 +192,7 @@ sub until_something {
 	my ($now, @waits) = (now(), IDLE);
 	push @waits, MOMENT if @due || @suspects;
 	push @waits, SILENT if $to_say;
+	push @waits, Fairlead::Weights::soon() // ();
 	push @waits, map { $_->[0]{began} + $_->[0]{interval} - $now } grep { @$_ } values %rest;
 	push @waits, map { $_->{since} + $_->{check}{limit} - $now } grep { $_->{check} } values %workers;
 	my $soon = min(@waits);
@@ -220,23 +239,28 @@ sub listen_for {
 		if (!defined $line) {
 			verdict(dismiss($worker), 'down', 'the check ended its process');
 		}
-		elsif ($line =~ /^(up|down) (-?\d+) (.*)$/) {
+		elsif ($line =~ /^(up|down) (-?\d+) (\d+) (.*)$/) {
 			my $check = delete $worker->{check};
 			$worker->{since} = now();
 			$check->{r}{num_connects} = $2;
-			verdict($check, $1, $3);
+			verdict($check, $1, $4, $3 / 1000);
 			dismiss($worker) if ++$worker->{done} >= WORN;
 		}
 	}
 	return;
 }
 
-# What a check found.
+# What a check found, after so many seconds.
 sub verdict {
-	my ($check, $state, $message) = @_;
+	my ($check, $state, $message, $seconds) = @_;
 	return unless $check;
+	if ($check->{agent}) {
+		$check->{failing} = $state eq 'down';
+		push @{$rest{$check->{interval}}}, $check;
+		return Fairlead::Weights::answered($check->{agent}, $state eq 'up' ? $message : undef, $message);
+	}
 	my ($v, $r) = @$check{qw(v r)};
-	Fairlead::Spawner::note('checked') if $spawned && $first_left == @checks;
+	Fairlead::Spawner::note('checked') if $spawned && $first_left == $all;
 	if ($state eq 'down' && !$check->{failing}) {
 		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
 	}
@@ -244,12 +268,32 @@ sub verdict {
 	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
 	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
 	$check->{trusts} = $Fairlead::Table::failures;
-	settle($v, $r, $state, $force ? { force => 1 } : {});
+	if ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
+	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
 	push @{$rest{$check->{interval}}}, $check;
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
-		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', scalar @checks,
+		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
 	}
+	return;
+}
+
+# The same as `settle`, where more than this check decides on a server and its weight.
+sub weigh {
+	my ($check, $state, $force, $seconds) = @_;
+	my ($v, $r, $record) = @$check{qw(v r weighed)};
+	my $was = main::_status_check($v, $r);
+	$record->{fell} = 1 if $state eq 'down';
+	if (!Fairlead::Weights::holds($record, $state)) {
+		Fairlead::Weights::comes_back($record) if $state eq 'up' && !$was;
+		settle($v, $r, $state, $force ? { force => 1 } : {});
+	}
+	settle(@$_{qw(v r)}, 'down', { force => 1 }) for Fairlead::Weights::to_release($record);
+	my ($turn, @turned) = Fairlead::Weights::turn($record);
+	settle(@$_{qw(v r)}, $turn, {}) for $turn && $turn eq 'up' ? @turned : ();
+	settle(@$_{qw(v r)}, $turn, { force => 1 }) for $turn && $turn eq 'down' ? @turned : ();
+	Fairlead::Weights::took($record, $seconds) if $state eq 'up' && defined $seconds;
+	Fairlead::Weights::refresh($record->{key}) if !!$was != !!main::_status_check($v, $r);
 	return;
 }
 
@@ -337,13 +381,19 @@ sub work {
 	$answer->autoflush(1);
 	while (defined(my $line = readline $task)) {
 		my ($number, $connects) = split ' ', $line;
-		my ($v, $r) = @{$checks[$number]}{qw(v r)};
+		my ($v, $r, $agent) = @{$checks[$number]}{qw(v r agent)};
+		my $began = now();
 		$r->{num_connects} = $connects;
 		($state, $message) = ('down', 'the check said nothing');
-		eval { main::_check_real($v, $r); 1 } or ($state, $message) = ('down', $@);
+		eval {
+			if ($agent) { ($state, $message) = ('up', Fairlead::Weights::ask($agent)) }
+			else { main::_check_real($v, $r) }
+			1;
+		} or ($state, $message) = ('down', $@);
 		$message = substr($message // '-', 0, 200);
 		$message =~ s/[^\x20-\x7e]+/ /g;
-		print $answer "$state $r->{num_connects} $message\n" or last;
+		my $took = int((now() - $began) * 1000);
+		print $answer "$state $r->{num_connects} $took $message\n" or last;
 	}
 	return;
 }

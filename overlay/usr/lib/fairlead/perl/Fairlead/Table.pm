@@ -10,6 +10,8 @@ use warnings;
 
 use POSIX ();
 
+use Fairlead::Weights ();
+
 use constant FUNCTIONS => qw(ld_read_ipvsadm system_wrapper add_real_server ld_start ld_log);
 
 my $table;      # as ld_read_ipvsadm describes it; undef: not read yet, or not to be trusted any more
@@ -85,6 +87,10 @@ sub note {
 			}
 			# One statement each: in a list, $1 would be for all of them what the last match found.
 			my ($weight) = $rest =~ /\s-w\s+(\d+)/;
+			if ($weight) {
+				$weight = Fairlead::Weights::of($key, $server, $weight, $starting && weight_of($key, $server));
+				$$line =~ s/\s-w\s+\d+/ -w $weight/;
+			}
 			my ($upper) = $rest =~ /\s-x\s+(\d+)/;
 			my ($lower) = $rest =~ /\s-y\s+(\d+)/;
 			$real->{$server} = {
@@ -96,6 +102,13 @@ sub note {
 		}
 	}
 	return 1;
+}
+
+# Of a server in the table; 0 where it is not there.
+sub weight_of {
+	my ($key, $server) = @_;
+	my $real = ($table->{$key} // {})->{real} // {};
+	return ($real->{$server} // {})->{weight} // 0;
 }
 
 # The key of the table for what a line of ipvsadm begins with.

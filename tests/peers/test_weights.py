@@ -1,0 +1,255 @@
+"""Weights that follow the load, and the fewest servers: the real ldirectord with our modules, agents that talk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.peers.lab import address
+from tests.peers.test_faults import Checker
+
+from lbconfig.render import ldirectord
+from lbconfig.snapshot import (
+    Agent,
+    AgentKind,
+    CheckKind,
+    HealthCheck,
+    LeastHealthy,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    TooFew,
+    VirtualService,
+)
+
+PLACES = [address(number)[0] for number in (81, 82, 83)]
+ONE, TWO, THREE = (f"{place}:80" for place in PLACES)
+VIP = "10.2.0.209:80"
+CHECK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=2, failures=1)
+TEXT = Agent(AgentKind.TEXT, interval=1)
+ALL = {ONE: 100, TWO: 100, THREE: 100}
+
+
+class Agents:
+    def __init__(self, lab):
+        enter = ["nsenter", f"--target={lab.box.first}", "--net"]
+        words = [*enter, sys.executable, Path(__file__).with_name("agents.py"), json.dumps(PLACES)]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.done()
+
+    def done(self):
+        assert self.process.stdout.readline() == "done\n"
+
+    def tell(self, server, what, value):
+        self.process.stdin.write(json.dumps([server.split(":")[0], what, value]) + "\n")
+        self.process.stdin.flush()
+        self.done()
+
+
+@pytest.fixture(scope="module")
+def agents(lab):
+    for place in PLACES:
+        lab.box.ip("address", "add", f"{place}/32", "dev", "lan")
+    (lab.box.root / "run/fairlead").mkdir(exist_ok=True)
+    found = Agents(lab)
+    yield found
+    found.process.communicate(timeout=60)
+    for place in PLACES:
+        lab.box.ip("address", "del", f"{place}/32", "dev", "lan")
+
+
+@pytest.fixture
+def tell(agents, lab):
+    (lab.box.root / "run/fairlead/weights").unlink(missing_ok=True)
+    yield agents.tell
+    for place in PLACES:
+        for what, value in (("says", "100%\n"), ("up", True), ("slow", 0)):
+            agents.tell(place, what, value)
+
+
+@pytest.fixture
+def run(lab, tell):
+    """run(field of the service=…, table=…) -> a Checker, ended at the end of the test."""
+    started = []
+
+    def start(table=None, **fields):
+        reals = tuple(RealServer(number, place, 80) for number, place in enumerate(PLACES, 1))
+        plain = VirtualService(9, "tried", "10.2.0.209", 80, scheduler=Scheduler.WRR, check=CHECK, real_servers=reals)
+        text = ldirectord.render(Snapshot((dataclasses.replace(plain, **fields),)))
+        started.append(Checker(lab.box, text, table=table))
+        return started[-1]
+
+    yield start
+    lab.box.end_processes()
+    for one in started:
+        one.wait()
+
+
+def weights(one):
+    return one.table().get(VIP, {})
+
+
+def expect(one, wanted):
+    one.wait_for(f"the weights {wanted}", lambda: weights(one) == wanted)
+
+
+def known(**by_place):
+    return {f"-t {VIP}": {f"10.2.0.{place[1:]}:80": ["m", weight, 0, 0] for place, weight in by_place.items()}}
+
+
+def lines(one, text):
+    return [line for line in one.log.read_text().splitlines() if text in line]
+
+
+def test_what_an_agent_says_is_the_share_of_the_weight(run, tell):
+    one = run(agent=TEXT)
+    expect(one, ALL)
+    tell(TWO, "says", "55%\n")
+    expect(one, ALL | {TWO: 55})
+    tell(TWO, "says", "up ready weight:80%\r\n")
+    tell(THREE, "says", "2%\n")
+    expect(one, {ONE: 100, TWO: 80, THREE: 10})
+    tell(TWO, "says", "100%\n")
+    expect(one, ALL | {THREE: 10})
+
+
+def test_an_agent_takes_its_server_out_and_brings_it_back_but_not_the_last_one(run, tell):
+    one = run(agent=TEXT)
+    expect(one, ALL)
+    tell(ONE, "says", "drain\n")
+    expect(one, ALL | {ONE: 0})
+    tell(TWO, "says", "50% maint # an update\n")
+    expect(one, ALL | {ONE: 0, TWO: 0})
+    tell(THREE, "says", "down\n")
+    expect(one, {ONE: 100, TWO: 50, THREE: 100})
+    tell(THREE, "says", "30% up\n")
+    expect(one, {ONE: 0, TWO: 0, THREE: 30})
+
+
+def test_health_goes_before_what_an_agent_says(run, tell):
+    one = run(agent=TEXT)
+    expect(one, ALL)
+    tell(ONE, "up", False)
+    tell(ONE, "says", "70% up ready\n")
+    expect(one, ALL | {ONE: 0})
+    one.wait_for("its agent is heard", lambda: " 70 - " in known_shares(one))
+    assert weights(one) == ALL | {ONE: 0}
+    tell(ONE, "up", True)
+    expect(one, ALL | {ONE: 70})
+
+
+def known_shares(one):
+    return (one.box.root / "run/fairlead/weights").read_text()
+
+
+GARBAGE = [
+    "x" * 1_000_000, "300%\n", "-1\n", "weight:abc\n", "NaN\n", "5\0%\n", "5\0\n\0", "", "\n", None, "reset", "drip:50%\n",
+]  # fmt: skip
+
+
+def test_nothing_else_changes_a_weight_and_it_is_said_once(run, tell):
+    one = run(agent=TEXT)
+    expect(one, ALL)
+    for words in zip(GARBAGE[::3], GARBAGE[1::3], GARBAGE[2::3], strict=True):
+        for server in ALL:
+            tell(server, "says", "60%\n")
+        expect(one, dict.fromkeys(ALL, 60))
+        before = len(lines(one, "is not heard"))
+        for server, text in zip(ALL, words, strict=True):
+            tell(server, "says", text)
+        one.wait_for(f"complaints of {words!r:.200}", lambda before=before: len(lines(one, "is not heard")) > before)
+        assert set(weights(one).values()) <= {60, 100}
+        # A server whose agent has gone has its own weight again, and nobody complains twice.
+        expect(one, ALL)
+        assert len(lines(one, "is not heard")) == before + 3
+
+
+def test_the_page_of_a_load(run, tell):
+    page = "HTTP/1.0 200 OK\r\n\r\n"
+    for server in (ONE, TWO, THREE):
+        tell(server, "says", f"{page}0\n")
+    one = run(agent=Agent(AgentKind.HTTP, interval=1))
+    expect(one, ALL)
+    tell(ONE, "says", f"{page}40\n")
+    expect(one, ALL | {ONE: 60})
+    tell(ONE, "says", f"{page}101\n")
+    expect(one, ALL | {ONE: 0})
+    tell(ONE, "says", f"{page}102\n")
+    tell(TWO, "says", "HTTP/1.0 404 Not Found\r\n\r\n0\n")
+    one.wait_for("a complaint", lambda: lines(one, "404 Not Found"))
+    assert weights(one) == ALL | {ONE: 0}
+
+
+def test_slow_answers_make_a_small_weight(run, tell):
+    tell(TWO, "slow", 0.4)
+    check = dataclasses.replace(CHECK, kind=CheckKind.HTTP, timeout=20)
+    one = run(agent=Agent(AgentKind.RESPONSE), check=check)
+    one.wait_for("a small weight", lambda: 25 <= weights(one).get(TWO, 100) < 60)
+
+
+def test_what_came_back_gets_its_weight_step_by_step(run, tell):
+    one = run(slow_start=10)
+    expect(one, ALL)  # at once: it has just begun
+    tell(ONE, "up", False)
+    expect(one, ALL | {ONE: 0})
+    tell(ONE, "up", True)
+    expect(one, ALL)
+    steps = [
+        int(line.split(" -w ")[1].split()[0]) for line in one.commands() if f"-r {ONE} " in line and " -w " in line
+    ]
+    steps = steps[len(steps) - steps[::-1].index(0) :]
+    assert steps == sorted(steps) and len(steps) > 5 and steps[0] <= 20 and steps[-1] == 100
+
+
+def test_the_next_ldirectord_goes_on(run, tell):
+    for server, words in ((ONE, "40%\n"), (TWO, "drain\n")):
+        tell(server, "says", words)
+    one = run(agent=TEXT, slow_start=600)
+    expect(one, {ONE: 40, TWO: 0, THREE: 100})
+    tell(THREE, "up", False)
+    expect(one, {ONE: 40, TWO: 0, THREE: 0})
+    tell(THREE, "up", True)
+    expect(one, {ONE: 40, TWO: 0, THREE: 10})
+    one.wait_for("it is written down", lambda: f"{THREE} 10 " in known_shares(one))
+    one.terminate()
+    for server in (ONE, TWO, THREE):
+        tell(server, "says", None)
+    two = run(table=known(_81=40, _82=0, _83=10), agent=TEXT, slow_start=600)
+    two.wait_for("agents that are not heard", lambda: len(lines(two, "is not heard")) == 3)
+    assert weights(two) == {ONE: 40, TWO: 0, THREE: 10}
+    assert not [line for line in two.commands() if " -w 100" in line]
+
+
+def keep(count, then=TooFew.KEEP, again=0):
+    return {"least_healthy": LeastHealthy(count, then, again)}
+
+
+def test_the_last_one_stays_though_it_fails(run, tell):
+    one = run(**keep(1))
+    expect(one, dict.fromkeys(ALL, 1))
+    tell(ONE, "up", False)
+    tell(TWO, "up", False)
+    expect(one, {ONE: 0, TWO: 0, THREE: 1})
+    tell(THREE, "up", False)
+    one.wait_for("it is said", lambda: lines(one, "fails and stays"))
+    assert weights(one) == {ONE: 0, TWO: 0, THREE: 1}
+    tell(ONE, "up", True)
+    expect(one, {ONE: 1, TWO: 0, THREE: 0})
+
+
+def test_too_few_stand_aside_until_enough_are_back(run, tell):
+    one = run(**keep(2, TooFew.ASIDE, 3))
+    expect(one, dict.fromkeys(ALL, 1))
+    tell(ONE, "up", False)
+    expect(one, {ONE: 0, TWO: 1, THREE: 1})
+    tell(TWO, "up", False)
+    expect(one, dict.fromkeys(ALL, 0))
+    tell(TWO, "up", True)
+    one.wait_for("the second is well", lambda: f"9 {TWO} " in known_shares(one))
+    tell(ONE, "up", True)
+    expect(one, dict.fromkeys(ALL, 1))
+    assert lines(one, "Of 3 servers 3 are well")
