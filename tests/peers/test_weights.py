@@ -147,7 +147,8 @@ def known_shares(one):
 
 
 GARBAGE = [
-    "x" * 1_000_000, "300%\n", "-1\n", "weight:abc\n", "NaN\n", "5\0%\n", "5\0\n\0", "", "\n", None, "reset", "drip:50%\n",
+    "x" * 1_000_000, "300%\n", "-1\n", "weight:abc\n", "NaN\n", "5\0%\n", "5\0\n\0", "", "\n", None, "reset",
+    "drip:50%\n",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from applier import director, doctor, firewall, health, network, reserve, storage, table, trial
+from applier import director, doctor, firewall, health, network, reserve, shares, storage, table, trial
 from applier.applying import Applies
 from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
@@ -343,7 +343,7 @@ class Applier:
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
-        return self._told(running.snapshot, entries, checked_for)
+        return self._told(running.snapshot, entries, checked_for, shares.read(self.host, self.paths))
 
     def _interfaces(self) -> list[dict]:
         try:

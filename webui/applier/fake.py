@@ -371,7 +371,7 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
         return health.Entry(weight=0)
     if server.state is ServerState.QUIESCED:
         return health.Entry(weight=0, active=server.id)
-    return health.Entry(server.weight, active=12 * server.weight + server.id, inactive=3 * server.id)
+    return health.Entry(ipvs.weight_of(service, server), active=12 * server.weight + server.id, inactive=3 * server.id)
 
 
 def _interfaces(snapshot: Snapshot) -> list[dict]:

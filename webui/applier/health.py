@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+from applier import shares
 from applier.shapes import FallbackStatus, Health, RunningStatus, ServiceStatus
 from lbconfig.render import ipvs
 from lbconfig.snapshot import CheckKind, RealServer, ServerState, Snapshot, VirtualService
@@ -20,6 +22,8 @@ class Entry:
     inactive: int = 0
 
 
+NOTHING: Mapping = MappingProxyType({})
+SaidOf = Mapping[str, shares.Said]  # of one service
 Servers = Mapping[tuple[str, int], Entry] | None  # by address and port; None: the service is not in the table
 Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]  # by protocol, VIP and port
 
@@ -34,25 +38,29 @@ class Told:
 
     def __init__(self) -> None:
         # By id: the service, its entries, whether its checks have just begun, and what was told. Replaced as a whole.
-        self._last: dict[int, tuple[VirtualService, Servers, bool, ServiceStatus]] = {}
+        self._last: dict[int, tuple[VirtualService, Servers, bool, SaidOf, ServiceStatus]] = {}
 
-    def __call__(self, snapshot: Snapshot, entries: Entries, checked_for: float | None) -> RunningStatus:
+    def __call__(
+        self, snapshot: Snapshot, entries: Entries, checked_for: float | None, said: shares.Shares = NOTHING
+    ) -> RunningStatus:
         last, told = self._last, {}
         for service in snapshot.services:
             begun = checked_for is not None and checked_for < worst_case_detection(service.check)
             table = entries.get(ipvs.key(service))
             known = last.get(service.id)
-            if known is None or known[0] is not service or known[1] is not table or known[2] != begun:
-                known = service, table, begun, _service(service, table, begun)
+            words = said.get(service.id, NOTHING)
+            if known is None or known[0] is not service or known[1] is not table or known[2:4] != (begun, words):
+                known = service, table, begun, words, _service(service, table, begun, words)
             told[service.id] = known
         self._last = told
         return {"services": [status for *_, status in told.values()]}
 
 
-def _service(service: VirtualService, table: Servers, begun: bool) -> ServiceStatus:
+def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf) -> ServiceStatus:
     servers = []
     for server in service.real_servers:
         entry = (table or {}).get((server.address, server.port))
+        words = said.get(shares.key(server.address, server.port))
         servers.append(
             {
                 "id": server.id,
@@ -61,7 +69,9 @@ def _service(service: VirtualService, table: Servers, begun: bool) -> ServiceSta
                 "weight": entry.weight if entry else 0,
                 "active": entry.active if entry else 0,
                 "inactive": entry.inactive if entry else 0,
-                "health": _health(service, server, entry, begun),
+                "share": _share(service, server, entry),
+                "agent": words.word if words else "",
+                "health": _health(service, server, entry, begun, words),
             }
         )
     return {
@@ -70,7 +80,14 @@ def _service(service: VirtualService, table: Servers, begun: bool) -> ServiceSta
         "table": table is not None,
         "real_servers": servers,
         "fallback": _fallback(service, table or {}),
+        "aside": shares.ALL in said,
     }
+
+
+def _share(service: VirtualService, server: RealServer, entry: Entry | None) -> int | None:
+    if not (service.weighed and entry):
+        return None
+    return round(100 * entry.weight / (server.weight * ipvs.FINE))
 
 
 def _fallback(service: VirtualService, table: Mapping[tuple[str, int], Entry]) -> FallbackStatus | None:
@@ -87,7 +104,9 @@ def _fallback(service: VirtualService, table: Mapping[tuple[str, int], Entry]) -
     }
 
 
-def _health(service: VirtualService, server: RealServer, entry: Entry | None, begun: bool) -> Health:
+def _health(
+    service: VirtualService, server: RealServer, entry: Entry | None, begun: bool, said: shares.Said | None
+) -> Health:
     if not (service.enabled and server.in_table):
         return "disabled"
     if server.state is ServerState.QUIESCED:
@@ -95,5 +114,7 @@ def _health(service: VirtualService, server: RealServer, entry: Entry | None, be
     if service.check.kind is CheckKind.OFF:
         return "unchecked"
     if entry is not None and entry.weight > 0:
-        return "up"
+        return "kept" if said and said.state == "kept" else "up"
+    if said and said.word and said.state == "up":
+        return "draining"
     return "checking" if begun else "down"

@@ -9,7 +9,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from applier.shapes_capacity import LoadStatus
 
-Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked"]
+Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked", "kept"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
 # waiting: all steps are done; without a confirmation in time everything is undone. returning: that happens now.
@@ -49,7 +49,9 @@ class RealServerStatus(TypedDict):
     weight: int  # in the kernel's table; 0 also when it is not in the table
     active: int
     inactive: int
-    health: Health
+    share: int | None  # per cent of its weight, by the load; None: its weight stays as it is
+    agent: str  # what its agent wants, such as "drain"; empty: connections
+    health: Health  # kept: its checks fail, and it stays for want of others
 
 
 class FallbackStatus(TypedDict):
@@ -66,6 +68,7 @@ class ServiceStatus(TypedDict):
     table: bool  # the kernel's table has it
     real_servers: list[RealServerStatus]
     fallback: FallbackStatus | None
+    aside: bool  # too few servers are up, so none serves
 
 
 class RunningStatus(TypedDict):

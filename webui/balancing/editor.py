@@ -16,7 +16,10 @@ from lbconfig.snapshot import VirtualService as WishedService
 
 ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 # A form shows nothing where 0 is stored, and stores this where nothing is entered.
-EMPTY = {"check_port": 0, "check_connects": 0, "persistence": 0, "persistence_prefix": 0, "fallback_port": 0}
+EMPTY = {
+    "check_port": 0, "check_connects": 0, "persistence": 0, "persistence_prefix": 0, "fallback_port": 0,
+    "slow_start": 0, "least_healthy_servers": 0, "least_healthy_again": 0,
+}  # fmt: skip
 EMPTY_IN_ROW = {"upper": 0, "lower": 0}
 CHOICE_WORDS = {
     "protocol": names.PROTOCOLS,
@@ -25,6 +28,8 @@ CHOICE_WORDS = {
     "check_kind": names.CHECKS,
     "check_method": names.HTTP_METHODS,
     "fallback_kind": names.FALLBACKS,
+    "agent_kind": names.AGENTS,
+    "least_healthy_then": names.TOO_FEW,
     "state": names.SERVER_STATES,
 }
 PLAIN = (
@@ -201,6 +206,9 @@ class Editor:
             persistence_prefix=data["persistence_prefix"] or 0,
             check=self.form.health_check(),
             fallback=self.form.fallback(),
+            agent=self.form.agent(),
+            slow_start=data["slow_start"] or 0,
+            least_healthy=self.form.least_healthy(),
             real_servers=tuple(server for _, server in self._wished_servers(snapshot)),
         )
 

@@ -4,22 +4,28 @@ The fields only give a value its type; what is allowed is asked of lbconfig.vali
 """
 
 import ipaddress
+from dataclasses import replace
 
 from django import forms
 
 from lbconfig import names, ports
 from lbconfig.checks import without_unused
 from lbconfig.snapshot import (
+    Agent,
+    AgentKind,
     CheckKind,
     Fallback,
     FallbackKind,
     Forwarding,
     HealthCheck,
     HttpMethod,
+    LeastHealthy,
     Protocol,
     Scheduler,
     ServerState,
+    TooFew,
 )
+from lbconfig.validate_balance import agent_fields
 from lbconfig.validate_neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
@@ -248,6 +254,46 @@ class ServiceForm(forms.Form):
     fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
     fallback_port = number_field("Port", required=False, placeholder="same")
 
+    agent_kind = enum_field(
+        AgentKind, names.AGENTS, label="What changes the weights", required=False, empty_value=AgentKind.OFF
+    )
+    agent_port = number_field("Port of the agent", required=False, placeholder="3333")
+    agent_interval = number_field("Seconds between two questions", required=False, placeholder="5")
+    agent_floor = number_field(
+        "Least share, %", required=False, placeholder="10", help_text="Of its weight, however busy a server is."
+    )
+    slow_start = number_field(
+        "Seconds of a slow start",
+        required=False,
+        placeholder="none",
+        help_text="A server that was down gets back to its weight step by step.",
+    )
+    least_healthy_servers = number_field("Servers that must be up", required=False, placeholder="any")
+    least_healthy_then = enum_field(
+        TooFew, names.TOO_FEW, label="When fewer are up", required=False, empty_value=TooFew.TELL
+    )
+    least_healthy_again = number_field(
+        "Serve again with so many",
+        required=False,
+        placeholder="same",
+        help_text="More of them, so that it does not flap.",
+    )
+
+    def agent(self) -> Agent:
+        """Of the cleaned data, without what its kind does not use: such fields are not on the screen."""
+        data, plain = self.cleaned_data, Agent()
+        kind = data["agent_kind"]
+        entered = {name: data[f"agent_{name}"] for name in agent_fields(kind)}
+        return replace(plain, kind=kind, **{name: value for name, value in entered.items() if value is not None})
+
+    def least_healthy(self) -> LeastHealthy:
+        """The same."""
+        data = self.cleaned_data
+        servers, then = data["least_healthy_servers"] or 0, data["least_healthy_then"]
+        if not servers:
+            return LeastHealthy()
+        return LeastHealthy(servers, then, (data["least_healthy_again"] or 0) if then is TooFew.ASIDE else 0)
+
     def fallback(self) -> Fallback:
         """Of the cleaned data."""
         data = self.cleaned_data
@@ -352,5 +398,10 @@ DEFAULTS = {
     "check_failures": 2,
     "check_method": "get",
     "fallback_kind": "none",
+    "agent_kind": "off",
+    "agent_port": 3333,
+    "agent_interval": 5,
+    "agent_floor": 10,
+    "least_healthy_then": "tell",
 }
 NEW_ROW = {"weight": 1, "state": "enabled"}

@@ -46,6 +46,14 @@ class VirtualService(Tracked):
     fallback_kind = models.CharField(max_length=16, default="none")
     fallback_address = models.CharField(max_length=45, blank=True)
     fallback_port = models.PositiveIntegerField(default=0)
+    agent_kind = models.CharField(max_length=16, default="off")
+    agent_port = models.PositiveIntegerField(default=3333)
+    agent_interval = models.PositiveIntegerField(default=5)
+    agent_floor = models.PositiveIntegerField(default=10)
+    slow_start = models.PositiveIntegerField(default=0)
+    least_healthy_servers = models.PositiveIntegerField(default=0)
+    least_healthy_then = models.CharField(max_length=16, default="tell")
+    least_healthy_again = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["id"]

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 from applier.client import ApplierDown, ApplierRefused, connect
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
-from balancing.forms import OperationForm
+from balancing.forms import OperationForm, ServiceForm
 from balancing.models import VirtualService
 from balancing.operations import Operation
 from balancing.picture import picture
@@ -22,8 +22,9 @@ from changes.models import Removal
 from fairlead.faults import not_found
 from lbconfig import checks, names, validate
 from lbconfig.addresses import endpoint
-from lbconfig.snapshot import GUE_PORT, CheckKind, Forwarding, Snapshot, SnapshotError
+from lbconfig.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError
 from lbconfig.snapshot import VirtualService as VirtualServiceWish
+from lbconfig.validate_balance import BY_WEIGHT
 from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
@@ -43,6 +44,16 @@ MORE = {
     ),
     "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
+    "load": (
+        "agent_kind",
+        "agent_port",
+        "agent_interval",
+        "agent_floor",
+        "slow_start",
+        "least_healthy_servers",
+        "least_healthy_then",
+        "least_healthy_again",
+    ),
     "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
 }
 
@@ -127,6 +138,8 @@ def _page(request, editor: Editor, status: int = 200, again: bool = False):
         "open": {part: _opens(editor, fields) for part, fields in MORE.items()},
         "common_forwarding": [str(one) for one in names.COMMON_FORWARDING],
         "gue_port": GUE_PORT,
+        "follows_load": _follows_load(editor.form),
+        "by_weight": ", ".join(names.SCHEDULERS[one].long for one in BY_WEIGHT),
         "common_schedulers": [str(one) for one in names.COMMON_SCHEDULERS],
         "common_checks": [str(one) for one in names.COMMON_CHECKS],
         "checks_with": {name: " ".join(checks.using(name)) for name in CHECK_FIELDS},
@@ -142,6 +155,12 @@ def _opens(editor: Editor, fields: tuple[str, ...]) -> bool:
     if editor.form.is_bound:
         return any(name in editor.form.errors for name in fields)
     return any(getattr(editor.form.fields[name], "note", "") for name in fields)
+
+
+def _follows_load(form: ServiceForm) -> bool:
+    """Whether something is entered that the form does not show at first."""
+    kind = form["agent_kind"].value()
+    return kind != AgentKind.OFF or bool(form["slow_start"].value() or form["least_healthy_servers"].value())
 
 
 def own_addresses(snapshot: Snapshot) -> list[str]:

@@ -99,6 +99,10 @@ def service_wish(row: VirtualService, servers: Iterable[wish.RealServer] | None 
         real_servers=tuple(servers),
         fallback=wish.Fallback(wish.FallbackKind(row.fallback_kind), row.fallback_address, row.fallback_port),
         more_addresses=tuple(row.more_addresses),
+        agent=wish.Agent(wish.AgentKind(row.agent_kind), row.agent_port, row.agent_interval, row.agent_floor),
+        least_healthy=wish.LeastHealthy(
+            row.least_healthy_servers, wish.TooFew(row.least_healthy_then), row.least_healthy_again
+        ),
         **{name: getattr(row, name) for name in OPTIONS},
     )
 
@@ -115,11 +119,16 @@ def _server_wish(
 
 OPTIONS = (
     "enabled", "note", "hash_port", "hash_next", "persistence", "persistence_prefix", "one_packet", "call_id",
-    "more_ports",
+    "more_ports", "slow_start",
 )  # fmt: skip
 POLICY_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Policy))
 TUNING_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Tuning))
-FALLBACK_FIELDS = ("kind", "address", "port")
+PARTS = {
+    "fallback": ("kind", "address", "port"),
+    "agent": ("kind", "port", "interval", "floor"),
+    "least_healthy": ("servers", "then", "again"),
+}
+PART_COLUMNS = tuple((part, name, f"{part}_{name}") for part, fields in PARTS.items() for name in fields)
 SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
@@ -127,7 +136,7 @@ CHECK_CHOICES = ("kind", "method")
 CHECK_FIELDS = tuple(one.name for one in dataclasses.fields(wish.HealthCheck) if one.name not in CHECK_CHOICES)
 SERVICE_COLUMNS = (
     "name", "address", "port", "protocol", "scheduler", "forwarding", "more_addresses",
-    *(f"check_{name}" for name in (*CHECK_CHOICES, *CHECK_FIELDS)), *(f"fallback_{name}" for name in FALLBACK_FIELDS),
+    *(f"check_{name}" for name in (*CHECK_CHOICES, *CHECK_FIELDS)), *(column for *_, column in PART_COLUMNS),
     *OPTIONS,
 )  # fmt: skip
 
@@ -155,8 +164,8 @@ def _fill(row: VirtualService, service: wish.VirtualService) -> None:
     row.check_kind, row.check_method = service.check.kind, service.check.method
     for name in CHECK_FIELDS:
         setattr(row, f"check_{name}", getattr(service.check, name))
-    for name in FALLBACK_FIELDS:
-        setattr(row, f"fallback_{name}", getattr(service.fallback, name))
+    for part, name, column in PART_COLUMNS:
+        setattr(row, column, getattr(getattr(service, part), name))
 
 
 def _write_services(services: Sequence[wish.VirtualService], user: str) -> None:

@@ -12,6 +12,7 @@ from lbconfig.certificate import first
 from lbconfig.change import Change as Change
 from lbconfig.change import list_change
 from lbconfig.checks import KINDS
+from lbconfig.diff_balance import balance_changes
 from lbconfig.diff_firewall import firewall
 from lbconfig.diff_network import NETWORK as NETWORK
 from lbconfig.diff_network import network_changes
@@ -226,6 +227,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
         )
         if true
     ]
+    sentences += balance_changes(old, new)
     if not sentences and not server_sentences:
         server_sentences = ["The order of its real servers changes."]
     return Change("changed", _object(new), (*sentences, *server_sentences), " ".join(impacts) or None, new.id)

@@ -11,6 +11,7 @@ from lbconfig.hardware.tuning import Power
 from lbconfig.network_model import BondMode, HashPolicy, LacpRate
 from lbconfig.snapshot import (
     GUE_PORT,
+    AgentKind,
     CheckKind,
     FallbackKind,
     FloodDefence,
@@ -19,6 +20,7 @@ from lbconfig.snapshot import (
     Protocol,
     Scheduler,
     ServerState,
+    TooFew,
 )
 
 
@@ -131,6 +133,25 @@ HTTP_METHODS: dict[HttpMethod, Name] = {
 }
 
 COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)
+
+AGENTS: dict[AgentKind, Name] = {
+    AgentKind.OFF: Name("nothing", "Each server gets the share that you give it."),
+    AgentKind.TEXT: Name(
+        "an agent on each server", "It says how much it can take, such as 75%, or drain: HAProxy's agents and others."
+    ),
+    AgentKind.HTTP: Name(
+        "a page /load on each server", "A number from 0, idle, to 100, busy, as Kemp's agents have it."
+    ),
+    AgentKind.RESPONSE: Name(
+        "how long the health checks take", "By the page that is checked, not by those that your users ask for."
+    ),
+}
+
+TOO_FEW: dict[TooFew, Name] = {
+    TooFew.TELL: Name("only say so", "Those that are up get all connections."),
+    TooFew.KEEP: Name("keep the last ones", "They get connections although their checks fail."),
+    TooFew.ASIDE: Name("serve nobody", "As if all were down: the sorry page, the fallback server, or no answer."),
+}
 
 SERVER_STATES: dict[ServerState, Name] = {
     ServerState.ENABLED: Name("enabled", "It gets connections as long as it is up."),

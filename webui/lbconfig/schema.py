@@ -14,7 +14,9 @@ import typing
 
 from lbconfig import fields as rules
 from lbconfig import names
+from lbconfig.render.ipvs import LEAST_SHARE
 from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
+from lbconfig.validate_balance import INTERVALS, MAX_SLOW_START
 from lbconfig.validate_tuning import MAX_QUEUES, MAX_RING
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -39,6 +41,10 @@ RANGES: dict[str, tuple[int, int]] = {
     "HealthCheck.timeout": (1, 60),
     "HealthCheck.failures": (1, 100),
     "HealthCheck.connects": (0, 100),
+    "Agent.port": (1, 65535),
+    "Agent.interval": INTERVALS,
+    "Agent.floor": (LEAST_SHARE, 100),
+    "VirtualService.slow_start": (0, MAX_SLOW_START),
     "Management.port": (1, 65535),
     "CardChoice.queues": (0, MAX_QUEUES),
     "CardChoice.rx_ring": (0, MAX_RING),
@@ -73,6 +79,14 @@ SENTENCES: dict[str, str] = {
     "HealthCheck.authority": "PEM certificates of those who may have signed; empty: the public authorities.",
     "HealthCheck.connects": "Plain TCP connects between two whole checks.",
     "HealthCheck.statuses": "Of HTTP, those that count as good: 200-299,401; empty: 200-299.",
+    "Agent.kind": "text: a line of its own; http: the page /load; response: the time of the health checks.",
+    "Agent.port": "Where it is asked, at each real server.",
+    "Agent.interval": "Seconds.",
+    "Agent.floor": "Per cent of its weight that a server gets at least.",
+    "VirtualService.slow_start": "Seconds in which a server that was down gets back to its weight; 0: at once.",
+    "LeastHealthy.servers": "So many real servers must be up; 0: any number will do.",
+    "LeastHealthy.then": "keep: the last ones stay though they fail; aside: none serves, as if all were down.",
+    "LeastHealthy.again": "aside: so many must be up before they serve again; 0: `servers`.",
     "Fallback.port": "0: that of the service.",
     "Interface.addresses": "With prefix length: 10.1.0.2/24. Virtual addresses are not listed: services bring them.",
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",

@@ -54,6 +54,7 @@ from lbconfig.snapshot import (
     from_data,
     part,
 )
+from lbconfig.validate_balance import balance_problems, weight_problem
 from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_neighbours import (
     Fronts,
@@ -152,6 +153,7 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
         yield from _check(place.inner("check"), service)
         yield from _real_servers(place, service, first_server_id, neighbours, sources)
         yield from _fallback(place, service, neighbours, sources)
+        yield from balance_problems(place, service)
 
 
 @functools.lru_cache(4)
@@ -169,6 +171,7 @@ def _around(
             _check(place.inner("check"), service),
             _real_servers(place, service, Unseen(), neighbours, sources),
             _fallback(place, service, neighbours, sources),
+            balance_problems(place, service),
         )
         return next(itertools.chain(*parts), None) is None
 
@@ -312,7 +315,7 @@ def _real_servers(
             id=in_range(server.id, 1, MAX_ID),
             address=server_address(server.address),
             port=_server_port(service, server),
-            weight=in_range(server.weight, 1, 65535),
+            weight=in_range(server.weight, 1, 65535) or weight_problem(service, server.weight),
             upper=in_range(server.upper, 0, MAX_CONNECTIONS),
             lower=_lower(server),
         )

@@ -21,6 +21,7 @@ HEALTH = {
     "checking": ("…", "checking", "wait"),
     "draining": ("◐", "draining", "wait"),
     "disabled": ("■", "disabled", "off"),
+    "kept": ("▼", "fails, kept", "bad"),
     "unchecked": ("◇", "not checked", "wait"),
     "draft": ("+", "not applied", "off"),
     "unknown": ("?", "not known", "off"),
@@ -88,6 +89,15 @@ class Shown:
         return f"fallback {shown(self.running['fallback']['address'], self.running['fallback']['port'])} serves"
 
     @property
+    def too_few(self) -> str:
+        """What is said where fewer servers are up than there must be; else ""."""
+        least = self.applied.least_healthy if self.applied else None
+        if not (least and self.running) or (self.up >= least.servers and not self.running["aside"]):
+            return ""
+        aside = "none serves: " if self.running["aside"] else ""
+        return f"{aside}at least {max(least.servers, least.again if aside else 0)} must be up"
+
+    @property
     def trouble(self) -> bool:
         """It is not in the table, somebody stands in, or a server that should answer does not."""
         return self.missing or bool(self.fallback) or (self.running is not None and self.up < self.all)
@@ -142,6 +152,7 @@ def _row(one: Shown) -> dict:
         "running": running is not None,
         "unchecked": service.check.kind is CheckKind.OFF,
         "fallback": one.fallback,
+        "too_few": one.too_few,
         "missing": one.missing,
         "removed": one.removed,
     }
@@ -160,6 +171,8 @@ def _server(server: RealServer, live: dict | None, state: str, runs: RealServer 
         "word": word,
         "tone": tone,
         "weight": live["weight"] if live else None,
+        "share": live["share"] if live and (state in ("up", "kept") or live["agent"]) else None,
+        "agent": live["agent"] if live else "",
         "wished": server.weight,
         "active": live["active"] if live else None,
         "inactive": live["inactive"] if live else None,

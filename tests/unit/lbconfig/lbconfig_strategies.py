@@ -20,6 +20,8 @@ from lbconfig.hardware.settings import TABLE
 from lbconfig.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
+    Agent,
+    AgentKind,
     Bond,
     BondMode,
     Bridge,
@@ -32,6 +34,7 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     Interface,
+    LeastHealthy,
     Management,
     Network,
     Policy,
@@ -45,11 +48,13 @@ from lbconfig.snapshot import (
     Snapshot,
     SorryPage,
     StaticRoute,
+    TooFew,
     Tuning,
     VirtualService,
     Vlan,
 )
 from lbconfig.validate import validate
+from lbconfig.validate_balance import BY_WEIGHT, MOST_WEIGHT, agent_fields
 
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBcjCCARmgAwIBAgIUTYqEJzzh8hx4USpbYhVUNmYeSn0wCgYIKoZIzj0EAwIw
@@ -128,7 +133,27 @@ def possible(service: VirtualService) -> VirtualService:
     service = dataclasses.replace(service, fallback=possible_fallback(service))
     found = [dataclasses.replace(one, port=possible_port(service, one)) for one in service.real_servers]
     places = {(one.address, one.port): one for one in found}
-    return dataclasses.replace(service, check=possible_check(service), real_servers=tuple(places.values()))
+    service = dataclasses.replace(service, check=possible_check(service), real_servers=tuple(places.values()))
+    return possible_balance(service)
+
+
+def possible_balance(service: VirtualService) -> VirtualService:
+    off = service.check.kind is CheckKind.OFF
+    agent = service.agent
+    if off or service.scheduler not in BY_WEIGHT:
+        service = dataclasses.replace(service, agent=Agent(), slow_start=0)
+    else:
+        used = {name: getattr(agent, name) for name in agent_fields(agent.kind)}
+        service = dataclasses.replace(service, agent=Agent(agent.kind, **used))
+    servers = service.real_servers
+    if service.weighed:
+        servers = tuple(dataclasses.replace(one, weight=one.weight % MOST_WEIGHT + 1) for one in servers)
+    there, least = sum(one.in_table for one in servers), service.least_healthy
+    if off or not 0 < least.servers <= there:
+        least = LeastHealthy()
+    elif least.then is not TooFew.ASIDE or not least.servers <= least.again <= there:
+        least = dataclasses.replace(least, again=0)
+    return dataclasses.replace(service, real_servers=servers, least_healthy=least)
 
 
 def possible_check(service: VirtualService) -> HealthCheck:
@@ -163,6 +188,9 @@ def possible_port(service: VirtualService, server: RealServer) -> int:
     return server.port if service.forwarding_of(server) in THROUGH_THE_BOX else service.port
 
 
+agents = st.just(Agent()) | st.builds(
+    Agent, st.sampled_from(AgentKind), st.integers(1, 65535), st.integers(2, 60), st.integers(10, 100)
+)
 rarely = st.sampled_from([False, False, False, True])
 ids = st.integers(1, 2**53 - 1)
 forwardings = st.sampled_from(Forwarding)
@@ -209,6 +237,9 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         call_id=rarely,
         more_ports=st.sampled_from(["", "", "", "443", "5000-5100,6000", "1-1023", "65535"]),
         more_addresses=st.just(()) | st.lists(vips[version], max_size=2, unique=True).map(tuple),
+        agent=agents,
+        slow_start=st.sampled_from([0, 0, 0, 1, 600]),
+        least_healthy=st.builds(LeastHealthy, st.integers(0, 3), st.sampled_from(TooFew), st.integers(0, 5)),
     ).map(possible)
 
 

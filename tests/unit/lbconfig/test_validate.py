@@ -151,7 +151,9 @@ def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
             continue
         found = validate(make(**{field.name: wrong}))
         assert [problem.object for problem in found] == ["snapshot"]
-        assert field.name in found[0].path or (wrong == {} and field.name in ("check", "fallback", *KINDS))
+        assert field.name in found[0].path or (
+            wrong == {} and field.name in ("check", "fallback", "agent", "least_healthy", *KINDS)
+        )
 
 
 TYPES = {

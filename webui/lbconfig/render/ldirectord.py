@@ -125,7 +125,7 @@ def _tunnels(service: VirtualService) -> list[str]:
 
 
 def _balance(service: VirtualService) -> list[str]:
-    """ldirectord has no words for weights that follow the load, nor for a least number; Weights.pm reads this comment."""
+    """ldirectord has no words for weights that follow the load; Weights.pm reads this comment."""
     agent, least = service.agent, service.least_healthy
     if not (service.weighed or least.servers):
         return []
