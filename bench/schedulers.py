@@ -2,6 +2,9 @@
 
     make bench-schedulers
 
+"agents": weights 1 and 1, which the servers' agents change by the clients that wait there. Their answers are counted
+from WARM seconds after the load began.
+
 Both servers work for four clients at a time; rs2 takes twice as long for an answer. Twelve clients ask again as soon
 as they are answered, so that the one who gives both servers the same waits for the slower one. The servers sleep and
 compute nothing, so the emulated processors matter little; the schedulers take turns, ROUNDS times.
@@ -16,17 +19,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from board.lab.build import Image, build
-from tests.lab.director import VIP, wish
+from tests.lab.director import QUICK, VIP, wish
 from tests.lab.fixtures import boot, make_lab
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
+from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
 
 PACES = {"rs1": 0.2, "rs2": 0.4}  # seconds for one answer
 WEIGHTED = (2, 1)  # for the schedulers that look at weights: what an admin who knows the servers would set
 SCHEDULERS = {
     "rr": (1, 1),
     "wrr": WEIGHTED,
+    "wrr, agents": (1, 1),
     "lc": (1, 1),
     "wlc": (1, 1),
     "wlc, weights 2 and 1": WEIGHTED,
@@ -38,6 +42,8 @@ SCHEDULERS = {
 CLIENTS = 12
 SECONDS = 10
 ROUNDS = 3
+WARM = 10  # seconds until agents have been heard
+AGENT = Agent(AgentKind.TEXT, interval=2)
 
 
 def service(number: int, name: str, weights: tuple[int, ...]) -> VirtualService:
@@ -46,6 +52,10 @@ def service(number: int, name: str, weights: tuple[int, ...]) -> VirtualService:
         for place, (server, weight) in enumerate(zip(PACES, weights, strict=True))
     )
     scheduler = Scheduler(name.partition(",")[0])
+    if name.endswith("agents"):
+        return VirtualService(
+            number, f"s{number}", VIP, 100 + number, scheduler=scheduler, check=QUICK, real_servers=servers, agent=AGENT
+        )
     return VirtualService(
         number, f"s{number}", VIP, 100 + number, scheduler=scheduler, check=HealthCheck(CheckKind.OFF),
         real_servers=servers,
@@ -68,6 +78,8 @@ def measure(
                 lab.world.pace(name, pace)
             for _ in range(rounds):
                 for name, one in services.items():
+                    if one.weighed:
+                        lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, WARM)
                     counted[name].append(lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, seconds))
     return counted
 

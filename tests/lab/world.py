@@ -66,6 +66,12 @@ class World(Machine):
         """From now on this server takes so long for an answer to "/work"."""
         self.write(f"/run/world/{name}.pace", str(seconds))
 
+    def agent_says(self, name: str, text: str) -> None:
+        """What this server's agent says from now on; empty: its load."""
+        self.succeed(f"rm -f /run/world/{name}.agent")
+        if text:
+            self.write(f"/run/world/{name}.agent", text)
+
     def hold(self, target: str, count: int) -> Held:
         """Open long TCP connections to the line server behind "10.1.0.100:7000" and keep talking over them."""
         file = f"/run/world/held-{next(self.held)}"

@@ -89,6 +89,18 @@ def test_pages_of_a_box_at_work(open_page, admin, look, shoot):
         shoot(page, name, look)
 
 
+def test_weights_that_follow_the_load(open_page, admin, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/services/1/")
+    page.get_by_text("More: weights that follow the load").click()
+    page.get_by_label("an agent on each server").check()
+    page.fill("[name=least_healthy_servers]", "9")
+    page.get_by_label("serve nobody").check()
+    page.click("button:text('Save to the draft')")
+    page.get_by_text("Must be 0 to").wait_for()
+    shoot(page, "service-by-load", look)
+
+
 def test_a_certificate_of_ones_own(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/access/certificate/")

@@ -327,8 +327,9 @@ class Applier:
             self.faults.set(*found)
 
     def _seen(self, running: Target) -> dict:
-        entries, checked_for = {}, None
+        entries, checked_for, said = {}, None, health.NOTHING
         try:
+            said = shares.read(self.host, self.paths)
             entries = self._listing(table.listing(self.host))
             self.faults.clear("table")
         except (HostError, ListingError) as error:
@@ -343,7 +344,7 @@ class Applier:
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
-        return self._told(running.snapshot, entries, checked_for, shares.read(self.host, self.paths))
+        return self._told(running.snapshot, entries, checked_for, said)
 
     def _interfaces(self) -> list[dict]:
         try:

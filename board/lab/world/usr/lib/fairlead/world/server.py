@@ -5,6 +5,7 @@ Usage: server.py NAME
 
 /download is DOWNLOAD pieces of PIECE bytes, one every PAUSE seconds: 20 seconds and 4 MB.
 /work is answered after PACE seconds, for WORKERS clients at a time; /run/world/NAME.pace may say other seconds.
+An agent on port 3333 says how much of its load the server can take; /run/world/NAME.agent may say something else.
 """
 
 from __future__ import annotations
@@ -39,13 +40,24 @@ class Server:
         self.name = name
         page = PAGE.format(name=name, colour=COLOURS.get(name, "#444444"))
         self.workers = asyncio.Semaphore(WORKERS)
+        self.asked = 0  # clients that are worked for, or wait
         self.pages = {"/": ("text/html", page), "/name": ("text/plain", f"{name}\n"), "/health": ("text/plain", "ok\n")}
         self.pages["/work"] = self.pages["/name"]
 
     async def work(self) -> None:
         pace = Path(f"/run/world/{self.name}.pace")
-        async with self.workers:
-            await asyncio.sleep(float(pace.read_text()) if pace.exists() else PACE)
+        self.asked += 1
+        try:
+            async with self.workers:
+                await asyncio.sleep(float(pace.read_text()) if pace.exists() else PACE)
+        finally:
+            self.asked -= 1
+
+    async def agent(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told = Path(f"/run/world/{self.name}.agent")
+        text = told.read_text() if told.exists() else f"{100 * WORKERS // max(WORKERS, self.asked)}%\n"
+        writer.write(text.encode())
+        writer.close()
 
     async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -104,6 +116,7 @@ async def main(name: str) -> None:
     for everywhere in ("0.0.0.0", "::"):  # noqa: S104 # it has a network of its own
         await asyncio.start_server(server.http, everywhere, 80, backlog=1000)
         await asyncio.start_server(server.lines, everywhere, 7000, backlog=1000)
+        await asyncio.start_server(server.agent, everywhere, 3333, backlog=1000)
     associations = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_SCTP)
     associations.bind(("0.0.0.0", 7000))  # noqa: S104
     await asyncio.start_server(server.lines, sock=associations)
