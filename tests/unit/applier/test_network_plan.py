@@ -285,6 +285,43 @@ def test_a_route_that_stays_is_replaced_and_not_removed():
     assert lines_of(one, two) == ["route replace 10.9.0.0/16 via 10.0.0.9 dev c0"]
 
 
+class AskingNetwork(ModelNetwork):
+    """With interfaces that ask DHCP already."""
+
+    def __init__(self, kernel: KernelModel) -> None:
+        super().__init__(kernel)
+        self.files: dict[str, str] = {}
+
+    def read(self, path):
+        return "it asks" if path.name == "run" else self.files.get(path.name)
+
+    def put(self, path, text, mode=0o644):
+        self.files[path.name] = text
+
+
+@pytest.mark.parametrize("order", [("c0", "c1", "c2"), ("c2", "c0", "c1"), ("c1", "c2", "c0"), ("c2", "c1"), ("c1",)])
+def test_routers_of_dhcp_follow_the_order_of_the_interfaces(order):
+    """Whatever there was, each interface has its metric afterwards, and there was a default route all the time."""
+    kernel = KernelModel(("c0", "c1", "c2"))
+    for number, name in enumerate(("c0", "c1", "c2")):
+        kernel.batch([f"link set dev {name} up", f"address add 10.{number}.0.7/24 dev {name}"])
+        kernel.batch([f"route replace 0.0.0.0/0 via 10.{number}.0.1 dev {name} metric {100 + number}"])
+    host = AskingNetwork(kernel)
+    kept = []
+    host.watch = lambda line: kept.append(any(one.destination == "0.0.0.0/0" for one in kernel.routes))
+    state = wish(Network(interfaces=tuple(Interface(name, dhcp=True) for name in order)))
+    network.add(host, Paths(), state, raising)
+    found = {one.device: one.metric for one in kernel.routes if one.destination == "0.0.0.0/0"}
+    assert {name: found.get(name) for name in order} == {name: 100 + at for at, name in enumerate(order)}
+    assert host.files == {f"{name}.metric": f"{100 + at}\n" for at, name in enumerate(order)}
+    assert all(kept)
+    host.lines = []
+    network.add(host, Paths(), state, raising)
+    assert host.lines == [] and not network.lacks(host, state, NOTHING)
+    extra = network.foreign(host, Paths(), network.present(host), state)
+    assert not [route for route in extra.routes if route.device in order]
+
+
 def bridge(*members: str, name: str = "br0") -> Interface:
     return Interface(name, addresses=("10.0.0.1/24",), bridge=Bridge(members))
 

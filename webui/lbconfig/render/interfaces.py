@@ -34,6 +34,20 @@ def wanted(snapshot: Snapshot) -> NetworkState:
     )
 
 
+def routers_of_dhcp(network: Network) -> str:
+    """A sentence about whose router is the default gateway, where several interfaces ask DHCP; "" where it is plain."""
+    asking = [interface.name for interface in network.interfaces if interface.on and interface.dhcp]
+    if len(asking) < 2:
+        return ""
+    first, *others = asking
+    if network.gateway:
+        return f"The default gateway is {network.gateway}; routers that DHCP names count only while it is not set."
+    return (
+        f"{first} comes first of the interfaces that ask DHCP, so its router is the default gateway. While DHCP "
+        f"names none there, the router of {others[0]} is used{', then that of the next one' * (len(others) > 1)}."
+    )
+
+
 # --- links ---------------------------------------------------------------------------------------
 
 
