@@ -41,6 +41,8 @@ def test_a_packet_is_tried_on_the_draft_and_on_what_runs(one, box):
     assert found["running"]["fate"] == "dropped"
     to_shop = packet | {"destination": "192.168.10.80", "port": 80}
     assert one.post("/firewall/test", to_shop).json()["running"]["service"] == 1
+    query = {"source": "fe80::7", "destination": "ff02::1", "interface": "eth0", "protocol": "icmp", "icmp": 130}
+    assert one.post("/firewall/test", query).json()["draft"]["fate"] == "passed"
 
 
 @pytest.mark.parametrize(
@@ -52,6 +54,8 @@ def test_a_packet_is_tried_on_the_draft_and_on_what_runs(one, box):
         ({"interface": "eth9"}, "interface"),
         ({"interface": ""}, "interface"),
         ({"protocol": "any"}, "protocol"),
+        ({"protocol": "icmp", "icmp": 8}, "icmp"),
+        ({"protocol": "tcp", "destination": "ff02::1"}, "destination"),
         ({"port": 0}, "port"),
         ({"port": 10**30}, "port"),
         ({"source_port": -1}, "source_port"),

@@ -7,6 +7,7 @@ from applier import fake
 from changes import draft, draft_firewall
 from firewall.models import Rule as Row
 from lbconfig.firewall import Action, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.icmp import MESSAGES
 
 SSH = {"name": "ssh", "action": "allow", "where": "box", "protocol": "tcp", "ports": "22", "sources": "10.0.0.0/8"}
 
@@ -261,6 +262,10 @@ def test_a_packet_is_tried(client):
     assert "the box routes only what a rule allows" in tried(client, destination="198.51.100.1")
     assert "The way back to 10.2.0.11 is by eth1" in tried(client, source="10.2.0.11")
     assert "The box answers pings" in tried(client, protocol="ping", port="")
+    query = next(number for number, one in enumerate(MESSAGES) if one.type == 130)
+    listens = {"source": "fe80::7", "destination": "ff02::1", "protocol": "icmp", "port": "", "icmp": str(query)}
+    assert "It passes Switches and routers learn from it" in tried(client, **listens)
+    assert "It is dropped No rule allows it" in tried(client, **(listens | {"source": "2001:db8::7"}))
 
 
 @pytest.mark.parametrize(
@@ -276,6 +281,8 @@ def test_a_packet_is_tried(client):
         ("source_port", "65536", "Must be 1 to 65535"),
         ("interface", "eth9", "Please choose one of these."),
         ("protocol", "any", "Please choose one of these."),
+        ("protocol", "icmp", "Please choose one."),
+        ("icmp", "99", "Please choose one of these."),
     ],
 )
 def test_a_packet_that_makes_no_sense_is_told_by_its_field(client, field, value, sentence):

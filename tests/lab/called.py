@@ -91,8 +91,10 @@ TRIES: dict[str, tuple[str, ...]] = {
     "nginx": ("setpriv --reuid 991 --regid 991 --clear-groups nginx -e stderr -t -q -c /etc/fairlead/sorry.conf",),
     "nice": ("nice -n 10 true",),
     "openssl": (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 9 -subj /CN=tried"
-        f" -addext subjectAltName=DNS:tried -keyout {WORK}/key -out {WORK}/cert",
+        f"printf '[req]\\nprompt=no\\ndistinguished_name=a\\nx509_extensions=b\\n[a]\\nCN=tried\\n[b]\\n"
+        f"basicConstraints=CA:FALSE\\nsubjectAltName=IP:192.0.2.1\\n' >{WORK}/openssl.cnf",
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 9"
+        f" -config {WORK}/openssl.cnf -keyout {WORK}/key -out {WORK}/cert",
         f"openssl x509 -in {WORK}/cert -noout -pubkey",
         f"openssl pkey -in {WORK}/key -pubout -passin pass:",
     ),

@@ -16,6 +16,7 @@ from tests.lab.spent import APPLYING, BOOTING, HEALTH, WEB, spent
 from tests.lab.wait import PATIENCE, WaitedInVain, until
 from tests.lab.world import SERVERS, SERVERS6
 
+from lbconfig import certificate
 from lbconfig.snapshot import (
     FACTORY,
     CheckKind,
@@ -294,6 +295,19 @@ class Director(Machine):
         self.wait_until_started(timeout)
         until("the web page", lambda: self.page()[0] not in (502, 504), timeout, 1)
         return time.monotonic() - self.started
+
+    def own_certificate(self) -> str:
+        """As it is once it names all addresses of the box, for which it may be made anew (decision 52)."""
+
+        def fits() -> str:
+            text = self.read("/data/tls/cert.pem")
+            listed = self.succeed("ip -o address show scope global").splitlines()
+            own = {line.split()[3] for line in listed}
+            wanted = {one.partition("/")[0] for one in own if not one.endswith(("/32", "/128"))}
+            shown = certificate.first(text)
+            return text if shown and wanted <= {*shown.names} else ""
+
+        return until("a certificate for the box's addresses", fits, 180)
 
     def log(self) -> str:
         return self.read("/var/log/messages")

@@ -46,7 +46,6 @@ def test_a_new_box_takes_over_from_a_backup_file(lab, director, world, kept):
     content, certificate, newest = kept
     lab.go_back(FRESH)
     until("the web page", lambda: director.page()[0] == 200)
-    assert fingerprint(director) == certificate  # the same machine: so give it another one
     director.succeed(
         "rm /data/tls/*; . /etc/fairlead/environment; rm /run/fairlead/tls; /usr/lib/fairlead/own-certificate; "
         "sv hup /run/service/nginx"

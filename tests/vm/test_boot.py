@@ -108,7 +108,7 @@ def test_the_firewall_of_the_boot_lets_nobody_in(director):
 
 @thorough
 def test_the_certificate_is_the_box_s_own_and_survives_a_restart(director):
-    before = director.read("/data/tls/cert.pem")
+    before = director.own_certificate()
     assert director.succeed(["stat", "-c", "%a %u %g", "/data/tls/key.pem"]).split() == ["640", "0", "991"]
     director.kill()
     director.start()

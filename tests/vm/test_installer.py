@@ -135,7 +135,7 @@ def test_from_the_stick_onto_the_internal_disk(lab, stick_bus):
     finish_installation(box, "nvme0n1")
     assert world.count(f"{SITE}/", 12) == EVEN
     generation = box.status()["confirmed"]
-    certificate = box.read("/data/tls/cert.pem")
+    certificate = box.own_certificate()
 
     box.stop()
     box.plug((box.internal, "nvme"))

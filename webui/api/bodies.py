@@ -75,14 +75,18 @@ class CommentRequest:
 
 @dataclass(frozen=True, slots=True)
 class PacketRequest:
-    """The first packet of a connection. `port` and `source_port`: 0 where the protocol has none."""
+    """The first packet of a connection. `port` and `source_port`: 0 where the protocol has none.
+
+    `icmp`: of ICMP the type of the message (RFC 792, RFC 4443); an echo request is the protocol ping.
+    """
 
     source: str
     destination: str
     interface: str  # by which it comes in
-    protocol: RuleProtocol = RuleProtocol.TCP  # not any, tcp+udp or icmp
+    protocol: RuleProtocol = RuleProtocol.TCP  # not any or tcp+udp
     port: int = 0
     source_port: int = 40000
+    icmp: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,13 @@ def test(call: Call) -> Answer:
     """Would it pass, and by which rule? Nothing is sent."""
     wanted: PacketRequest = call.body
     packet = Packet(
-        wanted.source, wanted.destination, wanted.protocol, wanted.port, wanted.interface, wanted.source_port
+        wanted.source,
+        wanted.destination,
+        wanted.protocol,
+        wanted.port,
+        wanted.interface,
+        wanted.source_port,
+        wanted.icmp,
     )
     wish = draft.current()
     if problems := [Problem("packet", field, words, field) for field, words in wrong(packet, wish.network)]:

@@ -15,7 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from applier import director, doctor, firewall, health, network, reserve, shares, storage, table, trial
+from applier import director, doctor, firewall, health, network, own_certificate, reserve, shares, storage, table, trial
 from applier.applying import Applies
 from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
@@ -387,6 +387,7 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
+    threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 
 

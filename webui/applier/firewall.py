@@ -13,6 +13,7 @@ from applier.errors import ApplierRefused
 from applier.host import Host, HostError, run
 from applier.paths import Paths
 from applier.shapes import RuleCounter
+from lbconfig import icmp
 from lbconfig.snapshot import Snapshot
 
 log = logging.getLogger("applier")
@@ -141,8 +142,9 @@ def _management(snapshot: Snapshot) -> list[str]:
     six = list(ipaddress.collapse_addresses(network for network in networks if network.version == 6))
     port = snapshot.management.port
     rules = [f"ip saddr {network} tcp dport {port} accept" for network in four]
-    neighbours = ["icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept"] if six else []
-    return rules + neighbours + [f"ip6 saddr {network} tcp dport {port} accept" for network in six]
+    # Without these nobody finds the box, or large packets of the page do not arrive.
+    messages = icmp.rules(4) + (icmp.rules(6) if six else [])
+    return rules + messages + [f"ip6 saddr {network} tcp dport {port} accept" for network in six]
 
 
 def closed(snapshot: Snapshot) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from applier.host import Host, HostError, run
 from applier.network_plan import plan
@@ -15,14 +16,52 @@ from applier.network_present import Link, addresses, describe, links, present
 from applier.paths import Paths
 from lbconfig import drift
 from lbconfig.drift import Difference
-from lbconfig.netstate import MAIN, NOTHING, Address, NetworkState, Route
+from lbconfig.netstate import EVERYWHERE, MAIN, NOTHING, Address, NetworkState, Route
 
 __all__ = ["NOTHING", "Address", "Link", "addresses", "describe", "links", "present"]
 
-DHCP_METRIC = 100  # of the default route that dhcp-event sets
+DHCP_METRIC = 100  # of the default route that dhcp-event sets for the first interface that asks; the next have more
 PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second
 
 Trouble = Callable[[HostError], None]
+
+
+def dhcp_metric(state: NetworkState, name: str) -> int:
+    """Of the default route by the router that DHCP names there: the first interface that asks is preferred."""
+    return DHCP_METRIC + state.dhcp.index(name)
+
+
+def _routers(now: NetworkState, state: NetworkState) -> tuple[str, ...]:
+    """Lines that give default routes of DHCP the metric of their interface, where that has changed.
+
+    Each replaces what had that metric, so the first lines are for the highest; what is left over goes afterwards.
+    """
+    most = DHCP_METRIC + len(now.links)
+    brought = {
+        route.device: route
+        for route in now.routes
+        if route.is_default and route.version == 4 and route.table == MAIN and DHCP_METRIC <= route.metric < most
+        if route.device in state.dhcp
+    }
+    wanted = {name: dhcp_metric(state, name) for name in brought}
+    moved = sorted((name for name in brought if brought[name].metric != wanted[name]), key=wanted.__getitem__)
+    lines = [
+        f"route replace {EVERYWHERE[4]} via {brought[name].via} dev {name} metric {wanted[name]}"
+        for name in reversed(moved)
+        if brought[name].via
+    ]
+    left = [brought[name] for name in moved if brought[name].via and brought[name].metric not in wanted.values()]
+    gone = [f"route del {EVERYWHERE[4]} via {one.via} dev {one.device} metric {one.metric}" for one in left]
+    return (*lines, *gone)
+
+
+def _metrics_differ(host: Host, paths: Paths, state: NetworkState) -> list[str]:
+    """Interfaces of which dhcp-event does not know the metric yet."""
+    return [name for name in state.dhcp if host.read(_metric_note(paths, name)) != f"{dhcp_metric(state, name)}\n"]
+
+
+def _metric_note(paths: Paths, name: str) -> Path:
+    return paths.run / "dhcp" / f"{name}.metric"
 
 
 def leases(host: Host, state: NetworkState) -> dict[str, str]:
@@ -54,7 +93,9 @@ def foreign(host: Host, paths: Paths, now: NetworkState, state: NetworkState) ->
             if name in named and (name, address) not in state.addresses and leased.get(name) not in ("", address)
         ),
         routes=tuple(
-            one for one in routes if not (one.is_default and one.device in leased and one.metric == DHCP_METRIC)
+            one
+            for one in routes
+            if not (one.is_default and one.device in leased and one.metric == dhcp_metric(state, one.device))
         ),
         rules=tuple(rule for rule in now.rules if rule not in state.rules),
     )
@@ -115,7 +156,7 @@ def lacks(host: Host, state: NetworkState, ours: NetworkState) -> bool:
     """Whether there is anything to make, to change or to add."""
     now = present(host)
     todo = plan(now, state, ours)
-    return bool(todo.create or todo.change or _impossible(now, state))
+    return bool(todo.create or todo.change or _impossible(now, state) or _routers(now, state))
 
 
 def make_links(host: Host, state: NetworkState, ours: NetworkState, trouble: Trouble) -> int:
@@ -143,6 +184,11 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: N
         _batch(host, (*todo.create, *todo.change), trouble)
         if not (todo.create or todo.change):
             break
+    for name in _metrics_differ(host, paths, state):
+        note = f"{dhcp_metric(state, name)}\n"
+        _tolerate(trouble, lambda name=name, note=note: host.put(_metric_note(paths, name), note))
+    if state.dhcp:
+        _batch(host, _routers(present(host), state), trouble)
     for name in state.dhcp:
         if not asks(host, paths, name):
             folder = paths.services / f"dhcp-{name}"
@@ -208,7 +254,7 @@ def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
         # No supervisor yet, or none any more: then there is nothing to end.
         host.command(["sv", "-w", "5", "down", str(folder)])
         host.remove_service(folder)
-    for kind in ("names", "sources"):  # what it said about name and time servers holds no more
+    for kind in ("names", "sources", "metric"):  # what it said about name and time servers holds no more
         note = paths.run / "dhcp" / f"{name}.{kind}"
         if host.read(note) is not None:
             host.put(note, None)

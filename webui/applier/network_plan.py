@@ -116,8 +116,9 @@ def _create(kernel: _Kernel, wanted: NetworkState, ours: NetworkState) -> list[s
             kernel.delete(name)
     for link in stacked(wanted.links):
         if link.kind and link.name not in kernel.links:
-            kernel.lines.append(_made(link))
-            kernel.links[link.name] = replace(link, on=False, master="", mtu=0)
+            mac = _bridge_mac(kernel, link)
+            kernel.lines.append(_made(link, mac))
+            kernel.links[link.name] = replace(link, on=False, master="", mtu=0, mac=mac)
     return kernel.take_lines()
 
 
@@ -143,12 +144,23 @@ def _another(present: Link, wish: Link) -> bool:
     return "primary" in before and "primary" not in after and after.get("mode") in ONE_SPEAKS
 
 
-def _made(link: Link) -> str:
+def _bridge_mac(kernel: _Kernel, wish: Link) -> str:
+    """The MAC that a bridge must have, or "" for any.
+
+    Without one it gets a random MAC until its first port joins, and its link-local address is made of that.
+    """
+    if wish.kind != "bridge":
+        return ""
+    return next((kernel.links[name].mac for name in wish.like if name in kernel.links), wish.mac)
+
+
+def _made(link: Link, mac: str) -> str:
     if link.kind == "vlan":
         return f"link add link {link.parent} name {link.name} type vlan id {link.tag}"
     # A primary member is told once it is one.
     options = [f" {name} {value}" for name, value in link.options if name != "primary"]
-    return f"link add name {link.name} type {link.kind}{''.join(options)}"
+    address = f" address {mac}" if mac else ""
+    return f"link add name {link.name}{address} type {link.kind}{''.join(options)}"
 
 
 def _change(kernel: _Kernel, wanted: NetworkState, ours: NetworkState) -> list[str]:
@@ -156,6 +168,7 @@ def _change(kernel: _Kernel, wanted: NetworkState, ours: NetworkState) -> list[s
     _release(kernel, wishes, ours)
     for wish in wishes.values():
         _set_options(kernel, wish)
+        _set_mac(kernel, wish)
     _set_mtus(kernel, wishes, ours)
     joins_bond = {wish.name for wish in wishes.values() if _joins(kernel, wish) and _is_bond(wishes, wish.master)}
     for wish in wishes.values():
@@ -214,6 +227,14 @@ def _set_options(kernel: _Kernel, wish: Link) -> None:
     kernel.lines.append(f"link set dev {wish.name} type {wish.kind}{words}")
     kept = {} if "mode" in differ else before
     kernel.update(wish.name, options=tuple((kept | differ).items()))
+
+
+def _set_mac(kernel: _Kernel, wish: Link) -> None:
+    """In place: its link-local address follows at the next start, because taking it down would cut clients off."""
+    mac = _bridge_mac(kernel, wish)
+    if mac and mac != kernel.links[wish.name].mac:
+        kernel.lines.append(f"link set dev {wish.name} address {mac}")
+        kernel.update(wish.name, mac=mac)
 
 
 def _set_mtus(kernel: _Kernel, wishes: dict[str, Link], ours: NetworkState) -> None:

@@ -118,6 +118,7 @@ def _link(entry: dict) -> StateLink:
         data.get("id", 0) if kind == "vlan" else 0,
         tuple((word, str(data[name])) for name, word in OPTIONS.get(kind, {}).items() if name in data),
         entry.get("max_mtu", 0),
+        entry.get("permaddr") or entry.get("address", ""),
     )
 
 

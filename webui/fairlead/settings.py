@@ -124,7 +124,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "BACKEND": "fairlead.cache.SteadyCache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},  # failed log-ins; too many to push one's own out
     }
 }

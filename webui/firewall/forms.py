@@ -11,10 +11,11 @@ from django import forms
 
 from balancing.forms import AddressField, PortsField, number_field
 from changes import draft
-from firewall.trial import OF_A_PACKET, entrances
+from firewall.trial import OF_A_PACKET, entrances, place
 from lbconfig import fields
 from lbconfig.addresses import version
 from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.icmp import MESSAGES
 from lbconfig.rule_words import ACTIONS, PROTOCOLS, WHERE
 from lbconfig.validate_firewall import MAX_NETWORKS
 from network.models import Interface
@@ -151,6 +152,17 @@ class PacketForm(forms.Form):
     )
     port = number_field("Port", required=False)
     source_port = number_field("From port", required=False, placeholder="40000")
+    icmp = forms.TypedChoiceField(
+        label="ICMP message",
+        coerce=lambda text: MESSAGES[int(text)],
+        required=False,
+        empty_value=None,
+        choices=[
+            ("", "(of ICMP only)"),
+            *((number, f"IPv{one.version}: {one.words} ({one.type})") for number, one in enumerate(MESSAGES)),
+        ],
+        error_messages=CHOOSE,
+    )
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
@@ -159,13 +171,19 @@ class PacketForm(forms.Form):
     def clean(self):
         data = super().clean()
         for name in ("source", "destination"):
-            if name in data and (sentence := fields.host_address(data[name])):
+            if name in data and (sentence := place(data[name], data.get("protocol"), name)):
                 self.add_error(name, _sentence(sentence))
         if not self.errors and version(data["source"]) != version(data["destination"]):
             self.add_error("destination", f"Must be an IPv{version(data['source'])} address, as the source is.")
         needs = data.get("protocol") in OF_A_PACKET and data["protocol"].has_ports
         if needs and data.get("port") is None and "port" not in self.errors:
             self.add_error("port", FILL_IN)
+        message = data.get("icmp")
+        if data.get("protocol") is RuleProtocol.ICMP and not self.errors:
+            if message is None:
+                self.add_error("icmp", CHOOSE["required"])
+            elif message.version != version(data["source"]):
+                self.add_error("icmp", f"Must be one of IPv{version(data['source'])}, as the source is.")
         for name in ("port", "source_port"):
             number = data.get(name)
             if number is not None and (sentence := fields.in_range(number, 1, 65535)):
@@ -176,7 +194,10 @@ class PacketForm(forms.Form):
         """Of the cleaned data."""
         data = self.cleaned_data
         ports = (data["port"], data["source_port"] or 40000) if data["protocol"].has_ports else (0, 0)
-        return Packet(data["source"], data["destination"], data["protocol"], ports[0], data["interface"], ports[1])
+        icmp = data["icmp"].type if data["protocol"] is RuleProtocol.ICMP else 0
+        return Packet(
+            data["source"], data["destination"], data["protocol"], ports[0], data["interface"], ports[1], icmp
+        )
 
 
 def _sentence(text: str) -> str:

@@ -134,7 +134,8 @@ class Packet(NamedTuple):
 
     source: str
     destination: str
-    protocol: RuleProtocol  # not ANY, TCP_UDP or ICMP
+    protocol: RuleProtocol  # not ANY or TCP_UDP
     port: int = 0  # of the destination; 0 where the protocol has none
     interface: str = ""  # by which it comes in
     source_port: int = 40000
+    icmp: int = 0  # of ICMP: the type of the message; of IPv6 where the addresses are. An echo request is a PING

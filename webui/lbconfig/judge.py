@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from lbconfig import icmp
 from lbconfig.addresses import contains, version
 from lbconfig.firewall import Action, Packet, Rule, RuleProtocol, Where
+from lbconfig.icmp import Care, Message
 from lbconfig.netstate import MAIN, NetworkState, Route, own_table
 from lbconfig.problem import quote
 from lbconfig.render import interfaces, sysctl
@@ -43,7 +45,7 @@ def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> V
     vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     if reason := _forged(snapshot, packet, own | vips):
         return Verdict(Fate.DROPPED, reason, None)
-    if packet.destination in own | vips:
+    if packet.destination in own | vips or ipaddress.ip_address(packet.destination).is_multicast:
         return _to_the_box(_Question(snapshot, packet, own, vips))
     return _through(_Question(snapshot, packet, own, vips))
 
@@ -128,11 +130,32 @@ def _to_the_box(question: _Question) -> Verdict:
         return Verdict(Fate.PASSED, "It is an answer of a DHCP server, for an interface that asks for one.", Where.BOX)
     if question.is_tcp and packet.port in snapshot.own_ports:
         return _to_own_port(question)
+    if decided := _as_message(packet):
+        return decided
     if decided := _by_rules(question, Where.BOX, "It reaches the box."):
         return decided
     if packet.protocol is RuleProtocol.PING:
         return Verdict(Fate.PASSED, "The box answers pings, at most 50 a second.", Where.BOX)
     return Verdict(Fate.DROPPED, "No rule allows it: what nobody allowed is dropped.", Where.BOX)
+
+
+def _as_message(packet: Packet) -> Verdict | None:
+    """What is decided by the message of ICMP alone, before the admin's rules."""
+    message = _message(packet)
+    care = message.care if message else Care.RULES
+    if care is Care.TAKEN:
+        return Verdict(Fate.PASSED, "The box needs it to live in its network; no rule can forbid it.", Where.BOX)
+    if care is Care.NEAR and _in_any(packet.source, icmp.NEAR_SOURCES):
+        words = "Switches and routers learn from it who listens to which group; no rule can forbid it."
+        return Verdict(Fate.PASSED, words, Where.BOX)
+    if care is Care.SILENT:
+        words = "The box takes routes and addresses from its configuration only, and is nobody's router for IPv6."
+        return Verdict(Fate.DROPPED, words, Where.BOX)
+    return None
+
+
+def _message(packet: Packet) -> Message | None:
+    return icmp.message(version(packet.source), packet.icmp) if packet.protocol is RuleProtocol.ICMP else None
 
 
 def _to_own_port(question: _Question) -> Verdict:
@@ -162,9 +185,18 @@ def _through(question: _Question) -> Verdict:
             "there, and this packet begins a new one.",
             None,
         )
+    message = _message(packet)
+    if message and message.error and (snapshot.firewall.of(Where.THROUGH) or any(snapshot.enabled_services)):
+        return Verdict(Fate.PASSED, "It tells a sender what became of an earlier packet.", Where.THROUGH)
+    if message and (message.version, message.type) in _ANSWERS:
+        return Verdict(Fate.DROPPED, "It belongs to nothing that passed before.", Where.THROUGH)
     if decided := _by_rules(question, Where.THROUGH, f"It is routed to {packet.destination}."):
         return decided
     return Verdict(Fate.DROPPED, "No rule allows it: the box routes only what a rule allows.", Where.THROUGH)
+
+
+# Version and type of what connection tracking finds invalid where it knows nothing that it belongs to.
+_ANSWERS = {(4, 0), (4, 5), (6, 129), (6, 137)}
 
 
 def _is_reply(snapshot: Snapshot, packet: Packet) -> bool:
@@ -225,7 +257,7 @@ def matches(rule: Rule, packet: Packet) -> bool:
 
 def _protocol_fits(wanted: RuleProtocol, given: RuleProtocol) -> bool:
     if wanted is RuleProtocol.ICMP:
-        return given is RuleProtocol.PING
+        return given in (RuleProtocol.PING, RuleProtocol.ICMP)
     return wanted is RuleProtocol.ANY or given in wanted.parts
 
 

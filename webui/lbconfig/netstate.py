@@ -30,6 +30,8 @@ class Link:
     tag: int = 0  # of a VLAN: its id
     options: tuple[tuple[str, str], ...] = ()  # of bonds and bridges, in the words of ip(8)
     largest: int = 0  # the largest MTU that it can have; 0: not known
+    mac: str = ""  # of a card the one that it was built with; "": whatever it is
+    like: tuple[str, ...] = ()  # of a bridge: it has the MAC of the first of these that is there
 
 
 @dataclass(frozen=True, slots=True)

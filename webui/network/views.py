@@ -68,7 +68,8 @@ def _network(request, page: pages.Page, status: int = 200):
     rows = [(row, found.get(row["name"].value()), int(row["kind"].value() == "vlan")) for row in page.rows]
     # An interface that the box does not use yet is switched off; whether a cable is in it, nobody can tell.
     used = {link.name for link in interfaces.wanted(running).links} if (running := look(request).running) else set()
-    context = {"page": page, "form": page.form, "rows": rows, "used": used}
+    routers = interfaces.routers_of_dhcp(draft.current().network)
+    context = {"page": page, "form": page.form, "rows": rows, "used": used, "routers": routers}
     return render(request, "network/network.html", context, status=status)
 
 

@@ -1,15 +1,19 @@
-"""Copies of the database, beside it, made while it is in use (SQLite's backup API)."""
+"""Copies of the database, beside it, made while it is in use (SQLite's backup API).
+
+Each has a number, because the clock may be set to any time: the highest is the newest. The time in a name is for
+people. Copies of versions that did not number them count as older than all that have one.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sqlite3
-import time
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -19,30 +23,46 @@ from applier import sqlite_copy
 log = logging.getLogger(__name__)
 
 KEEP = 5
-DAY = 24 * 3600  # seconds
+DAY = timedelta(days=1)
 PATIENCE = 5.0  # seconds for a database that is being written
-PATTERN = "fairlead-*.sqlite3"
+NAME = re.compile(r"fairlead-(?:n(\d{1,9})-)?(\d{8}-\d{6}-\d{6})\.sqlite3")
+MOMENT = "%Y%m%d-%H%M%S-%f"
 
 
 @dataclass(frozen=True)
 class Backup:
     path: Path
-    made: datetime
+    number: int  # 0: of a version that did not number them
+    made: datetime  # by the clock of then
     size: int  # bytes
 
 
 def listed() -> list[Backup]:
-    """The newest first; the name holds the time, so a clock that jumped back does not hide a later copy."""
+    """The newest first."""
     try:
-        found = [(path, path.stat()) for path in sorted(settings.BACKUPS.glob(PATTERN), reverse=True)]
+        found = [_backup(path) for path in settings.BACKUPS.iterdir()]
     except OSError:
         return []
-    return [Backup(path, datetime.fromtimestamp(about.st_mtime, UTC), about.st_size) for path, about in found]
+    return sorted((one for one in found if one), key=lambda one: (one.number, one.made), reverse=True)
+
+
+def _backup(path: Path) -> Backup | None:
+    match = NAME.fullmatch(path.name)
+    try:
+        made = datetime.strptime(match[2], MOMENT).replace(tzinfo=UTC) if match else None
+    except ValueError:
+        return None
+    return Backup(path, int(match[1] or 0), made, path.stat().st_size) if match and made else None
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
 
 
 def make_if_due() -> None:
+    """One a day; also where the newest was made later than now, by a clock that was ahead then or is behind."""
     newest = listed()[:1]
-    if not newest or time.time() - newest[0].made.timestamp() > DAY:
+    if not newest or not timedelta(0) <= now() - newest[0].made <= DAY:
         make()
 
 
@@ -57,7 +77,8 @@ def make() -> None:
 def _make() -> None:
     folder = settings.BACKUPS
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    name = datetime.now(UTC).strftime("fairlead-%Y%m%d-%H%M%S-%f.sqlite3")
+    number = max((one.number for one in listed()), default=0) + 1
+    name = f"fairlead-n{number:06}-{now().strftime(MOMENT)}.sqlite3"
     part = folder / f".{name}.part"
     try:
         sqlite_copy.copy(settings.DATABASE, part, PATIENCE)
@@ -91,7 +112,7 @@ def newest_good() -> Backup | None:
 
 def put_aside() -> Path | None:
     """Move the database with its -wal and -shm into a folder of their own; None when there is none."""
-    folder = settings.DATA / datetime.now(UTC).strftime("damaged-%Y%m%d-%H%M%S")
+    folder = _free(settings.DATA / now().strftime("damaged-%Y%m%d-%H%M%S"))
     files = [Path(f"{settings.DATABASE}{end}") for end in ("", "-wal", "-shm", "-journal")]
     present = [path for path in files if path.exists()]
     if not present:
@@ -102,6 +123,12 @@ def put_aside() -> Path | None:
     sync(folder)
     sync(settings.DATA)
     return folder
+
+
+def _free(path: Path) -> Path:
+    """Another name where there is one of that name, from before the clock was set back."""
+    names = (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 1000)))
+    return next(one for one in names if not one.exists())
 
 
 def restore(backup: Backup | None) -> Path | None:

@@ -16,6 +16,14 @@ preload_app = True
 wsgi_app = "fairlead.wsgi"
 
 
+def post_worker_init(worker):
+    from threading import Thread
+
+    from accounts import tokens
+
+    Thread(target=tokens.watch, name="tokens", daemon=True).start()
+
+
 def on_starting(server):
     import django
     from django.core.management import call_command

@@ -110,6 +110,8 @@ class KernelModel:
                 if any((link.parent, link.tag) == (parent, int(tag)) for link in self.links.values()):
                     raise Refused("File exists")
                 link = ModelLink(over.mac, kind="vlan", parent=parent, tag=int(tag), mtu=over.mtu)
+            case ["name", name, "address", told, "type", "bridge" as kind, *options]:
+                link = ModelLink(told, kind=kind, options={"stp_state": "0"})
             case ["name", name, "type", ("bond" | "bridge") as kind, *options]:
                 link = ModelLink(mac, kind=kind)
                 link.options = {"mode": "balance-rr", "miimon": "0"} if kind == "bond" else {"stp_state": "0"}
@@ -142,6 +144,8 @@ class KernelModel:
                 self._down(name)
             case ["mtu", number]:
                 self._mtu(name, int(number))
+            case ["address", mac]:
+                link.mac = mac
             case ["nomaster"]:
                 if link.master:
                     self._release(name)

@@ -3,6 +3,8 @@
 python network_on_kernel.py ROUNDS SEED    exit code 77: this kernel cannot even make pairs of cards
 """
 
+import ipaddress
+import json
 import random
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from applier.host import Live
 from applier.paths import Paths
 from lbconfig.netstate import NOTHING
 from lbconfig.render import interfaces
+from lbconfig.snapshot import Bridge, Interface, Network
 
 
 class Host(Live):
@@ -60,6 +63,26 @@ def go(host: Host, old, new) -> None:
     network.add(host, Paths(), new, raising, old)
 
 
+def same_link_local_address() -> None:
+    """A bridge that is made anew has the one that it had, whatever MAC the kernel thinks of at first."""
+    wanted = interfaces.wanted(snapshot_of(Network(interfaces=(Interface("br0", bridge=Bridge((CARDS[0],))),))))
+    host, found = Host(), []
+    for _ in range(2):
+        go(host, NOTHING, wanted)
+        shown = host.command(["ip", "-json", "address", "show", "dev", "br0", "scope", "link"]).stdout
+        found.append([one["local"] for one in json.loads(shown)[0]["addr_info"]])
+        mac = next(one.mac for one in network.present(host).links if one.name == CARDS[0])
+        go(host, wanted, NOTHING)
+    assert found == [[eui64(mac)]] * 2, (found, mac)
+
+
+def eui64(mac: str) -> str:
+    """RFC 4291, appendix A."""
+    octets = bytes.fromhex(mac.replace(":", ""))
+    low = bytes([octets[0] ^ 2, *octets[1:3], 0xFF, 0xFE, *octets[3:]])
+    return str(ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + low))
+
+
 def main(rounds: int, number: int) -> None:
     for name in CARDS:
         if not works("link", "add", name, "type", "veth", "peer", "name", f"far-{name}"):
@@ -92,6 +115,8 @@ def main(rounds: int, number: int) -> None:
         assert host.lines == [], ("the second time", host.lines, told)
         state[0] = new
 
+    if "bridge" in able:
+        same_link_local_address()
     walk()
     go(host, state[0], NOTHING)
     left = network.present(host)

@@ -1,5 +1,6 @@
 """What real commands of Debian trixie and the kernel of a booted box said, read as the applier reads it."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from host_recording import Replay
 from applier import firewall, ipvs_netlink, network, table
 from applier.host import HostError, run
 from applier.paths import Paths
+from lbconfig import icmp
 from lbconfig.render.ipvs import Server, Service
-from lbconfig.snapshot import FACTORY
+from lbconfig.snapshot import FACTORY, Management
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 CAPTURE = CAPTURES / "trixie/commands.json"
@@ -56,8 +58,12 @@ def test_the_closed_rules_load_and_the_table_is_seen(host):
 def test_the_closed_rules_open_nothing_but_the_web_ui():
     accepted = [line.strip() for line in firewall.closed(FACTORY).splitlines() if "accept" in line]
     assert accepted[0] == "iif lo accept"
-    assert all(line.startswith("ip saddr ") and line.endswith(" tcp dport 443 accept") for line in accepted[1:])
-    assert len(accepted) == 1 + len(FACTORY.management.allow)
+    web = [line for line in accepted[1:] if line.startswith("ip saddr ") and line.endswith(" tcp dport 443 accept")]
+    assert len(web) == len(FACTORY.management.allow)
+    # And what it needs to be found, and to be sent large packets (decision 49).
+    assert accepted[1 + len(web) :] == icmp.rules(4)
+    six = dataclasses.replace(FACTORY, management=Management(allow=("2001:db8::/32",)))
+    assert all(f"\t\t{rule}\n" in firewall.closed(six) for rule in icmp.rules(6))
 
 
 def test_an_unknown_question_is_an_error(host):

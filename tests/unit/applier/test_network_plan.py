@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from kernel_model import KernelModel
 from networks import CARDS, networks, snapshot_of
 
-from applier import network
+from applier import network, network_present
 from applier.host import HostError, Output
 from applier.network_plan import plan
 from applier.paths import Paths
@@ -283,6 +283,87 @@ def test_a_route_that_stays_is_replaced_and_not_removed():
     one = Network(interfaces=(HOME,), routes=(StaticRoute("10.9.0.0/16", "10.0.0.8"),))
     two = Network(interfaces=(HOME,), routes=(StaticRoute("10.9.0.0/16", "10.0.0.9"),))
     assert lines_of(one, two) == ["route replace 10.9.0.0/16 via 10.0.0.9 dev c0"]
+
+
+class AskingNetwork(ModelNetwork):
+    """With interfaces that ask DHCP already."""
+
+    def __init__(self, kernel: KernelModel) -> None:
+        super().__init__(kernel)
+        self.files: dict[str, str] = {}
+
+    def read(self, path):
+        return "it asks" if path.name == "run" else self.files.get(path.name)
+
+    def put(self, path, text, mode=0o644):
+        self.files[path.name] = text
+
+
+@pytest.mark.parametrize("order", [("c0", "c1", "c2"), ("c2", "c0", "c1"), ("c1", "c2", "c0"), ("c2", "c1"), ("c1",)])
+def test_routers_of_dhcp_follow_the_order_of_the_interfaces(order):
+    """Whatever there was, each interface has its metric afterwards, and there was a default route all the time."""
+    kernel = KernelModel(("c0", "c1", "c2"))
+    for number, name in enumerate(("c0", "c1", "c2")):
+        kernel.batch([f"link set dev {name} up", f"address add 10.{number}.0.7/24 dev {name}"])
+        kernel.batch([f"route replace 0.0.0.0/0 via 10.{number}.0.1 dev {name} metric {100 + number}"])
+    host = AskingNetwork(kernel)
+    kept = []
+    host.watch = lambda line: kept.append(any(one.destination == "0.0.0.0/0" for one in kernel.routes))
+    state = wish(Network(interfaces=tuple(Interface(name, dhcp=True) for name in order)))
+    network.add(host, Paths(), state, raising)
+    found = {one.device: one.metric for one in kernel.routes if one.destination == "0.0.0.0/0"}
+    assert {name: found.get(name) for name in order} == {name: 100 + at for at, name in enumerate(order)}
+    assert host.files == {f"{name}.metric": f"{100 + at}\n" for at, name in enumerate(order)}
+    assert all(kept)
+    host.lines = []
+    network.add(host, Paths(), state, raising)
+    assert host.lines == [] and not network.lacks(host, state, NOTHING)
+    extra = network.foreign(host, Paths(), network.present(host), state)
+    assert not [route for route in extra.routes if route.device in order]
+
+
+def bridge(*members: str, name: str = "br0") -> Interface:
+    return Interface(name, addresses=("10.0.0.1/24",), bridge=Bridge(members))
+
+
+def test_a_bridge_is_made_with_the_mac_of_its_first_port():
+    """Otherwise its link-local address is made of a random one, before the first port joins."""
+    assert lines_of(Network(), Network(interfaces=(bridge("c2", "c1"),)))[0] == (
+        "link add name br0 address 52:54:00:00:00:02 type bridge stp_state 0"
+    )
+
+
+def test_a_bridge_of_a_bond_and_a_vlan_has_the_mac_of_the_first_card_below():
+    """A bond has one of its own until its first member joins, and its members have the bond's from then on."""
+    parts = (Interface("bond0", bond=Bond(("c3", "c1"))), Interface("v10", vlan=Vlan("c0", 10)))
+    lines = lines_of(Network(), Network(interfaces=(bridge("bond0", "v10"), *parts)))
+    assert "link add name br0 address 52:54:00:00:00:03 type bridge stp_state 0" in lines
+    link = network_present._link(
+        {"ifname": "c1", "address": "52:54:00:00:00:03", "permaddr": "52:54:00:00:00:01", "flags": []}
+    )
+    assert link.mac == "52:54:00:00:00:01"
+
+
+def test_a_bridge_follows_its_first_port_in_place():
+    lines = lines_of(Network(interfaces=(bridge("c1", "c2"),)), Network(interfaces=(bridge("c2"),)))
+    assert lines == ["link set dev c1 nomaster", "link set dev br0 address 52:54:00:00:00:02"]
+
+
+def test_a_bridge_whose_first_port_is_gone_has_the_mac_of_the_next_one():
+    host, troubles = ModelNetwork(KernelModel(("c1",))), []
+    network.make_links(host, wish(Network(interfaces=(bridge("c0", "c1"),))), NOTHING, troubles.append)
+    assert host.lines[0] == "link add name br0 address 52:54:00:00:00:00 type bridge stp_state 0"
+
+
+def test_a_bridge_that_comes_back_has_the_mac_that_it_had():
+    """Whoever made it: the one that was there before an apply is what its undo makes again."""
+    host = ModelNetwork(KernelModel(CARDS))
+    host.kernel.batch(["link add name br0 address 02:00:00:00:00:aa type bridge stp_state 0"])
+    before = network.present(host)
+    new = wish(Network(interfaces=(Interface("br0", addresses=("10.0.0.1/24",), vlan=Vlan("c0", 10)),)))
+    go(host, NOTHING, new)
+    network.put_back(host, Paths(), dataclasses.replace(before, hostname="lb"), new, raising, links_too=True)
+    assert (host.kernel.links["br0"].kind, host.kernel.links["br0"].mac) == ("bridge", "02:00:00:00:00:aa")
 
 
 def test_a_bridge_cannot_have_the_name_of_a_card():

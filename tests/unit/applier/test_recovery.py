@@ -170,7 +170,7 @@ def test_a_power_cut_between_the_two_renames(box, pairs, monkeypatch, tmp_path, 
 
 def usable(folder) -> bool:
     """What own-certificate finds out of a folder at boot."""
-    text = (OVERLAY / "usr/lib/fairlead/own-certificate").read_text().rpartition("if [ -d /data/tls ]")[0]
+    text = (OVERLAY / "usr/lib/fairlead/own-certificate").read_text().rpartition('if [ -n "$1" ]')[0]
     return subprocess.run(["sh", "-c", f"{text}\nusable {folder}"], check=False).returncode == 0
 
 

@@ -48,6 +48,40 @@ def test_two_interfaces_bring_both_theirs():
     assert sorted(said.split()[1::2]) == ["10.8.0.2", "10.9.0.2", "10.9.0.3"]
 
 
+UP = "ip link set c0 up; ip link set far up"
+C0 = f"{ANSWER} router=10.9.0.1"
+FAR = "interface=far ip=10.8.0.7 mask=24 dns=10.8.0.2 ntpsrv=10.8.0.4 router=10.8.0.1"
+ORDER = "mkdir -p /run/fairlead/dhcp; echo 100 >/run/fairlead/dhcp/c0.metric; echo 101 >/run/fairlead/dhcp/far.metric"
+SHOW = "ip route show default | sed 's/ *$//'"
+BOTH = ["default via 10.9.0.1 dev c0 metric 100", "default via 10.8.0.1 dev far metric 101"]
+
+
+def routes(*lines: str) -> list[str]:
+    return after(UP, ORDER, *lines, SHOW).splitlines()
+
+
+def renewed(answer: str) -> str:
+    return f"env {answer} sh {SCRIPT} renew"
+
+
+def test_of_two_routers_one_is_the_gateway_whoever_renews_last():
+    assert routes(bound(C0), bound(FAR), renewed(FAR)) == BOTH
+    assert routes(bound(FAR), bound(C0), renewed(C0)) == BOTH
+
+
+def test_a_lease_that_is_lost_takes_its_own_router_names_and_time_along():
+    """Also where the interface has an address of its own, with which the kernel would keep the route."""
+    lost = f"env interface=c0 sh {SCRIPT} deconfig"
+    static = "ip address add 10.9.0.8/24 dev c0"
+    said = routes(static, bound(C0), bound(FAR), lost, "cat /run/fairlead/resolv.conf /run/fairlead/dhcp/*.sources")
+    assert said == ["nameserver 10.8.0.2", "server 10.8.0.4 iburst", BOTH[1]]
+    assert routes(bound(C0), bound(FAR), lost, bound(C0)) == BOTH
+
+
+def test_a_router_that_dhcp_names_no_more_goes():
+    assert routes(bound(C0), bound(FAR), renewed(ANSWER)) == BOTH[1:]
+
+
 def test_where_nothing_can_be_written_what_was_there_stays():
     """A full /run left an empty resolv.conf and an empty lease behind."""
     full = "dd if=/dev/zero of=/run/full bs=4k 2>/dev/null || :"

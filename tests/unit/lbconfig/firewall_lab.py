@@ -46,7 +46,11 @@ PROBE = """
 table inet probe {}
 delete table inet probe
 table inet probe {
-    chain seen { ip ttl 76-77 counter comment "passed"; ip6 hoplimit 76-77 counter comment "passed"; }
+    chain seen {
+        ip ttl 76-77 counter comment "passed"
+        ip6 hoplimit 76-77 counter comment "passed"
+        ip6 hoplimit 1 ip6 saddr fe80::77 counter comment "passed"
+    }
     chain input { type filter hook input priority 200; jump seen; }
     chain forward { type filter hook forward priority 200; jump seen; }
 }
@@ -77,9 +81,10 @@ def drain(until):
             return found
         for one in ready:
             data, place = one.recvfrom(2000)
-            if place[2] != socket.PACKET_OUTGOING and not data[0] & 1:  # what the kernel says to groups is no answer
+            # Most of what the kernel says to groups is no answer.
+            if place[2] != socket.PACKET_OUTGOING and (order["groups"] or not data[0] & 1):
                 found.append([place[0], data.hex()])
-                until = min(until, time.monotonic() + 0.05)
+                until = until if order["groups"] else min(until, time.monotonic() + 0.05)
 print("ready", flush=True)
 for line in sys.stdin:
     order = json.loads(line)
@@ -179,14 +184,21 @@ class FirewallLab:
         """It begins a connection of its own, by another source port each time; unless that is to be the `same_port`."""
         before = self.counts()
         frame = make(packet, 0 if same_port else next(self._numbers))
-        order = {"wire": WIRES[packet.interface], "frame": frame.hex(), "wait": wait}
-        self._sender.stdin.write(json.dumps(order) + "\n")
-        self._sender.stdin.flush()
-        answers = [bytes.fromhex(text)[14:] for _, text in json.loads(self._sender.stdout.readline())]
+        answers = self._answers({"wire": WIRES[packet.interface], "frame": frame.hex(), "wait": wait, "groups": False})
         after = self.counts()
         found = {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}
         rules = {int(name.split()[1]): count for name, count in found.items() if name.startswith("rule ")}
         return Seen(bool(found.get("passed")), answers, rules)
+
+    def said_to_groups(self, packet: Packet, wait: float) -> list[bytes]:
+        """All that comes back within so many seconds, also to groups."""
+        frame = make(packet, next(self._numbers))
+        return self._answers({"wire": WIRES[packet.interface], "frame": frame.hex(), "wait": wait, "groups": True})
+
+    def _answers(self, order: dict) -> list[bytes]:
+        self._sender.stdin.write(json.dumps(order) + "\n")
+        self._sender.stdin.flush()
+        return [bytes.fromhex(text)[14:] for _, text in json.loads(self._sender.stdout.readline())]
 
     def counts(self) -> dict[str, int]:
         """Comment -> packets."""
@@ -220,27 +232,26 @@ def make(packet: Packet, number: int) -> bytes:
 
     if packet.protocol in _CHECKSUMS:
         place = _CHECKSUMS[packet.protocol]
-        summed = body if packet.protocol is RuleProtocol.PING and not six else pseudo(body)
+        summed = body if protocol == 1 else pseudo(body)
         body = body[:place] + struct.pack("!H", checksum(summed)) + body[place + 2 :]
     if packet.protocol is RuleProtocol.SCTP:
         body = body[:8] + struct.pack("<I", crc32c(body)) + body[12:]
     ethernet = bytes.fromhex(f"{BOX_SIDE[packet.interface]}{OUTSIDE}".replace(":", ""))
     if six:
-        return (
-            ethernet
-            + b"\x86\xdd"
-            + struct.pack("!IHBB", 6 << 28, len(body), protocol, MARK_HOPS)
-            + source
-            + target
-            + body
-        )
+        hops, first = (1, 0) if packet.icmp in LISTENERS else (MARK_HOPS, protocol)
+        if packet.icmp in LISTENERS:
+            body = bytes([protocol, 0]) + ROUTER_ALERT + body
+        head = struct.pack("!IHBB", 6 << 28, len(body), first, hops)
+        return ethernet + b"\x86\xdd" + head + source + target + body
     head = (
         struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(body), number & 0xFFFF, 0, MARK_HOPS, protocol, 0) + source + target
     )
     return ethernet + b"\x08\x00" + head[:10] + struct.pack("!H", checksum(head)) + head[12:] + body
 
 
-_CHECKSUMS = {RuleProtocol.TCP: 16, RuleProtocol.UDP: 6, RuleProtocol.PING: 2}
+_CHECKSUMS = {RuleProtocol.TCP: 16, RuleProtocol.UDP: 6, RuleProtocol.PING: 2, RuleProtocol.ICMP: 2}
+LISTENERS = (130, 131, 132, 143)  # RFC 3810: hop limit 1, and an option that makes routers look at them
+ROUTER_ALERT = bytes([5, 2, 0, 0, 1, 0])
 
 
 def _body(packet: Packet, own: int, number: int) -> bytes:
@@ -255,6 +266,8 @@ def _body(packet: Packet, own: int, number: int) -> bytes:
         case RuleProtocol.PING:
             kind = 128 if ":" in packet.source else 8
             return struct.pack("!BBHHH", kind, 0, 0, number & 0xFFFF, 1)
+        case RuleProtocol.ICMP:  # of a listener query all that version 2 has, answered at once
+            return struct.pack("!BBHI", packet.icmp, 0, 0, 1 << 16 if packet.icmp == 130 else 0) + bytes(20)
         case _:
             return bytes(24)
 

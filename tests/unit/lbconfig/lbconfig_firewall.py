@@ -79,7 +79,8 @@ PLACES = [
     *(("192.168.50.100", RuleProtocol.TCP, 80), ("192.168.50.101", RuleProtocol.UDP, 7001)),
     *(("2001:db8:50::100", RuleProtocol.TCP, 443), ("192.168.50.101", RuleProtocol.SCTP, 80)),
 ]  # of virtual services
-ABSTRACT = (RuleProtocol.ANY, RuleProtocol.TCP_UDP, RuleProtocol.ICMP)  # what no packet is of
+# What no packet is of; messages of ICMP have a test of their own.
+ABSTRACT = (RuleProtocol.ANY, RuleProtocol.TCP_UDP, RuleProtocol.ICMP)
 AT_HOME = {
     Where.BOX: ["192.168.50.1", "10.2.0.1", "2001:db8:50::1", "192.168.50.100"],
     Where.THROUGH: ["198.51.100.9", "192.168.50.2", "2001:db8:99::9"],

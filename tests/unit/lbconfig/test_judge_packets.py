@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import os
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -17,7 +18,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import INTERFACES, aimed, firewalls, packets
 from lbconfig_strategies import examples
+from tests.lab.wait import until
 
+from lbconfig import icmp
 from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.judge import Fate, judge
 from lbconfig.network_model import Bond, Vlan
@@ -323,6 +326,53 @@ def test_what_leaves_masqueraded_has_the_address_of_the_box(lab):
     load(lab, Rule(1, "updates", where=Where.THROUGH, interface="down0"))
     [sent] = lab.send(out, LATER).answers
     assert sent[12:16] == bytes([10, 2, 0, 11])
+
+
+# RFC 4890: what must not be dropped (4.4.1, 4.4.2); decision 49 goes through the rest.
+NEEDED = {4: {0, 3, 11, 12}, 6: {1, 2, 3, 4, 129, 130, 131, 132, 135, 136, 143}}
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_messages_of_icmp(lab, allowed):
+    """To the box and through it, with a rule that allows all ICMP and without."""
+    rules = [
+        Rule(number, str(where), where=where, protocol=RuleProtocol.ICMP)
+        for number, where in enumerate((Where.BOX, Where.THROUGH), 1)
+    ]
+    snapshot = load(lab, *(rules if allowed else ()))
+    for message in icmp.MESSAGES:
+        six = message.version == 6
+        near = message.care is icmp.Care.NEAR
+        source = "fe80::77" if near else "2001:db8:50::2" if six else CLIENT
+        own = "ff02::1" if near else "2001:db8:50::1" if six else "192.168.50.1"
+        to_box = Packet(source, own, RuleProtocol.ICMP, 0, "up0", 0, message.type)
+        verdict, seen = judge(snapshot, to_box), lab.send(to_box)
+        assert seen.passed == (verdict.fate is Fate.PASSED), (message, verdict, seen)
+        assert seen.rules == ({verdict.rule.id: 1} if verdict.rule else {}), (message, verdict, seen)
+        if message.type in NEEDED[message.version]:
+            assert seen.passed and not seen.rules, message
+        elif not allowed:
+            assert not seen.passed, message
+        if not near:
+            through = to_box._replace(destination="2001:db8:2::11" if six else "10.2.0.11")
+            verdict, seen = judge(snapshot, through), lab.send(through)
+            assert seen.passed == (verdict.fate is Fate.PASSED), (message, verdict, seen)
+            assert seen.passed == message.error or (allowed and verdict.rule == rules[1]), message
+
+
+def test_who_listens_is_asked_on_the_link_only(lab):
+    """A query that comes from beyond a router, or has a source that the link does not give, is none."""
+    snapshot = load(lab)
+    far = Packet("2001:db8:50::2", "ff02::1", RuleProtocol.ICMP, 0, "up0", 0, 130)
+    assert judge(snapshot, far).fate is Fate.DROPPED and not lab.send(far).passed
+
+
+def test_a_switch_that_asks_who_listens_is_told_of_the_virtual_addresses(lab):
+    """Otherwise it forgets after some minutes who wants neighbor solicitations, and nobody finds the VIP any more."""
+    load(lab)
+    query = Packet("fe80::77", "ff02::1", RuleProtocol.ICMP, 0, "up0", 0, 130)
+    group = socket.inet_pton(socket.AF_INET6, "ff02::1:ff00:100")
+    until("the report", lambda: any(group in one for one in lab.said_to_groups(query, 1)), 20)
 
 
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=list(Slow))

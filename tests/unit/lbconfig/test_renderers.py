@@ -30,6 +30,7 @@ from lbconfig.snapshot import (
     HttpMethod,
     Interface,
     Management,
+    Network,
     RealServer,
     Scheduler,
     ServerState,
@@ -351,3 +352,14 @@ def test_kernel_settings_have_reasons_and_no_doubles():
 def test_every_scheduler_can_be_written():
     for scheduler in Scheduler:
         assert f"-s {scheduler}\n" in RENDERERS["ipvs.rules"](with_service(scheduler=scheduler))
+
+
+def test_whose_router_counts_is_said_where_several_ask_dhcp():
+    asks = tuple(Interface(name, dhcp=True) for name in ("eth1", "eth0"))
+    assert interfaces.routers_of_dhcp(Network(interfaces=asks)) == (
+        "eth1 comes first of the interfaces that ask DHCP, so its router is the default gateway. While DHCP names none "
+        "there, the router of eth0 is used."
+    )
+    set_ = interfaces.routers_of_dhcp(Network(gateway="10.0.0.1", interfaces=asks))
+    assert set_.startswith("The default gateway is 10.0.0.1;")
+    assert interfaces.routers_of_dhcp(Network(interfaces=(asks[0], Interface("eth0", dhcp=True, on=False)))) == ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from lbconfig.addresses import Network as IPNetwork
 from lbconfig.addresses import bits, contains, order, version
@@ -33,6 +34,20 @@ def wanted(snapshot: Snapshot) -> NetworkState:
     )
 
 
+def routers_of_dhcp(network: Network) -> str:
+    """A sentence about whose router is the default gateway, where several interfaces ask DHCP; "" where it is plain."""
+    asking = [interface.name for interface in network.interfaces if interface.on and interface.dhcp]
+    if len(asking) < 2:
+        return ""
+    first, *others = asking
+    if network.gateway:
+        return f"The default gateway is {network.gateway}; routers that DHCP names count only while it is not set."
+    return (
+        f"{first} comes first of the interfaces that ask DHCP, so its router is the default gateway. While DHCP "
+        f"names none there, the router of {others[0]} is used{', then that of the next one' * (len(others) > 1)}."
+    )
+
+
 # --- links ---------------------------------------------------------------------------------------
 
 
@@ -45,7 +60,18 @@ def _links(network: Network) -> Iterator[Link]:
         interface = known.get(name, Interface(name))
         master = masters.get(name)
         mtu = master.mtu if master else _mtu(interface, known)
-        yield _link(interface, mtu, master.name if master else "")
+        link = _link(interface, mtu, master.name if master else "")
+        yield replace(link, like=tuple(dict.fromkeys(_cards(name, known)))) if interface.bridge else link
+
+
+def _cards(name: str, known: dict[str, Interface], deep: int = 0) -> Iterator[str]:
+    """The cards that it is made of, in the order of its members."""
+    interface = known.get(name, Interface(name))
+    parts = (interface.vlan.parent,) if interface.vlan else interface.members
+    if not interface.made:
+        yield name
+    for part in parts if deep < len(known) else ():  # a loop, which validation refuses
+        yield from _cards(part, known, deep + 1)
 
 
 def _mtu(interface: Interface, known: dict[str, Interface]) -> int:

@@ -28,22 +28,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbconfig import addresses
+from lbconfig import addresses, icmp
 from lbconfig.firewall import Where
+from lbconfig.icmp import Care
 from lbconfig.kept import kept, kept_by
 from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
 from lbconfig.snapshot import SORRY_PORT, FallbackKind, HealthCheck, Scheduler, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
-_ICMP_ERRORS = "destination-unreachable, time-exceeded, parameter-problem"
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
 _ASKING = 1024  # ports from which the box asks; no program of it listens there by UDP
 _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
 _WEB_LIMIT = "limit rate over 20/second burst 40 packets"
-_ND = "nd-neighbor-solicit, nd-neighbor-advert"
-_ROUTERS = "nd-router-solicit, nd-router-advert"  # said by every host on the wire; not worth a line in the log
-_ICMP6_ERRORS = "destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
 
 
 def _part(snapshot: Snapshot) -> tuple:
@@ -198,9 +195,9 @@ def _input(all_of: All) -> list[str]:
         "iif lo accept",
         f"{later} socket transparent 0 accept",
         f"udp dport >= {_ASKING} socket transparent 0 accept",
-        f"icmp type {{ {_ICMP_ERRORS}, echo-reply }} accept",
-        f"icmpv6 type {{ {_ICMP6_ERRORS}, echo-reply, {_ND} }} accept",
-        f"icmpv6 type {{ {_ROUTERS} }} drop",
+        *icmp.rules(4),
+        *icmp.rules(6),
+        f"icmpv6 type {{ {icmp.names(6, Care.SILENT)} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         f"{later} counter drop",
         *_to_web(web),
@@ -233,7 +230,7 @@ def _forward(all_of: All) -> list[str]:
     own = f"jump {own_rules.CHAINS[Where.THROUGH]}"
     used = own_rules.used(all_of[0].firewall, Where.THROUGH)
     routed = ["ct state established,related accept", "ct state invalid counter drop", own] if used else []
-    errors = [f"icmp type {{ {_ICMP_ERRORS} }} accept", f"icmpv6 type {{ {_ICMP6_ERRORS} }} accept"]
+    errors = [f"icmp type {{ {icmp.errors(4)} }} accept", f"icmpv6 type {{ {icmp.errors(6)} }} accept"]
     rules = [
         f"type filter hook forward priority {_AFTER_IPVS}; policy drop;",
         *_answered(all_of),
