@@ -191,7 +191,7 @@ def test_saving_without_a_change_changes_nothing(client):
         ("port", "9" * 9000, "This must be a whole number."),
         ("protocol", "dccp", "Please choose one of these."),
         ("protocol", "", "Please choose one."),
-        ("scheduler", "twos", "Please choose one of these."),
+        ("scheduler", "threes", "Please choose one of these."),
         ("persistence", "-1", "Must be 0 to 2678400"),
         ("persistence", "2678401", "Must be 0 to 2678400"),
         ("persistence", "an hour", "This must be a whole number."),

@@ -82,6 +82,10 @@ SCHEDULERS: dict[Scheduler, Name] = {
         "weighted overflow",
         "To the server with the highest weight until it has more connections than that, then to the next.",
     ),
+    Scheduler.TWOS: Name(
+        "power of two choices",
+        "Two servers are drawn by weight, and the one with fewer connections gets it; for many servers.",
+    ),
 }
 # The four that most services need; a form shows the others under "more".
 COMMON_SCHEDULERS = (Scheduler.WLC, Scheduler.LC, Scheduler.WRR, Scheduler.RR)

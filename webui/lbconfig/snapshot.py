@@ -73,6 +73,7 @@ class Scheduler(StrEnum):
     LBLCR = "lblcr"
     FO = "fo"
     OVF = "ovf"
+    TWOS = "twos"
 
 
 HASHING = frozenset({Scheduler.SH, Scheduler.MH})  # those that have the options `hash_port` and `hash_next`
