@@ -137,6 +137,13 @@ def test_names_by_tcp(lab, expect, state):
     assert ask(lab, CheckKind.DNS, protocol=Protocol.TCP, ask="www.example.org", expect=expect)["state"] == state
 
 
+@pytest.mark.parametrize(("port", "state"), [(80, "up"), (81, "down")])
+def test_a_service_by_udp_whose_servers_are_checked_by_tcp(lab, port, state):
+    """ldirectord would ping them, and find both well."""
+    check = HealthCheck(CheckKind.CONNECT, port=port, timeout=PATIENCE)
+    assert lab.ask("nginx", 514, check, Protocol.UDP, False)["state"] == state
+
+
 def test_many_checks_do_not_make_a_database_shut_the_box_out(lab):
     """This one takes three connections that break off before the next one from there is refused (100 as it comes)."""
     assert [ask(lab, CheckKind.MYSQL)["state"] for _ in range(6)] == ["up"] * 6

@@ -238,7 +238,6 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
     check = service.check
     yield from each(
         place,
-        kind=_check_kind(service),
         port=_check_port(service),
         path=url_path(check.path),
         **{name: expected_text(getattr(check, name)) for name in ("password", "database", "ask")},
@@ -269,17 +268,9 @@ def _login(check: HealthCheck) -> str | None:
     return expected_text(check.login)
 
 
-def _check_kind(service: VirtualService) -> str | None:
-    if "tcp" not in service.protocol.parts and service.check.kind == CheckKind.CONNECT:
-        name = PROTOCOLS[service.protocol].long
-        return f"{name} servers take no TCP connections: use ping, HTTP on a TCP port of theirs, or no check"
-    return None
-
-
 def _check_port(service: VirtualService) -> str | None:
     check = service.check
-    by_tcp = KINDS[check.kind].tcp and check.kind is not CheckKind.CONNECT  # which is refused as a whole
-    if "tcp" not in service.protocol.parts and by_tcp and not check.port:
+    if "tcp" not in service.protocol.parts and KINDS[check.kind].tcp and not check.port:
         name, kind = PROTOCOLS[service.protocol].long, CHECKS[check.kind].long
         return f"{name} servers take no TCP connections: name the TCP port on which they answer the check ({kind})"
     if 0 <= check.port <= 65535:

@@ -159,8 +159,6 @@ def possible_balance(service: VirtualService) -> VirtualService:
 def possible_check(service: VirtualService) -> HealthCheck:
     check = service.check
     if "tcp" not in service.protocol.parts:
-        if check.kind is CheckKind.CONNECT:
-            check = dataclasses.replace(check, kind=CheckKind.PING)
         check = dataclasses.replace(check, port=check.port or 8080)
     check = without_unused(check)
     if check.kind is CheckKind.DNS:

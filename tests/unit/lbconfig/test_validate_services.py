@@ -189,21 +189,22 @@ def test_one_packet_scheduling_and_persistence_exclude_each_other_but_for_calls(
     assert validate(dataclasses.replace(SAMPLE, services=(calls,))) == []
 
 
-def test_udp_cannot_be_checked_by_connecting():
+def test_udp_is_checked_by_connecting_to_a_port_that_is_named():
     def udp(**check):
         return with_service(protocol=Protocol.UDP, check=HealthCheck(**check))
 
-    assert problems_at(udp(kind=CheckKind.CONNECT), "services[id=3].check.kind")
-    assert problems_at(udp(kind=CheckKind.HTTP), "services[id=3].check.port")
-    assert validate(udp(kind=CheckKind.HTTP, port=8080)) == []
+    for kind in (CheckKind.CONNECT, CheckKind.HTTP):
+        assert problems_at(udp(kind=kind), "services[id=3].check.port")
+        assert validate(udp(kind=kind, port=8080)) == []
     assert validate(udp(kind=CheckKind.PING)) == validate(udp(kind=CheckKind.OFF)) == []
 
 
 @pytest.mark.parametrize(
     ("protocol", "check", "words"),
     [
-        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "UDP servers take no TCP connections"),
+        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "name the TCP port on which they answer the check (TCP connect)"),
         (Protocol.SCTP, HealthCheck(CheckKind.CONNECT), "SCTP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.CONNECT, port=80), ""),
         (Protocol.SCTP, HealthCheck(CheckKind.HTTP), "the TCP port on which they answer the check (HTTP)"),
         (Protocol.SCTP, HealthCheck(CheckKind.HTTP, port=80), ""),
     ],

@@ -9,7 +9,7 @@ Facts from ldirectord's source (4.12 to 4.16) that this file rests on:
   (overlay/usr/lib/fairlead/perl/Fairlead/Rounds.pm) and each at the interval of its block. ldirectord itself heeds
   that interval only with fork=yes, and warns of it otherwise; with the module nothing else depends on fork.
 - `#` cuts a line even inside quotes, and a blank line ends a block.
-- A connect check of a UDP service silently becomes a ping: validate refuses it.
+- A connect check of a UDP service silently becomes a ping: Fairlead/Talks.pm connects, and validate asks for the port.
 - Our own checks, instead of its, take their time limit from negotiatetimeout (Fairlead/Talks.pm).
 """
 

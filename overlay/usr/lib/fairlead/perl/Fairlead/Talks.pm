@@ -36,14 +36,17 @@ sub install {
 	no strict 'refs';
 	no warnings 'redefine';
 	*{"main::$_"} = \&check for grep { /^check_/ } FUNCTIONS;
-	*main::check_connect = sub { judge(@_, sub { dial(@_); return }) };
-	*main::check_ping = sub { judge(@_, \&Fairlead::Packets::ping) };
+	*main::check_connect = \&connect_to;
+	# ldirectord makes a ping of each connect check of a UDP service.
+	*main::check_ping = sub { $_[0]{checktype} eq 'ping' ? judge(@_, \&Fairlead::Packets::ping) : connect_to(@_) };
 }
 
 sub check {
 	my ($v, $r) = @_;
 	return judge(plain($v), plain($r), $TALKS{$v->{service}});
 }
+
+sub connect_to { return judge(@_, sub { dial(@_); return }) }
 
 # Up is who went through this conversation to its end, in time.
 sub judge {
