@@ -212,6 +212,8 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_timeout", "61", "Must be 1 to 60"),
         ("check_failures", "", "Please fill this in."),
         ("check_failures", "101", "Must be 1 to 100"),
+        ("check_successes", "0", "Must be 1 to 100"),
+        ("check_retry", "3601", "Must be 0 to 3600"),
         ("servers-0-address", "", "Please fill this in."),
         ("servers-0-address", "elsewhere", "Must be an IP address"),
         ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
@@ -235,10 +237,10 @@ def test_the_address_and_port_of_another_service(client):
     assert "another virtual service is 192.168.10.80 port 80 tcp" in words(answer).lower().replace("another", "another")
 
 
-def test_udp_cannot_be_checked_by_connecting(client):
+def test_udp_is_checked_by_connecting_to_a_port_that_is_named(client):
     answer = client.post("/services/add/", NEW | {"protocol": "udp", "check_kind": "connect"})
     assert answer.status_code == 422
-    assert answer.context["form"].errors["check_kind"]
+    assert answer.context["form"].errors["check_port"]
 
 
 def test_the_same_server_twice(client):

@@ -243,6 +243,18 @@ class ServiceForm(forms.Form):
     check_interval = number_field("Seconds between checks")
     check_timeout = number_field("Seconds to wait for an answer")
     check_failures = number_field("Failed checks until a server leaves")
+    check_successes = number_field(
+        "Good checks until it is back",
+        required=False,
+        placeholder="1",
+        help_text="In a row, of a server that has failed.",
+    )
+    check_retry = number_field(
+        "Seconds between failed checks",
+        required=False,
+        placeholder="same",
+        help_text="While a server that has failed is still in. Empty: as between other checks.",
+    )
     check_connects = number_field(
         "Plain connects in between",
         required=False,
@@ -313,6 +325,8 @@ class ServiceForm(forms.Form):
             interval=data["check_interval"],
             timeout=data["check_timeout"],
             failures=data["check_failures"],
+            successes=1 if data["check_successes"] is None else data["check_successes"],
+            retry=data["check_retry"] or 0,
             connects=data["check_connects"] or 0,
             **{
                 name: data[f"check_{name}"]

@@ -23,6 +23,8 @@ class VirtualService(Tracked):
     check_interval = models.PositiveIntegerField(default=2)
     check_timeout = models.PositiveIntegerField(default=2)
     check_failures = models.PositiveIntegerField(default=2)
+    check_successes = models.PositiveIntegerField(default=1)
+    check_retry = models.PositiveIntegerField(default=0)
     check_login = models.CharField(max_length=1024, blank=True)
     check_password = models.CharField(max_length=1024, blank=True)
     check_secret = models.CharField(max_length=1024, blank=True)

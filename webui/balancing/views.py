@@ -38,6 +38,8 @@ MORE = {
         "check_timeout",
         "check_failures",
         "check_connects",
+        "check_successes",
+        "check_retry",
         "check_verify",
         "check_method",
         "check_statuses",

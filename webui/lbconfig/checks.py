@@ -9,7 +9,7 @@ from lbconfig.snapshot import CheckKind, HealthCheck
 
 
 class Kind(NamedTuple):
-    fields: tuple[str, ...] = ()  # beside port, interval, timeout and failures
+    fields: tuple[str, ...] = ()  # beside port, the times and the counts
     tcp: bool = True  # it asks a TCP port
 
 
@@ -43,7 +43,7 @@ KINDS: dict[CheckKind, Kind] = {
 
 
 WEB_CHECKS = (CheckKind.HTTP, CheckKind.HTTPS)
-_ALWAYS = ("kind", "interval", "timeout", "failures")
+_ALWAYS = ("kind", "interval", "timeout", "failures", "successes", "retry")
 
 
 def uses(check: HealthCheck, field: str) -> bool:

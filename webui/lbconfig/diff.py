@@ -312,7 +312,10 @@ def _check_words(check: HealthCheck) -> str:
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",
     }
     words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]
-    return f"{' '.join(words)} (every {check.interval} s, timeout {check.timeout} s, down after {check.failures})"
+    times = [f"every {check.interval} s", f"timeout {check.timeout} s", f"down after {check.failures}"]
+    times += [f"{check.retry} s between them"] if check.retry else []
+    times += [f"up again after {check.successes}"] if check.successes > 1 else []
+    return f"{' '.join(words)} ({', '.join(times)})"
 
 
 # --- management, and what there is once ----------------------------------------------------------

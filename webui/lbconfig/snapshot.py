@@ -141,6 +141,8 @@ class HealthCheck:
     interval: int = 2
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
+    successes: int = 1  # good checks in a row before a server that has failed comes back
+    retry: int = 0  # seconds between the checks of a server that has failed and is still in; 0: `interval`
     login: str = ""  # empty: the greeting is enough
     password: str = dataclasses.field(default="", metadata=SECRET)
     secret: str = dataclasses.field(default="", metadata=SECRET)  # that RADIUS servers and this box share

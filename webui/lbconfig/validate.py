@@ -249,6 +249,8 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
         failures=in_range(check.failures, 1, 100),
+        successes=in_range(check.successes, 1, 100),
+        retry=in_range(check.retry, 0, 3600),
         connects=in_range(check.connects, 0, 100),
         statuses=statuses(check.statuses),
     )

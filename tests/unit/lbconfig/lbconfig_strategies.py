@@ -89,6 +89,8 @@ checks = st.builds(
     st.integers(1, 3600),
     st.integers(1, 60),
     st.integers(1, 100),
+    st.sampled_from([1, 1, 3, 100]),
+    st.sampled_from([0, 0, 1, 3600]),
     texts,
     texts,
     some_texts,

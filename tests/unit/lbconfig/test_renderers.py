@@ -257,6 +257,12 @@ def test_the_check_port_is_written_where_it_counts():
     assert "checkport" not in block(with_check(port=81, kind=CheckKind.PING))
 
 
+def test_what_ldirectord_has_no_word_for_is_in_a_comment_that_ours_reads():
+    assert "# check" not in block(with_check())
+    assert "    # check vs3 successes=3\n" in block(with_check(successes=3))
+    assert "    # check vs3 successes=2 retry=1\n" in block(with_check(successes=2, retry=1))
+
+
 def test_only_an_http_check_asks_something():
     for kind in (CheckKind.CONNECT, CheckKind.PING):
         text = block(with_check(kind=kind))

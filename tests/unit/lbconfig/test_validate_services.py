@@ -240,7 +240,7 @@ SAID = {  # something else than what is there by default
 
 
 def test_every_field_of_a_check_has_a_value_above():
-    always = {"kind", "interval", "timeout", "failures"}
+    always = {"kind", "interval", "timeout", "failures", "successes", "retry"}
     assert {field.name for field in dataclasses.fields(HealthCheck)} == {*SAID, *always}
 
 
@@ -274,6 +274,9 @@ def test_worst_case_detection():
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1)) == 2 + 1
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=3)) == 2 + 2 + 2 + 1
     assert worst_case_detection(HealthCheck(interval=2, timeout=5, failures=3)) == 2 + 5 + 5 + 5
+    assert worst_case_detection(HealthCheck(interval=9, timeout=1, failures=3, retry=2)) == 9 + 2 + 2 + 1
+    assert worst_case_detection(HealthCheck(interval=9, timeout=3, failures=3, retry=2)) == 9 + 3 + 3 + 3
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1, successes=9)) == 2 + 1
     assert worst_case_detection(HealthCheck(CheckKind.OFF)) == 0
     # It goes on taking connections: the plain connects in between pass, and the whole check comes after them.
     assert (

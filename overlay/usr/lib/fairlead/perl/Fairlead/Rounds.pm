@@ -5,7 +5,11 @@ package Fairlead::Rounds;
 # the states and writes the table.
 #
 # A check begins an interval after the last one of that server began, or when that one ended if it took longer. So a
-# server that dies has left, at the worst, after: interval + (failures - 1) x max(interval, timeout) + timeout.
+# server that dies has left, at the worst, after: interval + (failures - 1) x max(retry, timeout) + timeout, where
+# `retry` is the interval unless the service has another one for a server that has failed and is still in.
+#
+# A server that has failed comes back after as many good checks in a row as its service asks for. One that has not
+# failed since the checks began comes with its first good one: else every start would wait for all of them.
 #
 # A server that failed its last check waits for a worker in a queue of its own, which may use some of the workers
 # only: however many are dead, the others are asked in time. New workers come when those there are wait for answers.
@@ -23,6 +27,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 use Fairlead::Confined ();
 use Fairlead::Table ();
 use Fairlead::Weights ();
+use Fairlead::Words ();
 
 use constant FUNCTIONS => qw(
 	ld_main _ld_main_check_all service_set check_signal _check_real _service_up _service_down _status_check ld_log
@@ -42,10 +47,11 @@ use constant {
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
 
-# A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing; weighed }.
-# Its agent is asked in the same way, as an entry of its own.
+# A server that is checked: { v, r: ldirectord's own; number; interval, retry, wait, limit: seconds, `wait` of the next
+# check; began, failing; successes, missing: good checks that it takes to come back, and that are still missing;
+# weighed }. Its agent is asked in the same way, as an entry of its own.
 my @checks;
-my (@due, %rest);    # @due: of those whose time has come; $rest{interval}: the others, the next one first
+my (@due, %rest);    # @due: of those whose time has come; $rest{seconds to wait}: the others, the next one first
 my @suspects;        # of those whose time has come: the last check failed
 my %workers;         # pid -> { pid, to, from, check, since, done }
 my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that are checked, for the first time
@@ -123,15 +129,22 @@ sub warm_up {
 }
 
 sub gather {
+	Fairlead::Words::read_all();
 	for my $v (@main::VIRTUAL) {
 		next if $v->{checktype} eq 'off';
 		for my $r (@{$v->{real} // []}) {
 			$r->{failcount} = 0;    # ld_start counts servers that it does not know yet as failed
+			my $words = Fairlead::Words::of($r);
+			my $interval = $v->{checkinterval} || $main::CHECKINTERVAL;
 			push @checks, {
 				v => $v,
 				r => $r,
 				number => scalar @checks,
-				interval => $v->{checkinterval} || $main::CHECKINTERVAL,
+				interval => $interval,
+				retry => $words->{retry} || $interval,
+				wait => $interval,
+				successes => $words->{successes} || 1,
+				missing => 0,
 				limit => $v->{negotiatetimeout} + GRACE,
 				failing => 0,
 				trusts => 0,
@@ -146,6 +159,7 @@ sub gather {
 			%$check{qw(v r)},
 			number => scalar @checks,
 			interval => $check->{weighed}{set}{interval},
+			wait => $check->{weighed}{set}{interval},
 			limit => Fairlead::Weights::PATIENCE + GRACE,
 			failing => 0,
 			seen => 1,
@@ -159,12 +173,12 @@ sub gather {
 	($all, $started) = ($servers, now());
 }
 
-# Whose time has come? All checks of one interval begin in the order in which they began the last time.
+# Whose time has come? All checks of one wait begin in the order in which they began the last time.
 sub wake {
 	my $now = now();
-	for my $interval (keys %rest) {
-		my $resting = $rest{$interval};
-		while (@$resting && $resting->[0]{began} + $interval <= $now) {
+	for my $wait (keys %rest) {
+		my $resting = $rest{$wait};
+		while (@$resting && $resting->[0]{began} + $wait <= $now) {
 			my $check = shift @$resting;
 			if ($check->{failing}) { push @suspects, $check }
 			else { push @due, $check }
@@ -193,7 +207,7 @@ sub until_something {
 	push @waits, MOMENT if @due || @suspects;
 	push @waits, SILENT if $to_say;
 	push @waits, Fairlead::Weights::soon() // ();
-	push @waits, map { $_->[0]{began} + $_->[0]{interval} - $now } grep { @$_ } values %rest;
+	push @waits, map { $_->[0]{began} + $_->[0]{wait} - $now } grep { @$_ } values %rest;
 	push @waits, map { $_->{since} + $_->{check}{limit} - $now } grep { $_->{check} } values %workers;
 	my $soon = min(@waits);
 	return $soon > 0 ? $soon : 0;
@@ -268,9 +282,11 @@ sub verdict {
 	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
 	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
 	$check->{trusts} = $Fairlead::Table::failures;
-	if ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
+	if (!counts($check, $state)) { }
+	elsif ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
 	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
-	push @{$rest{$check->{interval}}}, $check;
+	$check->{wait} = $state eq 'down' && main::_status_check($v, $r) ? $check->{retry} : $check->{interval};
+	push @{$rest{$check->{wait}}}, $check;
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
@@ -295,6 +311,20 @@ sub weigh {
 	Fairlead::Weights::took($record, $seconds) if $state eq 'up' && defined $seconds;
 	Fairlead::Weights::refresh($record->{key}) if !!$was != !!main::_status_check($v, $r);
 	return;
+}
+
+# Whether the server may come back already, where this check was good.
+sub counts {
+	my ($check, $state) = @_;
+	if ($state eq 'down') {
+		$check->{missing} = $check->{successes};
+		return 1;
+	}
+	$check->{missing}-- if $check->{missing};
+	return 1 if !$check->{missing} || main::_status_check(@$check{qw(v r)});
+	main::ld_log(sprintf '%s:%s is well again; good checks until it is back: %d (%s)', @{$check->{r}}{qw(server port)},
+		$check->{missing}, main::get_virtual_id_str($check->{v}));
+	return 0;
 }
 
 # Checks that do not come to an end have failed; workers without work are sent home.
@@ -403,8 +433,8 @@ sub complain {
 	my $now = now();
 	my $check = $due[0];
 	return unless $check->{seen} && defined $check->{began};
-	my $late = $now - $check->{began} - $check->{interval};
-	return if $late < $check->{interval} || $now - $complained < LATE;
+	my $late = $now - $check->{began} - $check->{wait};
+	return if $late < $check->{wait} || $now - $complained < LATE;
 	$complained = $now;
 	main::ld_log(sprintf 'Checks begin %.0f s later than they should: %d servers wait, %d workers.', $late,
 		scalar @due, scalar keys %workers);

@@ -1,0 +1,12 @@
+"""Checks: how many good ones bring a server back, and how soon one that failed is asked again."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("balancing", "0006_weights_that_follow_the_load")]
+
+    operations = [
+        migrations.AddField("virtualservice", "check_successes", models.PositiveIntegerField(default=1)),
+        migrations.AddField("virtualservice", "check_retry", models.PositiveIntegerField(default=0)),
+    ]
