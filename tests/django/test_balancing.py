@@ -206,6 +206,7 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_kind", "external", "Please choose one of these."),
         ("check_path", "no slash", "Must begin with /"),
         ("check_expect", "x" * 201, "longer than 200 characters"),
+        ("check_matching", "sounds-like", "Please choose one of these."),
         ("check_host", "no host", "Must be the name of a web site"),
         ("check_port", "70000", "Must be 1 to 65535"),
         ("check_interval", "0", "Must be 1 to 3600"),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol
+from lbconfig.snapshot import CheckKind, HealthCheck, Matching, Protocol
 
 PASSWORD = 'wö"r\\d #1'  # of kim, wherever she has an account
 SECRET = 's3cr"et, wöl #1'
@@ -53,6 +53,8 @@ NEEDS = {CheckKind.RADIUS: {"secret": SECRET}, CheckKind.SIMPLETCP: {"ask": "PIN
 PLAIN = [(kind, NEEDS.get(kind, {})) for kind in PLACES]
 GOOD = [
     (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #1"}),
+    (CheckKind.HTTPS, {**WWW, "expect": "shop (is|was) ", "matching": Matching.PATTERN}),
+    (CheckKind.SIMPLETCP, {"ask": "PING\\n", "expect": "^[+]PO?NG\\s", "matching": Matching.PATTERN}),
     *((kind, KIM) for kind in (CheckKind.IMAP, CheckKind.IMAPS, CheckKind.POP, CheckKind.POPS, CheckKind.FTP)),
     (CheckKind.DNS, {"ask": "www.example.org"}),
     (CheckKind.DNS, {"ask": "shop.example.org", "expect": "192.0.2.8"}),
@@ -68,6 +70,11 @@ BAD = [
     (CheckKind.HTTP, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
     (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #2"}, "the answer does not contain what is expected"),
     (CheckKind.HTTP, {"expect": "the shop is öpen #1"}, "the answer does not contain what is expected"),
+    (
+        CheckKind.HTTP,
+        {**WWW, "expect": "the shop is", "matching": Matching.LACKS},
+        "the answer contains what it must not",
+    ),
     (CheckKind.HTTPS, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
     (CheckKind.HTTPS, {**WWW, "expect": "closed"}, "the answer does not contain what is expected"),
     (CheckKind.IMAP, {**KIM, "password": "x"}, "the server said: a1 NO [AUTHENTICATIONFAILED] Authentication failed."),

@@ -28,6 +28,7 @@ CHOICE_WORDS = {
     "forwarding": names.FORWARDING,
     "check_kind": names.CHECKS,
     "check_method": names.HTTP_METHODS,
+    "check_matching": names.MATCHINGS,
     "fallback_kind": names.FALLBACKS,
     "agent_kind": names.AGENTS,
     "least_healthy_then": names.TOO_FEW,

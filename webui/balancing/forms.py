@@ -20,6 +20,7 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     LeastHealthy,
+    Matching,
     Protocol,
     Scheduler,
     ServerState,
@@ -202,6 +203,15 @@ class ServiceForm(forms.Form):
         required=False,
         help_text="The answer must contain it. Empty: any successful answer counts.",
     )
+    check_matching = forms.TypedChoiceField(
+        label="The answer",
+        coerce=Matching,
+        empty_value=Matching.CONTAINS,
+        required=False,
+        choices=_choices(names.MATCHINGS),
+        error_messages={"invalid_choice": "Please choose one of these."},
+        help_text="How the expected text is looked for: as it is, or as a regular expression.",
+    )
     check_host = _text("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
     check_method = forms.TypedChoiceField(
         label="Method",
@@ -340,6 +350,7 @@ class ServiceForm(forms.Form):
                     "authority",
                     "method",
                     "statuses",
+                    "matching",
                 )
             },
         )
@@ -411,6 +422,7 @@ DEFAULTS = {
     "check_timeout": 2,
     "check_failures": 2,
     "check_method": "get",
+    "check_matching": "contains",
     "fallback_kind": "none",
     "agent_kind": "off",
     "agent_port": 3333,

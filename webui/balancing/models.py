@@ -35,6 +35,7 @@ class VirtualService(Tracked):
     check_connects = models.PositiveIntegerField(default=0)
     check_method = models.CharField(max_length=8, default="get")
     check_statuses = models.CharField(max_length=1024, blank=True)
+    check_matching = models.CharField(max_length=16, default="contains")
     enabled = models.BooleanField(default=True)
     note = models.CharField(max_length=1024, blank=True)
     hash_port = models.BooleanField(default=False)

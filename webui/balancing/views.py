@@ -43,6 +43,7 @@ MORE = {
         "check_verify",
         "check_method",
         "check_statuses",
+        "check_matching",
     ),
     "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
@@ -74,6 +75,7 @@ CHECK_FIELDS = (
     "connects",
     "method",
     "statuses",
+    "matching",
 )
 
 

@@ -15,7 +15,7 @@ class Kind(NamedTuple):
 
 _TALK = ("connects",)
 _LOGIN = ("login", "password", *_TALK)
-_HTTP = ("method", "path", "host", "statuses", "expect", *_LOGIN)
+_HTTP = ("method", "path", "host", "statuses", "expect", "matching", *_LOGIN)
 
 KINDS: dict[CheckKind, Kind] = {
     CheckKind.CONNECT: Kind(),
@@ -38,7 +38,7 @@ KINDS: dict[CheckKind, Kind] = {
     CheckKind.PGSQL: Kind(("login", "database", *_TALK)),
     CheckKind.RADIUS: Kind(("login", "password", "secret"), tcp=False),
     CheckKind.SIP: Kind(tcp=False),
-    CheckKind.SIMPLETCP: Kind(("ask", "expect", *_TALK)),
+    CheckKind.SIMPLETCP: Kind(("ask", "expect", "matching", *_TALK)),
 }
 
 
@@ -50,7 +50,7 @@ def uses(check: HealthCheck, field: str) -> bool:
     """Whether this field of the check means anything."""
     if field == "port":
         return check.kind not in (CheckKind.PING, CheckKind.OFF)
-    if field == "authority" and not check.verify:
+    if (field == "authority" and not check.verify) or (field == "matching" and not check.expect):
         return False
     return field in _ALWAYS or field in KINDS[check.kind].fields
 

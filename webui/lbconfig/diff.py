@@ -24,6 +24,7 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     Management,
+    Matching,
     RealServer,
     ServerState,
     Snapshot,
@@ -292,6 +293,14 @@ def _server_words(service: VirtualService, server: RealServer) -> str:
     return ", ".join(words)
 
 
+_EXPECTING = {
+    Matching.CONTAINS: "expecting",
+    Matching.LACKS: "expecting an answer without",
+    Matching.PATTERN: "expecting the pattern",
+    Matching.LACKS_PATTERN: "expecting an answer without the pattern",
+}
+
+
 def _check_words(check: HealthCheck) -> str:
     if check.kind == CheckKind.OFF:
         return names.CHECKS[check.kind].long
@@ -306,7 +315,7 @@ def _check_words(check: HealthCheck) -> str:
         "database": f"in database '{check.database}'" if check.database else "",
         "ask": f"asking '{check.ask}'" if check.ask else "",
         "statuses": f"with status {check.statuses}" if check.statuses else "",
-        "expect": f"expecting '{check.expect}'" if check.expect else "",
+        "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",

@@ -17,6 +17,7 @@ from lbconfig.snapshot import (
     FloodDefence,
     Forwarding,
     HttpMethod,
+    Matching,
     Protocol,
     Scheduler,
     ServerState,
@@ -134,6 +135,13 @@ HTTP_METHODS: dict[HttpMethod, Name] = {
     HttpMethod.GET: Name("GET", "The page is fetched."),
     HttpMethod.HEAD: Name("HEAD", "Only its status is fetched."),
     HttpMethod.POST: Name("POST", "An empty form is sent."),
+}
+
+MATCHINGS: dict[Matching, Name] = {
+    Matching.CONTAINS: Name("contains", "The text is in the answer."),
+    Matching.LACKS: Name("does not contain", "The text is nowhere in the answer."),
+    Matching.PATTERN: Name("matches", "The regular expression is found in the answer."),
+    Matching.LACKS_PATTERN: Name("does not match", "The regular expression is nowhere found in the answer."),
 }
 
 COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)

@@ -73,7 +73,7 @@ SENTENCES: dict[str, str] = {
     "HealthCheck.port": "0: the real server's own port.",
     "HealthCheck.host": "The Host header, perhaps with a port, and the name that TLS asks for; empty: the real "
     "server's address.",
-    "HealthCheck.expect": "Text that the answer must contain; empty: any good answer.",
+    "HealthCheck.expect": "Text that the answer must contain, or as `matching` has it; empty: any good answer.",
     "HealthCheck.interval": "Seconds.",
     "HealthCheck.timeout": "Seconds.",
     "HealthCheck.failures": "Failed checks in a row before the server leaves.",

@@ -129,6 +129,23 @@ class HttpMethod(StrEnum):
     POST = "post"
 
 
+class Matching(StrEnum):
+    """How the expected text is looked for in an answer."""
+
+    CONTAINS = "contains"
+    LACKS = "lacks"
+    PATTERN = "pattern"  # a regular expression of Perl, of ASCII letters
+    LACKS_PATTERN = "lacks-pattern"
+
+    @property
+    def by_pattern(self) -> bool:
+        return self in (Matching.PATTERN, Matching.LACKS_PATTERN)
+
+    @property
+    def lacks(self) -> bool:
+        return self in (Matching.LACKS, Matching.LACKS_PATTERN)
+
+
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
     """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: lbconfig.checks."""
@@ -137,7 +154,7 @@ class HealthCheck:
     port: int = 0  # 0: the real server's own port
     path: str = "/"  # what is requested
     host: str = ""  # the Host header, and without its port what TLS asks for; empty: the real server's address
-    expect: str = ""  # literal text that the answer must contain; empty: any good answer
+    expect: str = ""  # text, or as `matching` has it, that the answer must contain; empty: any good answer
     interval: int = 2
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
@@ -154,6 +171,7 @@ class HealthCheck:
     connects: int = 0  # plain TCP connects between two whole checks
     method: HttpMethod = HttpMethod.GET
     statuses: str = ""  # of HTTP, that count as good: 200-299,401; empty: 200-299
+    matching: Matching = Matching.CONTAINS  # of `expect`
 
 
 class FallbackKind(StrEnum):

@@ -26,6 +26,7 @@ from lbconfig.fields import (
     ip_address,
     note,
     paragraphs,
+    pattern,
     server_address,
     service_name,
     statuses,
@@ -253,6 +254,7 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         retry=in_range(check.retry, 0, 3600),
         connects=in_range(check.connects, 0, 100),
         statuses=statuses(check.statuses),
+        matching=_matching(check),
     )
     for name in unused(check):
         yield place.problem(name, _means_nothing(check, name))
@@ -261,6 +263,8 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
 def _means_nothing(check: HealthCheck, name: str) -> str:
     if name == "authority" and "verify" in KINDS[check.kind].fields:
         return "means nothing where any certificate will do: leave it out, or ask for a good certificate (verify)"
+    if name == "matching" and "matching" in KINDS[check.kind].fields:
+        return "means nothing without a text that is expected: leave it out"
     return f"means nothing for this check ({CHECKS[check.kind].long}): leave it out"
 
 
@@ -285,7 +289,15 @@ def _expect(check: HealthCheck) -> str | None:
         return "cannot be had with HEAD, whose answer is without a text"
     if check.kind is CheckKind.DNS and check.expect:
         return ip_address(check.expect)
+    if check.matching.by_pattern:
+        return pattern(check.expect)
     return expected_text(check.expect)
+
+
+def _matching(check: HealthCheck) -> str | None:
+    if check.matching.lacks and check.kind is CheckKind.SIMPLETCP:
+        return "must be contains or pattern: nobody knows where such an answer ends, so nothing can be missing in it"
+    return None
 
 
 def _secret(check: HealthCheck) -> str | None:

@@ -240,6 +240,44 @@ def test_which_statuses_count(statuses, status, good):
     assert found[:2] == (good, status)
 
 
+CONTAINED, NOT_CONTAINED = (
+    "the answer contains what it must not contain",
+    "the answer does not contain what is expected",
+)
+
+
+@pytest.mark.parametrize(
+    ("matching", "expect", "message"),
+    [
+        ("lacks", "dead", "200 OK"),
+        ("lacks", "degraded", CONTAINED),
+        ("pattern", "^load [0-4][.][0-9]$", "200 OK"),
+        ("pattern", "^load [0-4][.][0-9] $", NOT_CONTAINED),
+        ("pattern", "state: degraded.load", NOT_CONTAINED),
+        ("pattern", "(?s)state: degraded.load", "200 OK"),
+        ("pattern", "state: (", "the pattern cannot be read"),
+        ("pattern", "(?{ die 'run' })", "the pattern cannot be read"),
+        ("lacks-pattern", "load [5-9]", "200 OK"),
+        ("lacks-pattern", "load [0-4]", CONTAINED),
+    ],
+)
+def test_how_a_text_is_looked_for(matching, expect, message):
+    """In the whole page, also where it comes in pieces."""
+    receive = "".join(f"\\x{byte:02x}" for byte in expect.encode())
+    halves = page(b"state: degraded\nload 0.7\n").partition(b"deg")
+    found = ask_web(HEAD, halves[0] + b"de", lambda _: time.sleep(0.1) or b"g" + halves[2], expect=receive,
+                    words=f"matching={matching}")  # fmt: skip
+    assert found[:2] == (message == "200 OK", message)
+
+
+def test_a_pattern_in_what_lines_say():
+    with Server(re.compile(rb"PING\n"), b"+PO", lambda _: time.sleep(0.1) or b"NG\r\n") as port:
+        found = check(
+            "simpletcp", port, request="PING\\n", receive=r"(?:vs1){0}\x5e\x5cSPONG", words="matching=pattern"
+        )
+    assert found[0], found
+
+
 def test_an_answer_without_a_page():
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"
     good, message, sent, _ = ask_web(HEAD, answer, expect="", database=hidden("HEAD 200-299"))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import string
 
 import lbconfig_certificates as pems
@@ -36,6 +37,7 @@ from lbconfig.snapshot import (
     Interface,
     LeastHealthy,
     Management,
+    Matching,
     Network,
     Policy,
     PolicyRoute,
@@ -101,6 +103,7 @@ checks = st.builds(
     st.integers(0, 100),
     st.sampled_from(HttpMethod),
     st.sampled_from(["", "", "200-299,401", "204", "200-599"]),
+    st.sampled_from(Matching),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),
@@ -162,6 +165,10 @@ def possible_check(service: VirtualService) -> HealthCheck:
     check = service.check
     if "tcp" not in service.protocol.parts:
         check = dataclasses.replace(check, port=check.port or 8080)
+    if check.matching.by_pattern:
+        check = dataclasses.replace(check, expect=re.escape(check.expect) if check.expect.isascii() else "(a|b)\\.$")
+    if (check.kind is CheckKind.SIMPLETCP and check.matching.lacks) or check.method is HttpMethod.HEAD:
+        check = dataclasses.replace(check, matching=Matching.CONTAINS)
     check = without_unused(check)
     if check.kind is CheckKind.DNS:
         return dataclasses.replace(check, expect="2001:db8::7" if check.expect else "")

@@ -23,6 +23,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     Interface,
+    Matching,
     Network,
     PolicyRoute,
     Protocol,
@@ -115,6 +116,8 @@ def test_health_checks():
         "Health check changes from HTTP of /alive with host www.example.org expecting 'fine' "
         "(every 2 s, timeout 2 s, down after 2) to no check.",
     )
+    sentence = only(with_check(kind=CheckKind.HTTP, expect="a|b", matching=Matching.LACKS_PATTERN)).sentences[0]
+    assert "expecting an answer without the pattern 'a|b'" in sentence
     times = "(every 2 s, timeout 2 s, down after 2, 1 s between them, up again after 3)"
     assert times in only(with_check(retry=1, successes=3)).sentences[0]
     assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]

@@ -1,11 +1,12 @@
 """Services: what their ports, fallbacks, options and checks cannot be, alone and beside another service."""
 
 import dataclasses
+import subprocess
 
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
 
-from lbconfig.checks import KINDS, without_unused
+from lbconfig.checks import KINDS, using, without_unused
 from lbconfig.snapshot import (
     CheckKind,
     Fallback,
@@ -13,6 +14,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     HttpMethod,
+    Matching,
     Protocol,
     RealServer,
     Snapshot,
@@ -202,7 +204,11 @@ def test_udp_is_checked_by_connecting_to_a_port_that_is_named():
 @pytest.mark.parametrize(
     ("protocol", "check", "words"),
     [
-        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "name the TCP port on which they answer the check (TCP connect)"),
+        (
+            Protocol.UDP,
+            HealthCheck(CheckKind.CONNECT),
+            "name the TCP port on which they answer the check (TCP connect)",
+        ),
         (Protocol.SCTP, HealthCheck(CheckKind.CONNECT), "SCTP servers take no TCP connections"),
         (Protocol.SCTP, HealthCheck(CheckKind.CONNECT, port=80), ""),
         (Protocol.SCTP, HealthCheck(CheckKind.HTTP), "the TCP port on which they answer the check (HTTP)"),
@@ -235,7 +241,7 @@ def test_what_a_name_must_be_is_a_whole_address(expect, words):
 SAID = {  # something else than what is there by default
     "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
     "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
-    "statuses": "204",
+    "statuses": "204", "matching": Matching.PATTERN,
 }  # fmt: skip
 
 
@@ -247,13 +253,45 @@ def test_every_field_of_a_check_has_a_value_above():
 @pytest.mark.parametrize("kind", CheckKind)
 @pytest.mark.parametrize("field", SAID)
 def test_a_field_that_a_check_does_not_use_is_refused_by_its_name(kind, field):
-    check = HealthCheck(kind, **{field: SAID[field]})
+    check = HealthCheck(
+        kind, **({"expect": "x"} if field == "matching" and kind in using(field) else {}), **{field: SAID[field]}
+    )
     problems = [one for one in validate(with_service(check=check)) if "means nothing" in one.message]
     used = field in KINDS[kind].fields or (field == "port" and kind not in (CheckKind.PING, CheckKind.OFF))
     if field == "authority":  # of whom, where anybody will do?
         used = False
     assert [one.path for one in problems] == ([] if used else [f"services[id=3].check.{field}"])
     assert without_unused(check) == (check if used else HealthCheck(kind))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("^status: (ok|degraded)$", ""),
+        (r"load [0-9]{1,2}\.\d+ \\ up", ""),
+        (r"(?i)(a)(?=b)(?!c)(?:d)\x41\1", ""),
+        ("(", "must be a regular expression, not '('"),
+        ("*", "nothing to repeat"),
+        ("\xf6", "of ASCII characters"),
+        (r"\p{L}", r"without '\\p'"),
+        (r"\\\Q", r"without '\\Q'"),
+        ("(?{ system })", "not known here"),
+        ("(?P<x>a)", "not known here"),
+        ("[[:alpha:]]", "must be a regular expression"),
+        ("x" * 201, "longer than 200"),
+    ],
+)
+def test_a_pattern_is_one_that_perl_reads_in_the_same_way(text, words):
+    check = HealthCheck(CheckKind.HTTP, expect=text, matching=Matching.PATTERN)
+    problems = validate(with_service(check=check))
+    assert [(one.field, words in one.message) for one in problems] == ([("expect", True)] if words else [])
+    if not words:
+        subprocess.run(["perl", "-e", "qr/$ARGV[0]/", text], check=True, timeout=30)
+
+
+def test_what_an_answer_without_an_end_lacks_is_not_known():
+    check = HealthCheck(CheckKind.SIMPLETCP, expect="x", matching=Matching.LACKS)
+    assert problems_at(with_service(check=check), "services[id=3].check.matching")
 
 
 def test_what_a_web_server_may_be_asked():

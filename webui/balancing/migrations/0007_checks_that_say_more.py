@@ -1,4 +1,4 @@
-"""Checks: how many good ones bring a server back, and how soon one that failed is asked again."""
+"""Checks: successes, time between failures, ways to look for a text."""
 
 from django.db import migrations, models
 
@@ -9,4 +9,5 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField("virtualservice", "check_successes", models.PositiveIntegerField(default=1)),
         migrations.AddField("virtualservice", "check_retry", models.PositiveIntegerField(default=0)),
+        migrations.AddField("virtualservice", "check_matching", models.CharField(default="contains", max_length=16)),
     ]

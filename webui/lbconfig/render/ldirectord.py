@@ -27,6 +27,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     HttpMethod,
+    Matching,
     RealServer,
     Snapshot,
     VirtualService,
@@ -140,7 +141,11 @@ def _balance(service: VirtualService) -> list[str]:
 def _more_words(service: VirtualService) -> list[str]:
     """What ldirectord has no words for; Words.pm reads this comment."""
     check = service.check
-    words = {"successes": check.successes if check.successes > 1 else 0, "retry": check.retry}
+    words = {
+        "successes": check.successes if check.successes > 1 else 0,
+        "retry": check.retry,
+        "matching": check.matching if check.matching is not Matching.CONTAINS else "",
+    }
     said = " ".join(f"{word}={value}" for word, value in words.items() if value)
     return [f"# check vs{service.id} {said}"] if said else []
 

@@ -18,7 +18,8 @@ use Socket qw(SOCK_DGRAM SOCK_STREAM);
 
 use Fairlead::Packets ();
 use Fairlead::Web ();
-use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected);
+use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected matching
+	matches);
 
 my %TALKS = (
 	smtp => \&smtp, submission => \&smtp, pop => \&pop, pops => \&pop, imap => \&imap, imaps => \&imap, ftp => \&ftp,
@@ -176,7 +177,8 @@ sub simpletcp {
 	my $request = request($r) =~ s/\\n/\n/gr;
 	put($socket, $request) if $request ne '';
 	my ($answer, $wanted) = ('', expected($r));
-	until (length $answer && index($answer, $wanted) >= 0) {
+	my $pattern = matching($r) eq 'pattern';
+	until (length $answer && ($pattern ? matches($answer, $wanted) : index($answer, $wanted) >= 0)) {
 		my $bytes = some($socket, Fairlead::Wire::LONGEST);
 		die "the server hung up, and had not said what is expected\n" if $bytes eq '';
 		$received = $answer .= $bytes;

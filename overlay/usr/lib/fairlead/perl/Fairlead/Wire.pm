@@ -14,8 +14,11 @@ use IO::Socket::IP ();
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
+use Fairlead::Words ();
+
 our @EXPORT_OK = qw(
 	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
+	matching matches
 );
 
 use constant LONGEST => 65536;    # bytes of the answers of one check
@@ -206,6 +209,17 @@ sub request { return substr $_[0]{request} // '/', 1 }
 sub expected {
 	my $text = $_[0]{receive} =~ s/^\(\?:vs\d+\)\{0\}//r;
 	return $text =~ s/\\x([0-9a-f]{2})/chr hex $1/ger;
+}
+
+# How it is looked for: contains, pattern, lacks, lacks-pattern.
+sub matching { return Fairlead::Words::of($_[0])->{matching} // 'contains' }
+
+# Of bytes. A pattern that takes too long ends with its process (Fairlead::Rounds); code in it is refused by Perl.
+sub matches {
+	my ($bytes, $pattern) = @_;
+	my $found = eval { no warnings; $bytes =~ /$pattern/m ? 1 : 0 };
+	die "the pattern cannot be read\n" unless defined $found;
+	return $found;
 }
 
 sub datagram {
