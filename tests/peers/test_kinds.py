@@ -13,6 +13,7 @@ from lbconfig.snapshot import CheckKind, HealthCheck, Matching, Protocol
 PASSWORD = 'wö"r\\d #1'  # of kim, wherever she has an account
 SECRET = 's3cr"et, wöl #1'
 KIM = {"login": "kim", "password": PASSWORD}
+LEE = KIM | {"login": "lee"}
 DN = {"login": "cn=kim,dc=example,dc=org", "password": PASSWORD}
 WWW = {"host": "www.example.org"}
 STAFF = "ou=staff,dc=example,dc=org"
@@ -64,6 +65,11 @@ GOOD = [
     (CheckKind.LDAPS, {**DN, "ask": STAFF}),
     (CheckKind.PGSQL, {"login": "kim", "database": "shop"}),
     (CheckKind.PGSQL, {"login": "lee", "database": "shop"}),
+    (CheckKind.PGSQL, {**LEE, "database": "shop", "ask": "select 'öl #1'"}),
+    (CheckKind.PGSQL, {**LEE, "login": "max", "ask": "select 1"}),
+    (CheckKind.PGSQL, LEE),
+    (CheckKind.MYSQL, KIM),
+    (CheckKind.MYSQL, {**KIM, "database": "shop", "ask": "select name from articles where name = 'öl'"}),
     (CheckKind.RADIUS, {**KIM, "secret": SECRET}),
 ]
 BAD = [
@@ -91,6 +97,23 @@ BAD = [
     (CheckKind.LDAPS, {**DN, "ask": "ou=none"}, "search of ou=none: result 32"),
     (CheckKind.PGSQL, {"login": "kim", "database": "none"}, 'the server said: database "none" does not exist'),
     (CheckKind.PGSQL, {"login": "kim", "database": "books"}, "the server said: pg_hba.conf rejects connection"),
+    (CheckKind.PGSQL, {**LEE, "password": "x"}, 'the server said: password authentication failed for user "lee"'),
+    (CheckKind.PGSQL, {**LEE, "ask": "select 1 where false"}, "the query finds no row"),
+    (CheckKind.PGSQL, {**LEE, "ask": "select * from nothing"}, 'the server said: relation "nothing" does not exist'),
+    (CheckKind.PGSQL, {"login": "kim", "ask": "rollback"}, "the query finds no row"),
+    (CheckKind.MYSQL, {**KIM, "password": "x"}, "the server said: error 1045, Access denied for user 'kim'"),
+    (CheckKind.MYSQL, {**KIM, "database": "books"}, "the server said: error 1044, Access denied for user 'kim'"),
+    (
+        CheckKind.MYSQL,
+        {**KIM, "database": "shop", "ask": "select * from articles where false"},
+        "the query finds no row",
+    ),
+    (CheckKind.MYSQL, {**KIM, "ask": "do 1"}, "the query finds no row"),
+    (
+        CheckKind.MYSQL,
+        {**KIM, "ask": "select * from shop.nothing"},
+        "the server said: error 1142, SELECT command denied",
+    ),
     (CheckKind.RADIUS, {**KIM, "secret": SECRET, "password": "x"}, "the server refuses kim"),
     (CheckKind.RADIUS, {"secret": "x", "timeout": NONE_LEFT}, "no answer within 1 s"),
     (CheckKind.SIMPLETCP, {"ask": "PING\\n", "expect": "PENG", "timeout": NONE_LEFT}, "no answer within 1 s"),

@@ -34,14 +34,15 @@ KINDS: dict[CheckKind, Kind] = {
     CheckKind.DNS: Kind(("ask", "expect"), tcp=False),
     CheckKind.LDAP: Kind((*_LOGIN, "ask")),
     CheckKind.LDAPS: Kind((*_LOGIN, "ask")),
-    CheckKind.MYSQL: Kind(_TALK),
-    CheckKind.PGSQL: Kind(("login", "database", *_TALK)),
+    CheckKind.MYSQL: Kind((*_LOGIN, "database", "ask")),
+    CheckKind.PGSQL: Kind((*_LOGIN, "database", "ask")),
     CheckKind.RADIUS: Kind(("login", "password", "secret"), tcp=False),
     CheckKind.SIP: Kind(tcp=False),
     CheckKind.SIMPLETCP: Kind(("ask", "expect", "matching", *_TALK)),
 }
 
 
+SQL_CHECKS = (CheckKind.MYSQL, CheckKind.PGSQL)
 WEB_CHECKS = (CheckKind.HTTP, CheckKind.HTTPS)
 _ALWAYS = ("kind", "interval", "timeout", "failures", "successes", "retry")
 

@@ -121,9 +121,11 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.DNS: Name("DNS", "The server knows a name; without one, any answer counts."),
     CheckKind.LDAP: Name("LDAP", "The directory takes a bind and, if asked, has an entry."),
     CheckKind.LDAPS: Name("LDAPS", "The same by TLS."),
-    CheckKind.MYSQL: Name("MySQL", "The database greets, and is not full."),
+    CheckKind.MYSQL: Name(
+        "MySQL", "The database greets, and is not full; with a name it lets one in, and answers a query."
+    ),
     CheckKind.PGSQL: Name(
-        "PostgreSQL", "The database asks for a password, or lets one in without; a starting one is down."
+        "PostgreSQL", "The database asks for a password, or lets one in and answers a query; a starting one is down."
     ),
     CheckKind.RADIUS: Name("RADIUS", "The server answers Status-Server or, with a name and password, accepts them."),
     CheckKind.SIP: Name("SIP", "The telephone server answers OPTIONS."),

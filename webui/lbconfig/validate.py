@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from lbconfig.addresses import bits, version
-from lbconfig.checks import KINDS, WEB_CHECKS, unused, uses
+from lbconfig.checks import KINDS, SQL_CHECKS, WEB_CHECKS, unused, uses
 from lbconfig.fields import (
     MAX_CONNECTIONS,
     MAX_ID,
@@ -271,6 +271,9 @@ def _means_nothing(check: HealthCheck, name: str) -> str:
 def _login(check: HealthCheck) -> str | None:
     if check.kind in WEB_CHECKS and ":" in check.login:
         return "must be without a colon, which HTTP takes for the end of the name"
+    needed = ("ask", "password", *(("database",) if check.kind is CheckKind.MYSQL else ()))
+    if check.kind in SQL_CHECKS and not check.login and (said := [name for name in needed if getattr(check, name)]):
+        return f"must be filled in where the check has more to say than who it is ({', '.join(said)})"
     return expected_text(check.login)
 
 

@@ -2,10 +2,7 @@
 
 import base64
 import re
-import shutil
 import socket
-import ssl
-import subprocess
 import time
 
 import pytest
@@ -115,39 +112,6 @@ def test_a_login_that_is_refused():
     with Server(b"* OK\r\n", said(rb'a1 LOGIN "k\\"im" "se\\\\cret"'), b"a1 NO wrong\r\n") as port:
         good, message, _, _ = check("imap", port, login='k"im', passwd="se\\cret")
     assert (good, message) == (False, "the server said: a1 NO wrong")
-
-
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory):
-    if not shutil.which("openssl"):
-        pytest.skip("no openssl here")
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=www.example.org",
-            "-out",
-            "cert.pem",
-            "-keyout",
-            "key.pem",
-        ],
-        cwd=folder,
-        capture_output=True,
-        check=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    context.folder, context.asked = folder, []
-    context.sni_callback = lambda _, name, __: context.asked.append(name)
-    return context
 
 
 HEAD = re.compile(rb"\r\n\r\n")

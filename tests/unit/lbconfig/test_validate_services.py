@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
 
-from lbconfig.checks import KINDS, using, without_unused
+from lbconfig.checks import KINDS, SQL_CHECKS, using, without_unused
 from lbconfig.snapshot import (
     CheckKind,
     Fallback,
@@ -287,6 +287,14 @@ def test_a_pattern_is_one_that_perl_reads_in_the_same_way(text, words):
     assert [(one.field, words in one.message) for one in problems] == ([("expect", True)] if words else [])
     if not words:
         subprocess.run(["perl", "-e", "qr/$ARGV[0]/", text], check=True, timeout=30)
+
+
+def test_a_query_needs_an_account():
+    for kind in SQL_CHECKS:
+        query = HealthCheck(kind, ask="select 1", password="x", database="shop")
+        [problem] = validate(with_service(check=query))
+        assert (problem.field, "(ask, password" in problem.message) == ("login", True)
+        assert validate(with_service(check=dataclasses.replace(query, login="kim"))) == []
 
 
 def test_what_an_answer_without_an_end_lacks_is_not_known():

@@ -16,6 +16,7 @@ no warnings 'once';    # ldirectord's variables
 
 use Socket qw(SOCK_DGRAM SOCK_STREAM);
 
+use Fairlead::Databases ();
 use Fairlead::Packets ();
 use Fairlead::Web ();
 use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected matching
@@ -24,8 +25,8 @@ use Fairlead::Wire qw($received begin dial put some line want reply datagram req
 my %TALKS = (
 	smtp => \&smtp, submission => \&smtp, pop => \&pop, pops => \&pop, imap => \&imap, imaps => \&imap, ftp => \&ftp,
 	nntp => \&nntp, sip => \&sip, simpletcp => \&simpletcp, http => \&Fairlead::Web::web, https => \&Fairlead::Web::web,
-	ldap => \&Fairlead::Packets::ldap, ldaps => \&Fairlead::Packets::ldap, mysql => \&Fairlead::Packets::mysql,
-	pgsql => \&Fairlead::Packets::pgsql, radius => \&Fairlead::Packets::radius, dns => \&Fairlead::Packets::dns,
+	ldap => \&Fairlead::Packets::ldap, ldaps => \&Fairlead::Packets::ldap, mysql => \&Fairlead::Databases::mysql,
+	pgsql => \&Fairlead::Databases::pgsql, radius => \&Fairlead::Packets::radius, dns => \&Fairlead::Packets::dns,
 );
 
 use constant FUNCTIONS => (

@@ -18,7 +18,7 @@ use Fairlead::Words ();
 
 our @EXPORT_OK = qw(
 	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
-	matching matches
+	matching matches in_time
 );
 
 use constant LONGEST => 65536;    # bytes of the answers of one check
