@@ -202,6 +202,7 @@ def test_saving_without_a_change_changes_nothing(client):
         ("note", "x" * 501, "longer than 500 characters"),
         ("servers-0-state", "asleep", "Please choose one of these."),
         ("servers-0-upper", "-1", "Must be 0 to 2147483647"),
+        ("servers-0-name", "<b>", "Must be 1 to 64 letters"),
         ("servers-0-lower", "3", "Needs an upper threshold"),
         ("check_kind", "external", "Please choose one of these."),
         ("check_path", "no slash", "Must begin with /"),

@@ -14,7 +14,7 @@ from lbconfig.snapshot import RealServer as WishedServer
 from lbconfig.snapshot import Snapshot
 from lbconfig.snapshot import VirtualService as WishedService
 
-ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
+ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
 # A form shows nothing where this is stored, and stores it where nothing is entered.
 EMPTY = {
     "check_port": 0, "check_connects": 0, "check_successes": 1, "check_retry": 0, "persistence": 0,

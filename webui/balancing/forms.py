@@ -232,12 +232,15 @@ class ServiceForm(forms.Form):
     check_login = _text("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
     check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
     check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
-    check_database = _text("Database", 200, required=False, help_text="Empty: postgres.")
+    check_database = _text(
+        "Database", 200, required=False, help_text="Empty: none with MySQL, postgres with PostgreSQL."
+    )
     check_ask = _text(
         "What is asked for",
         200,
         required=False,
-        help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. Send and expect: the text, \\n for a new line.",
+        help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. MySQL, PostgreSQL: a query that must find a row. "
+        "Send and expect: the text, \\n for a new line.",
     )
     check_verify = forms.BooleanField(
         label="Its certificate must be good",
@@ -374,6 +377,7 @@ class RealServerForm(forms.Form):
     )
     upper = number_field("At most so many connections", required=False)
     lower = number_field("New ones again below", required=False)
+    name = _text("Name", 64, required=False, help_text="For yourself, such as “web 1”.")
     forwarding = forms.TypedChoiceField(
         label="Forwarding",
         coerce=Forwarding,

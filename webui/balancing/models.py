@@ -108,6 +108,7 @@ class RealServer(models.Model):
     upper = models.PositiveIntegerField(default=0)
     lower = models.PositiveIntegerField(default=0)
     forwarding = models.CharField(max_length=16, blank=True)  # "": that of the service
+    name = models.CharField(max_length=64, blank=True)
 
     class Meta:
         ordering = ["id"]

@@ -197,6 +197,7 @@ def server(request, address: str):
             "service": service,
             "where": endpoint(service.address, service.port),
             "state": names.SERVER_STATES[one.state].long,
+            "name": one.name,
         }
         for service in snapshot.services
         for one in service.real_servers

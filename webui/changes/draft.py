@@ -109,12 +109,12 @@ def service_wish(row: VirtualService, servers: Iterable[wish.RealServer] | None 
 
 
 def _server_wish(
-    key: int, address: str, port: int, weight: int, state: str, upper: int, lower: int, forwarding: str
+    key: int, address: str, port: int, weight: int, state: str, upper: int, lower: int, forwarding: str, name: str
 ) -> wish.RealServer:
     """Of the values of SERVER_COLUMNS: ten thousand rows as objects of their own would take seconds on a small box."""
     return wish.RealServer(
         key, address, port, weight, wish.ServerState(state), upper, lower,
-        wish.Forwarding(forwarding) if forwarding else None,
+        wish.Forwarding(forwarding) if forwarding else None, name,
     )  # fmt: skip
 
 
@@ -130,7 +130,7 @@ PARTS = {
     "least_healthy": ("servers", "then", "again"),
 }
 PART_COLUMNS = tuple((part, name, f"{part}_{name}") for part, fields in PARTS.items() for name in fields)
-SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
+SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
 CHECK_CHOICES = ("kind", "method", "matching")

@@ -257,6 +257,8 @@ def _server_change(old: RealServer, new: RealServer) -> Iterator[str]:
     name = f"Real server {shown(new.address, new.port)}"
     if (old.address, old.port) != (new.address, new.port):
         yield f"{name} replaces {shown(old.address, old.port)}."
+    if old.name != new.name:
+        yield f"{name} is called {new.name!r}." if new.name else f"{name} is no longer called {old.name!r}."
     if old.weight != new.weight:
         yield f"{name}: weight changes from {old.weight} to {new.weight}."
     if (old.upper, old.lower) != (new.upper, new.lower):
@@ -285,7 +287,8 @@ def _thresholds(server: RealServer) -> str:
 
 
 def _server_words(service: VirtualService, server: RealServer) -> str:
-    words = [shown(server.address, server.port), f"weight {server.weight}"]
+    called = f" '{server.name}'" if server.name else ""
+    words = [f"{shown(server.address, server.port)}{called}", f"weight {server.weight}"]
     if service.forwarding_of(server) != service.forwarding:
         words.append(f"by {names.FORWARDING[service.forwarding_of(server)].long}")
     words += [_thresholds(server)] if server.upper else []

@@ -70,6 +70,7 @@ SENTENCES: dict[str, str] = {
     "RealServer.upper": "Connections at which it gets no new ones; 0: no limit.",
     "RealServer.lower": "Connections below which it gets new ones again; 0: three quarters of `upper`.",
     "RealServer.forwarding": "null: that of the service.",
+    "RealServer.name": "For people; empty: it is known by its address.",
     "HealthCheck.port": "0: the real server's own port.",
     "HealthCheck.host": "The Host header, perhaps with a port, and the name that TLS asks for; empty: the real "
     "server's address.",

@@ -245,6 +245,7 @@ class RealServer:
     upper: int = 0  # 0: no limit
     lower: int = 0  # 0: the kernel takes three quarters of `upper`
     forwarding: Forwarding | None = None  # None: that of the service
+    name: str = ""  # for people; empty: it is known by its address
 
     @property
     def in_table(self) -> bool:

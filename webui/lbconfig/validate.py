@@ -326,6 +326,7 @@ def _real_servers(
             weight=in_range(server.weight, 1, 65535) or weight_problem(service, server.weight),
             upper=in_range(server.upper, 0, MAX_CONNECTIONS),
             lower=_lower(server),
+            name=service_name(server.name) if server.name else None,
         )
         if not first_id(server.id):
             yield place.problem("id", f"{number(server.id)} is the id of another real server as well")

@@ -13,7 +13,7 @@ from lbconfig_firewall import firewalls
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
-from lbconfig.checks import WEB_CHECKS, without_unused
+from lbconfig.checks import SQL_CHECKS, WEB_CHECKS, without_unused
 from lbconfig.fields import MAX_MARK
 from lbconfig.firewall import Firewall
 from lbconfig.hardware.facts import Machine
@@ -170,6 +170,8 @@ def possible_check(service: VirtualService) -> HealthCheck:
     if (check.kind is CheckKind.SIMPLETCP and check.matching.lacks) or check.method is HttpMethod.HEAD:
         check = dataclasses.replace(check, matching=Matching.CONTAINS)
     check = without_unused(check)
+    if check.kind in SQL_CHECKS and not check.login:
+        return dataclasses.replace(check, login="kim")
     if check.kind is CheckKind.DNS:
         return dataclasses.replace(check, expect="2001:db8::7" if check.expect else "")
     if check.kind in WEB_CHECKS:
@@ -206,7 +208,7 @@ forwardings = st.sampled_from(Forwarding)
 def servers(version: int) -> st.SearchStrategy[list[RealServer]]:
     return st.lists(
         st.builds(
-            lambda *words, thresholds, forwarding: RealServer(*words, *thresholds, forwarding),
+            lambda *words, thresholds, forwarding, name: RealServer(*words, *thresholds, forwarding, name),
             ids,
             rips[version],
             ports,
@@ -214,6 +216,7 @@ def servers(version: int) -> st.SearchStrategy[list[RealServer]]:
             st.sampled_from(ServerState),
             thresholds=st.sampled_from([(0, 0), (100, 0), (100, 80), (2**31 - 1, 2**31 - 1)]),
             forwarding=st.none() | st.none() | forwardings,
+            name=st.just("") | names,
         ),
         max_size=5,
     )

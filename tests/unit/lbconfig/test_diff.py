@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck as Slow
 from hypothesis import given, settings
-from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_service
+from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_server, with_service
 from lbconfig_strategies import snapshots
 
 from lbconfig import diff, diff_network, names
@@ -108,6 +108,10 @@ def test_a_service_that_moves():
         "Moves from TCP 10.0.2.100:80 to TCP 10.0.2.100:8080.",
     )
     assert change.impact == diff.MOVED
+
+
+def test_names_of_real_servers():
+    assert only(with_server(name="web 1")).sentences == ("Real server 10.2.0.11:8000 is called 'web 1'.",)
 
 
 def test_health_checks():

@@ -10,4 +10,5 @@ class Migration(migrations.Migration):
         migrations.AddField("virtualservice", "check_successes", models.PositiveIntegerField(default=1)),
         migrations.AddField("virtualservice", "check_retry", models.PositiveIntegerField(default=0)),
         migrations.AddField("virtualservice", "check_matching", models.CharField(default="contains", max_length=16)),
+        migrations.AddField("realserver", "name", models.CharField(blank=True, default="", max_length=64), False),
     ]
