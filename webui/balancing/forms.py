@@ -253,6 +253,11 @@ class ServiceForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
         help_text="Certificates (PEM) of your own authority. Empty: the public ones.",
     )
+    check_old_tls = forms.BooleanField(
+        label="Old versions of TLS will do (1.0, 1.1)",
+        required=False,
+        help_text="For servers that know no newer one. Anybody on the way can break these, and read a log-in.",
+    )
     check_interval = number_field("Seconds between checks")
     check_timeout = number_field("Seconds to wait for an answer")
     check_failures = number_field("Failed checks until a server leaves")
@@ -354,6 +359,7 @@ class ServiceForm(forms.Form):
                     "method",
                     "statuses",
                     "matching",
+                    "old_tls",
                 )
             },
         )

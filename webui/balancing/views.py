@@ -44,6 +44,7 @@ MORE = {
         "check_method",
         "check_statuses",
         "check_matching",
+        "check_old_tls",
     ),
     "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
@@ -76,6 +77,7 @@ CHECK_FIELDS = (
     "method",
     "statuses",
     "matching",
+    "old_tls",
 )
 
 

@@ -14,26 +14,27 @@ class Kind(NamedTuple):
 
 
 _TALK = ("connects",)
+_TLS = ("old_tls",)
 _LOGIN = ("login", "password", *_TALK)
 _HTTP = ("method", "path", "host", "statuses", "expect", "matching", *_LOGIN)
 
 KINDS: dict[CheckKind, Kind] = {
     CheckKind.CONNECT: Kind(),
     CheckKind.HTTP: Kind(_HTTP),
-    CheckKind.HTTPS: Kind((*_HTTP, "verify", "authority")),
+    CheckKind.HTTPS: Kind((*_HTTP, "verify", "authority", *_TLS)),
     CheckKind.PING: Kind(tcp=False),
     CheckKind.OFF: Kind(tcp=False),
     CheckKind.SMTP: Kind(_TALK),
     CheckKind.SUBMISSION: Kind(_TALK),
     CheckKind.IMAP: Kind(_LOGIN),
-    CheckKind.IMAPS: Kind(_LOGIN),
+    CheckKind.IMAPS: Kind((*_LOGIN, *_TLS)),
     CheckKind.POP: Kind(_LOGIN),
-    CheckKind.POPS: Kind(_LOGIN),
+    CheckKind.POPS: Kind((*_LOGIN, *_TLS)),
     CheckKind.FTP: Kind(_LOGIN),
     CheckKind.NNTP: Kind(_TALK),
     CheckKind.DNS: Kind(("ask", "expect"), tcp=False),
     CheckKind.LDAP: Kind((*_LOGIN, "ask")),
-    CheckKind.LDAPS: Kind((*_LOGIN, "ask")),
+    CheckKind.LDAPS: Kind((*_LOGIN, "ask", *_TLS)),
     CheckKind.MYSQL: Kind((*_LOGIN, "database", "ask")),
     CheckKind.PGSQL: Kind((*_LOGIN, "database", "ask")),
     CheckKind.RADIUS: Kind(("login", "password", "secret"), tcp=False),

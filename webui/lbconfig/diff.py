@@ -321,6 +321,7 @@ def _check_words(check: HealthCheck) -> str:
         "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
+        "old_tls": "by old TLS versions as well, which anybody on the way can break" if check.old_tls else "",
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",
     }
     words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]

@@ -35,6 +35,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "RealServer.weight": (1, 65535),
     "RealServer.upper": (0, rules.MAX_CONNECTIONS),
     "RealServer.lower": (0, rules.MAX_CONNECTIONS),
+    "HealthCheck.old_tls": "TLS 1.0 and 1.1 will do, which anybody on the way can break.",
     "Fallback.port": _PORT,
     "HealthCheck.port": _PORT,
     "HealthCheck.interval": (1, 3600),

@@ -172,6 +172,7 @@ class HealthCheck:
     method: HttpMethod = HttpMethod.GET
     statuses: str = ""  # of HTTP, that count as good: 200-299,401; empty: 200-299
     matching: Matching = Matching.CONTAINS  # of `expect`
+    old_tls: bool = False  # TLS 1.0 and 1.1 and what goes with them, which anybody on the way can break, will do
 
 
 class FallbackKind(StrEnum):

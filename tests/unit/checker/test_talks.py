@@ -3,7 +3,9 @@
 import base64
 import re
 import socket
+import ssl
 import time
+import warnings
 
 import pytest
 from talking_servers import ANY, Server, check, hidden, said
@@ -284,6 +286,19 @@ def test_https(tls, status, receive, message):
     assert found[1] == message
     assert server.heard.startswith(b"GET /alive HTTP/1.1\r\nHost: www.example.org:443\r\n")
     assert tls.asked[-1] == "www.example.org"
+
+
+@pytest.mark.parametrize("service", ["https", "imaps"])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_server_that_knows_old_tls_alone(tls, service, old):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls.folder / "cert.pem", tls.folder / "key.pem")
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with warnings.catch_warnings(action="ignore"):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    with Server(*((HEAD, page()) if service == "https" else GOOD[service]), tls=context) as port:
+        good, message, _, _ = check(service, port, words="old_tls=1" if old else "")
+    assert (good, message.startswith("TLS: ")) == (old, not old), message
 
 
 def test_a_server_that_goes_on_with_tls_and_does_not_answer(tls):

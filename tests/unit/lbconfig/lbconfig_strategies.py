@@ -104,6 +104,7 @@ checks = st.builds(
     st.sampled_from(HttpMethod),
     st.sampled_from(["", "", "200-299,401", "204", "200-599"]),
     st.sampled_from(Matching),
+    st.booleans(),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),

@@ -122,6 +122,8 @@ def test_health_checks():
     )
     sentence = only(with_check(kind=CheckKind.HTTP, expect="a|b", matching=Matching.LACKS_PATTERN)).sentences[0]
     assert "expecting an answer without the pattern 'a|b'" in sentence
+    sentence = only(with_check(kind=CheckKind.HTTPS, old_tls=True)).sentences[0]
+    assert "by old TLS versions as well, which anybody on the way can break" in sentence
     times = "(every 2 s, timeout 2 s, down after 2, 1 s between them, up again after 3)"
     assert times in only(with_check(retry=1, successes=3)).sentences[0]
     assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]

@@ -263,6 +263,7 @@ def test_what_ldirectord_has_no_word_for_is_in_a_comment_that_ours_reads():
     assert "# check" not in block(with_check())
     assert "    # check vs3 successes=3\n" in block(with_check(successes=3))
     assert "    # check vs3 successes=2 retry=1\n" in block(with_check(successes=2, retry=1))
+    assert "    # check vs3 old_tls=1\n" in block(with_check(kind=CheckKind.HTTPS, old_tls=True))
     assert "    # check vs3 matching=lacks\n" in block(with_check(matching=Matching.LACKS))
 
 

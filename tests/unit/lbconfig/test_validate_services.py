@@ -241,7 +241,7 @@ def test_what_a_name_must_be_is_a_whole_address(expect, words):
 SAID = {  # something else than what is there by default
     "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
     "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
-    "statuses": "204", "matching": Matching.PATTERN,
+    "statuses": "204", "matching": Matching.PATTERN, "old_tls": True,
 }  # fmt: skip
 
 

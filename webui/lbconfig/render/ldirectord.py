@@ -144,6 +144,7 @@ def _more_words(service: VirtualService) -> list[str]:
     words = {
         "successes": check.successes if check.successes > 1 else 0,
         "retry": check.retry,
+        "old_tls": int(check.old_tls),
         "matching": check.matching if check.matching is not Matching.CONTAINS else "",
     }
     said = " ".join(f"{word}={value}" for word, value in words.items() if value)

@@ -12,7 +12,8 @@ package Fairlead::Web;
 use strict;
 use warnings;
 
-use Fairlead::Wire qw($received LONGEST dial secure put hear shown some line expected matches matching);
+use Fairlead::Wire qw($received LONGEST dial secure put hear shown some line expected matches matching
+	versions);
 
 use constant PAGE => 4 << 20;    # bytes of a page; the longest ones that people have as a front page are half of it
 
@@ -135,7 +136,7 @@ sub pass {
 sub encrypt {
 	my ($socket, $v, $r) = @_;
 	my $name = ($v->{virtualhost} // '') =~ s/:\d+$//r;
-	my %options = $name eq '' ? () : (SSL_hostname => $name);
+	my %options = (versions($r), $name eq '' ? () : (SSL_hostname => $name));
 	if ($v->{secret} ne '') {
 		my ($verify, $authorities) = split /\n/, $v->{secret}, 2;
 		%options = (

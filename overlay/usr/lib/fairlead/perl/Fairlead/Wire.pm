@@ -18,7 +18,7 @@ use Fairlead::Words ();
 
 our @EXPORT_OK = qw(
 	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
-	matching matches in_time
+	matching matches in_time versions
 );
 
 use constant LONGEST => 65536;    # bytes of the answers of one check
@@ -53,8 +53,14 @@ sub dial {
 		die "$!\n" unless grep { $! == $_ } EINPROGRESS, EALREADY, EWOULDBLOCK;
 		await($socket, 'to write');
 	}
-	return secure($socket) if $v->{service} =~ /^(?:pops|imaps|ldaps)$/;
+	return secure($socket, versions($r)) if $v->{service} =~ /^(?:pops|imaps|ldaps)$/;
 	return $socket;
+}
+
+# Of TLS, as options for `secure`: servers that are too old for 1.2 are too old for OpenSSL's own level of safety.
+sub versions {
+	my ($r) = @_;
+	return Fairlead::Words::of($r)->{old_tls} ? (SSL_cipher_list => 'DEFAULT:@SECLEVEL=0') : ();
 }
 
 # TLS on this connection; without options any certificate will do.
