@@ -29,6 +29,7 @@ from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
 
+EVENTS = 50  # of a server, on its page
 # The fields behind each "more"; one that is wrong opens it.
 MORE = {
     "check": (
@@ -207,7 +208,11 @@ def server(request, address: str):
     ]
     if not places:
         return not_found(request, None)
-    return render(request, "balancing/server.html", {"address": address, "places": places})
+    try:
+        events = [event for event in connect().events() if event["server"] == address][:EVENTS]
+    except (ApplierDown, ApplierRefused):
+        events = []
+    return render(request, "balancing/server.html", {"address": address, "places": places, "events": events})
 
 
 def doctor(request, pk: int):

@@ -174,6 +174,8 @@ def _server(server: RealServer, live: dict | None, state: str, runs: RealServer 
         "weight": live["weight"] if live else None,
         "share": live["share"] if live and (state in ("up", "kept") or live["agent"]) else None,
         "agent": live["agent"] if live else "",
+        "since": live["since"] if live else "",
+        "reason": live["reason"] if live else "",
         "wished": server.weight,
         "active": live["active"] if live else None,
         "inactive": live["inactive"] if live else None,

@@ -1,6 +1,9 @@
 """Checks side by side (Fairlead::Rounds), with checks that a test makes up; nobody is asked."""
 
+import contextlib
+import json
 import os
+import socket
 import subprocess
 
 import pytest
@@ -10,7 +13,7 @@ from talking_servers import PERL
 LDIRECTORD = """
 use strict; use warnings;
 our ($SERVICE_UP, $SERVICE_DOWN, $CHECKINTERVAL, $CONFIG, @VIRTUAL) = (0, 1, $ENV{INTERVAL}, $ENV{CONFIG});
-my $in = 1;
+my $in = !$ENV{OUT};
 use Fairlead::Rounds;
 $Fairlead::Table::starting = 0;
 my $lines = 0;
@@ -29,14 +32,15 @@ for my $number (1 .. $ENV{SERVERS}) {
 """
 
 
-def log(check, lines, servers=1, words=None, interval=1, stays=False):
+def log(check, lines, servers=1, words=None, interval=1, stays=False, events="/dev/null", out=False):
     """What the log says while this check (the body of a Perl function) is made. `words`: a file with more of it."""
     text = f"{LDIRECTORD}\nsub _check_real {{ my ($v, $r) = @_; {check} }}\n$| = 1;\nFairlead::Rounds::watch();"
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", text],
         env=os.environ
         | {"LINES": str(lines), "SERVERS": str(servers), "INTERVAL": str(interval), "CONFIG": str(words or "/dev/null")}
-        | ({"STAYS": "1"} if stays else {}),
+        | ({"STAYS": "1"} if stays else {})
+        | {"FAIRLEAD_EVENTS": str(events), "OUT": "1" if out else ""},
         capture_output=True,
         text=True,
         timeout=30,
@@ -100,3 +104,35 @@ def test_a_server_that_has_not_failed_is_up_with_its_first_good_check(words):
 def test_a_server_that_failed_and_is_still_in_is_asked_again_sooner(words):
     said = log(BAD, 4, words=words("retry=1"), interval=3600, stays=True)
     assert said.count("out") == 2
+
+
+@pytest.fixture
+def applier(tmp_path):
+    """Where events go, as the applier has it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.bind(str(tmp_path / "events"))
+        door.settimeout(20)
+        yield door
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_who_leaves_and_comes_back_is_told_with_what_the_check_said(applier, stays):
+    """In JSON, whatever a server says; that a check failed is told only where it made a difference."""
+    said = """my $n = our $asked++;
+        main::service_set($v, $r, $n == 1 ? 'down' : 'up', {}, $n == 1 ? 'said "\\503\\"' : '200 OK')"""
+    log(said, 7, events=applier.getsockname(), stays=stays)
+    applier.setblocking(False)
+    told = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            told.append(json.loads(applier.recv(4096)))
+    place = {"service": 1, "server": "192.0.2.1", "port": 53}
+    assert [one | {"seconds": 0} for one in told] == ([] if stays else [
+        {**place, "state": "down", "failures": 0, "seconds": 0, "reason": 'said "\\503\\"'},
+        {**place, "state": "up", "failures": 0, "seconds": 0, "reason": "200 OK"},
+    ])  # fmt: skip
+
+
+def test_why_a_server_is_down_that_was_so_before_the_checks_began(applier):
+    log(BAD, 4, events=applier.getsockname(), out=True)
+    assert json.loads(applier.recv(4096))["reason"] == "said"

@@ -22,6 +22,7 @@ use IO::Handle ();
 use IO::Select ();
 use List::Util qw(max min);
 use POSIX ();
+use Socket qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
@@ -44,6 +45,7 @@ use constant {
 	IDLE => 30,               # seconds without work after which a worker ends
 	GRACE => 1,               # seconds beyond its timeout after which a check that goes on is ended, and has failed
 	LATE => 60,               # seconds between two complaints
+	UNTOLD => 1000,           # events that wait for the applier; older ones are forgotten
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
 
@@ -58,6 +60,7 @@ my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that 
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
+my ($told, @untold);     # the socket to the applier, and what it has not taken yet
 my $spawned = 0;     # whether Fairlead::Spawner wants to know how far we are
 
 sub install {
@@ -98,6 +101,7 @@ sub watch {
 		end_overdue();
 		Fairlead::Weights::step();
 		Fairlead::Table::flush();
+		pass_on();
 		say_so() if $to_say && first_round_is_over();
 	}
 }
@@ -278,6 +282,7 @@ sub verdict {
 	if ($state eq 'down' && !$check->{failing}) {
 		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
 	}
+	my ($was, $first) = (main::_status_check($v, $r), !$check->{seen});
 	$check->{failing} = $state eq 'down';
 	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
 	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
@@ -285,7 +290,11 @@ sub verdict {
 	if (!counts($check, $state)) { }
 	elsif ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
 	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
-	$check->{wait} = $state eq 'down' && main::_status_check($v, $r) ? $check->{retry} : $check->{interval};
+	my $is = main::_status_check($v, $r);
+	# These checks may be new and the server dead for long: then the applier may not know why.
+	# Where more than this check decides on a server, what it said may be no reason.
+	event($check, $state, $message) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
+	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
 	push @{$rest{$check->{wait}}}, $check;
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
@@ -310,6 +319,27 @@ sub weigh {
 	settle(@$_{qw(v r)}, $turn, { force => 1 }) for $turn && $turn eq 'down' ? @turned : ();
 	Fairlead::Weights::took($record, $seconds) if $state eq 'up' && defined $seconds;
 	Fairlead::Weights::refresh($record->{key}) if !!$was != !!main::_status_check($v, $r);
+	return;
+}
+
+# That a server left or came back, for the applier (applier/events.py). No library for it: there is nothing to escape
+# but these two, because a message has printable characters only (`work`).
+sub event {
+	my ($check, $state, $message) = @_;
+	my ($service) = ($check->{r}{receive} // '') =~ /^\(\?:vs(\d+)\)/ or return;
+	push @untold, sprintf '{"service":%d,"server":"%s","port":%d,"state":"%s","failures":%d,"seconds":%.3f,"reason":"%s"}',
+		$service, $check->{r}{server} =~ s/[\[\]]//gr, $check->{r}{port}, $state,
+		$state eq 'down' ? $check->{r}{failcount} // 0 : 0, now() - $check->{began}, $message =~ s/(["\\])/\\$1/gr;
+	shift @untold if @untold > UNTOLD;
+	return;
+}
+
+# What the applier can take now; it may be busy, or be started anew.
+sub pass_on {
+	return unless @untold;
+	$told or socket($told, AF_UNIX, SOCK_DGRAM, 0) or return;
+	my $place = pack_sockaddr_un($ENV{FAIRLEAD_EVENTS} // '/run/fairlead/events');
+	shift @untold while @untold && defined send $told, $untold[0], MSG_DONTWAIT, $place;
 	return;
 }
 
