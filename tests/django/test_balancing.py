@@ -186,9 +186,9 @@ def test_saving_without_a_change_changes_nothing(client):
         ("port", "", "Please fill this in."),
         ("port", "0", "Must be 1 to 65535"),
         ("port", "65536", "Must be 1 to 65535"),
-        ("port", "http", "This must be a whole number."),
+        ("port", "hypertext", "This must be the number of a port, or the name of a service"),
         ("port", "9" * 400, "less than or equal"),
-        ("port", "9" * 9000, "This must be a whole number."),
+        ("port", "9" * 9000, "This must be the number of a port"),
         ("protocol", "dccp", "Please choose one of these."),
         ("protocol", "", "Please choose one."),
         ("scheduler", "threes", "Please choose one of these."),
@@ -243,6 +243,14 @@ def test_udp_is_checked_by_connecting_to_a_port_that_is_named(client):
     answer = client.post("/services/add/", NEW | {"protocol": "udp", "check_kind": "connect"})
     assert answer.status_code == 422
     assert answer.context["form"].errors["check_port"]
+
+
+def test_ports_by_the_names_of_their_services(client):
+    named = {"port": "HTTP", "more_ports": "https, 8000-8100", "check_port": "http-alt", "servers-0-port": ""}
+    answer = client.post("/services/add/", NEW | named)
+    assert answer.status_code == 302
+    service = max(draft.current().services, key=lambda one: one.id)
+    assert (service.port, service.more_ports, service.check.port) == (80, "443,8000-8100", 8080)
 
 
 def test_the_same_server_twice(client):

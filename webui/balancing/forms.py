@@ -31,6 +31,7 @@ from lbconfig.validate_neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."
+PORT_NUMBER = "This must be the number of a port, or the name of a service such as https."
 MAX_NUMBER = 2**31 - 1
 MAX_SERVERS = 1000  # rows of one form
 
@@ -72,6 +73,13 @@ class PortsField(forms.CharField):
             return text
 
 
+class PortField(forms.IntegerField):
+    """A number, or the name of a service: "https" is 443."""
+
+    def to_python(self, value):
+        return super().to_python(ports.number(value) if isinstance(value, str) else value)
+
+
 def _choices(table) -> list[tuple[str, str]]:
     return [(str(value), name.long) for value, name in table.items()]
 
@@ -88,12 +96,22 @@ def enum_field(kind, table, **kwargs) -> forms.TypedChoiceField:
     return field
 
 
-def number_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
-    field = forms.IntegerField(
+def port_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
+    return number_field(label, placeholder, PortField, PORT_NUMBER, **kwargs)
+
+
+def number_field(
+    label: str,
+    placeholder: str = "",
+    kind: type[forms.IntegerField] = forms.IntegerField,
+    invalid: str = WHOLE_NUMBER,
+    **kwargs,
+) -> forms.IntegerField:
+    field = kind(
         label=label,
         max_value=MAX_NUMBER,
         min_value=-MAX_NUMBER,
-        error_messages={"required": FILL_IN, "invalid": WHOLE_NUMBER},
+        error_messages={"required": FILL_IN, "invalid": invalid},
         widget=forms.TextInput(
             attrs={"inputmode": "numeric", "autocomplete": "off"}
             | ({"placeholder": placeholder} if placeholder else {})
@@ -136,7 +154,7 @@ class ServiceForm(forms.Form):
         help_text="Where clients connect.",
         attrs={"placeholder": "10.0.2.100"},
     )
-    port = number_field("Port")
+    port = port_field("Port")
     more_ports = _text(
         "More ports",
         500,
@@ -228,7 +246,7 @@ class ServiceForm(forms.Form):
         attrs={"placeholder": "200-299"},
         help_text="Such as 200-299,401. A redirect (302) is not followed; list it if it means that the server is well.",
     )
-    check_port = number_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
+    check_port = port_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
     check_login = _text("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
     check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
     check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
@@ -282,7 +300,7 @@ class ServiceForm(forms.Form):
 
     fallback_kind = enum_field(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
     fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
-    fallback_port = number_field("Port", required=False, placeholder="same")
+    fallback_port = port_field("Port", required=False, placeholder="same")
 
     agent_kind = enum_field(
         AgentKind, names.AGENTS, label="What changes the weights", required=False, empty_value=AgentKind.OFF
@@ -371,7 +389,7 @@ class RealServerForm(forms.Form):
 
     id = forms.IntegerField(required=False, widget=forms.HiddenInput, max_value=2**62, min_value=0)
     address = _text("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
-    port = number_field("Port", required=False, placeholder="same")  # empty: that of the service
+    port = port_field("Port", required=False, placeholder="same")  # empty: that of the service
     weight = number_field("Weight", required=False)
     state = forms.TypedChoiceField(
         label="State",

@@ -27,7 +27,8 @@ sub service_set { die "the worker's own one is called" }
 Fairlead::Rounds::install();
 for my $number (1 .. $ENV{SERVERS}) {
     push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', service => 'dns',
-        checktimeout => 1, negotiatetimeout => 1, real => [{ server => "192.0.2.$number", port => 53, num_connects => 0, receive => "(?:vs$number){0}" }] };
+        checktimeout => 1, negotiatetimeout => 1,
+        real => [{ server => "192.0.2.$number", port => 53, num_connects => 0, receive => "(?:vs$number){0}" }] };
 }
 """
 

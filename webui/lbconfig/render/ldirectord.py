@@ -69,9 +69,9 @@ def worst_case_detection(check: HealthCheck) -> float:
     """Seconds until a dead server has left its service, at the worst; 0 where nothing is checked.
 
     A check begins an interval after the last one began, or when that one ended if it took longer; where there is
-    another time for a server that has failed, after that time. The worst is a server that dies right after its check began, silently, so that each check runs into its timeout; where plain
-    connects stand between whole checks, one that goes on taking connections. A box that has too many servers to ask
-    in time says so in its log.
+    another time for a server that has failed, after that time. The worst is a server that dies right after its check
+    began, silently, so that each check runs into its timeout; where plain connects stand between whole checks, one
+    that goes on taking connections. A box that has too many servers to ask in time says so in its log.
     """
     if check.kind == CheckKind.OFF:
         return 0.0
