@@ -30,9 +30,7 @@ Why = Mapping[Place, Event]  # of one service
 Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]  # by protocol, VIP and port
 
 
-def running(
-    snapshot: Snapshot, entries: Entries, checked_for: float | None, downs: Downs = NOTHING
-) -> RunningStatus:
+def running(snapshot: Snapshot, entries: Entries, checked_for: float | None, downs: Downs = NOTHING) -> RunningStatus:
     """`checked_for`: seconds since the health checks were last started; None: they do not run."""
     return Told()(snapshot, entries, checked_for, downs=downs)
 

@@ -305,7 +305,7 @@ class ServiceForm(forms.Form):
     agent_kind = enum_field(
         AgentKind, names.AGENTS, label="What changes the weights", required=False, empty_value=AgentKind.OFF
     )
-    agent_port = number_field("Port of the agent", required=False, placeholder="3333")
+    agent_port = port_field("Port of the agent", required=False, placeholder="3333")
     agent_interval = number_field("Seconds between two questions", required=False, placeholder="5")
     agent_floor = number_field(
         "Least share, %", required=False, placeholder="10", help_text="Of its weight, however busy a server is."
