@@ -19,6 +19,7 @@ $Fairlead::Table::starting = 0;
 my $lines = 0;
 sub ld_log { print "$_[0]\\n"; CORE::exit(0) if ++$lines == $ENV{LINES} }
 sub check_signal { }
+sub get_virtual_option { "192.0.2.$_[0]{name}:53" }
 sub get_virtual_id_str { "tcp:$_[0]{name}" }
 sub _status_check { $in }
 sub _service_up { ld_log('in'); $in = 1 }
@@ -26,7 +27,7 @@ sub _service_down { ld_log('out'); $in = 0 unless $ENV{STAYS} }
 sub service_set { die "the worker's own one is called" }
 Fairlead::Rounds::install();
 for my $number (1 .. $ENV{SERVERS}) {
-    push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', service => 'dns',
+    push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', proto => '-t', service => 'dns',
         checktimeout => 1, negotiatetimeout => 1,
         real => [{ server => "192.0.2.$number", port => 53, num_connects => 0, receive => "(?:vs$number){0}" }] };
 }
