@@ -33,7 +33,7 @@ def key(address: str, port: int) -> str:
 
 def read(host: Host, paths: Paths) -> Shares:
     """Empty where there are none."""
-    return of_text(host.read(str(paths.run / "weights")) or "")
+    return of_text(host.read(paths.run / "weights") or "")
 
 
 @functools.lru_cache(1)  # it is asked for every two seconds, and mostly says the same
