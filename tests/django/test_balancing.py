@@ -186,12 +186,12 @@ def test_saving_without_a_change_changes_nothing(client):
         ("port", "", "Please fill this in."),
         ("port", "0", "Must be 1 to 65535"),
         ("port", "65536", "Must be 1 to 65535"),
-        ("port", "http", "This must be a whole number."),
+        ("port", "hypertext", "This must be the number of a port, or the name of a service"),
         ("port", "9" * 400, "less than or equal"),
-        ("port", "9" * 9000, "This must be a whole number."),
+        ("port", "9" * 9000, "This must be the number of a port"),
         ("protocol", "dccp", "Please choose one of these."),
         ("protocol", "", "Please choose one."),
-        ("scheduler", "twos", "Please choose one of these."),
+        ("scheduler", "threes", "Please choose one of these."),
         ("persistence", "-1", "Must be 0 to 2678400"),
         ("persistence", "2678401", "Must be 0 to 2678400"),
         ("persistence", "an hour", "This must be a whole number."),
@@ -202,16 +202,20 @@ def test_saving_without_a_change_changes_nothing(client):
         ("note", "x" * 501, "longer than 500 characters"),
         ("servers-0-state", "asleep", "Please choose one of these."),
         ("servers-0-upper", "-1", "Must be 0 to 2147483647"),
+        ("servers-0-name", "<b>", "Must be 1 to 64 letters"),
         ("servers-0-lower", "3", "Needs an upper threshold"),
         ("check_kind", "external", "Please choose one of these."),
         ("check_path", "no slash", "Must begin with /"),
         ("check_expect", "x" * 201, "longer than 200 characters"),
+        ("check_matching", "sounds-like", "Please choose one of these."),
         ("check_host", "no host", "Must be the name of a web site"),
         ("check_port", "70000", "Must be 1 to 65535"),
         ("check_interval", "0", "Must be 1 to 3600"),
         ("check_timeout", "61", "Must be 1 to 60"),
         ("check_failures", "", "Please fill this in."),
         ("check_failures", "101", "Must be 1 to 100"),
+        ("check_successes", "0", "Must be 1 to 100"),
+        ("check_retry", "3601", "Must be 0 to 3600"),
         ("servers-0-address", "", "Please fill this in."),
         ("servers-0-address", "elsewhere", "Must be an IP address"),
         ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
@@ -235,10 +239,18 @@ def test_the_address_and_port_of_another_service(client):
     assert "another virtual service is 192.168.10.80 port 80 tcp" in words(answer).lower().replace("another", "another")
 
 
-def test_udp_cannot_be_checked_by_connecting(client):
+def test_udp_is_checked_by_connecting_to_a_port_that_is_named(client):
     answer = client.post("/services/add/", NEW | {"protocol": "udp", "check_kind": "connect"})
     assert answer.status_code == 422
-    assert answer.context["form"].errors["check_kind"]
+    assert answer.context["form"].errors["check_port"]
+
+
+def test_ports_by_the_names_of_their_services(client):
+    named = {"port": "HTTP", "more_ports": "https, 8000-8100", "check_port": "http-alt", "servers-0-port": ""}
+    answer = client.post("/services/add/", NEW | named)
+    assert answer.status_code == 302
+    service = max(draft.current().services, key=lambda one: one.id)
+    assert (service.port, service.more_ports, service.check.port) == (80, "443,8000-8100", 8080)
 
 
 def test_the_same_server_twice(client):

@@ -128,6 +128,14 @@ def test_found_by_name_note_address_or_real_server(many, find, expected):
     assert "<script>" not in answer.content.decode().replace("<script src", "")
 
 
+def test_why_a_server_is_down(many):
+    """On the overview, on its own page, in the API."""
+    told = "since 2026-01-31T02:14:00Z : 503 Service Unavailable"
+    assert told in words(many.get("/?troubled=1"))
+    page = words(many.get("/servers/10.2.0.7/"))
+    assert "2026-01-31T02:14:00Z site 7, port 8000 down 503 Service Unavailable" in page
+
+
 def test_only_those_with_trouble(many, box):
     assert names(many.get("/?troubled=1")) == sites(7)
     assert names(many.get("/?troubled=1&find=site 8")) == []

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -304,3 +305,25 @@ def test_a_check_that_does_not_come_back_has_failed_in_time(check, web):
     one.wait_for("it to be judged", lambda: f"no verdict within {CONNECT.timeout} s" in one.log.read_text())
     assert time.monotonic() - began < CONNECT.interval + CONNECT.timeout + 3
     assert any(f"-r {web}:80" in line and "-w 0" in line for line in one.commands())
+
+
+def test_why_a_server_leaves_is_told(lab, check, web):
+    """As the applier takes it (applier/events.py)."""
+    (lab.box.root / "run/told").unlink(missing_ok=True)
+    folder = os.open(lab.box.root / "run", os.O_RDONLY)  # the whole name may be too long for a socket
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.bind(f"/proc/self/fd/{folder}/told")
+        os.close(folder)
+        door.settimeout(SOON)
+        busy = HealthCheck(CheckKind.HTTP, path="/busy", interval=1, timeout=SOON, failures=2)
+        check(render(service(1, web, check=busy)), MODULES | {"FAIRLEAD_EVENTS": "/run/told"}, table=known(1, 1, web))
+        told = json.loads(door.recv(4096))
+    assert told.pop("seconds") > 0
+    assert told == {
+        "service": 1,
+        "server": web,
+        "port": 80,
+        "state": "down",
+        "failures": 2,
+        "reason": "503 Service Temporarily Unavailable",
+    }

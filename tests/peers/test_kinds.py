@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import pytest
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol
+from lbconfig.snapshot import CheckKind, HealthCheck, Matching, Protocol
 
 PASSWORD = 'wö"r\\d #1'  # of kim, wherever she has an account
 SECRET = 's3cr"et, wöl #1'
 KIM = {"login": "kim", "password": PASSWORD}
+LEE = KIM | {"login": "lee"}
 DN = {"login": "cn=kim,dc=example,dc=org", "password": PASSWORD}
 WWW = {"host": "www.example.org"}
 STAFF = "ou=staff,dc=example,dc=org"
@@ -53,6 +54,8 @@ NEEDS = {CheckKind.RADIUS: {"secret": SECRET}, CheckKind.SIMPLETCP: {"ask": "PIN
 PLAIN = [(kind, NEEDS.get(kind, {})) for kind in PLACES]
 GOOD = [
     (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #1"}),
+    (CheckKind.HTTPS, {**WWW, "expect": "shop (is|was) ", "matching": Matching.PATTERN}),
+    (CheckKind.SIMPLETCP, {"ask": "PING\\n", "expect": "^[+]PO?NG\\s", "matching": Matching.PATTERN}),
     *((kind, KIM) for kind in (CheckKind.IMAP, CheckKind.IMAPS, CheckKind.POP, CheckKind.POPS, CheckKind.FTP)),
     (CheckKind.DNS, {"ask": "www.example.org"}),
     (CheckKind.DNS, {"ask": "shop.example.org", "expect": "192.0.2.8"}),
@@ -62,12 +65,22 @@ GOOD = [
     (CheckKind.LDAPS, {**DN, "ask": STAFF}),
     (CheckKind.PGSQL, {"login": "kim", "database": "shop"}),
     (CheckKind.PGSQL, {"login": "lee", "database": "shop"}),
+    (CheckKind.PGSQL, {**LEE, "database": "shop", "ask": "select 'öl #1'"}),
+    (CheckKind.PGSQL, {**LEE, "login": "max", "ask": "select 1"}),
+    (CheckKind.PGSQL, LEE),
+    (CheckKind.MYSQL, KIM),
+    (CheckKind.MYSQL, {**KIM, "database": "shop", "ask": "select name from articles where name = 'öl'"}),
     (CheckKind.RADIUS, {**KIM, "secret": SECRET}),
 ]
 BAD = [
     (CheckKind.HTTP, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
     (CheckKind.HTTP, {**WWW, "expect": "the shop is öpen #2"}, "the answer does not contain what is expected"),
     (CheckKind.HTTP, {"expect": "the shop is öpen #1"}, "the answer does not contain what is expected"),
+    (
+        CheckKind.HTTP,
+        {**WWW, "expect": "the shop is", "matching": Matching.LACKS},
+        "the answer contains what it must not",
+    ),
     (CheckKind.HTTPS, {"path": "/busy"}, "503 Service Temporarily Unavailable"),
     (CheckKind.HTTPS, {**WWW, "expect": "closed"}, "the answer does not contain what is expected"),
     (CheckKind.IMAP, {**KIM, "password": "x"}, "the server said: a1 NO [AUTHENTICATIONFAILED] Authentication failed."),
@@ -84,6 +97,23 @@ BAD = [
     (CheckKind.LDAPS, {**DN, "ask": "ou=none"}, "search of ou=none: result 32"),
     (CheckKind.PGSQL, {"login": "kim", "database": "none"}, 'the server said: database "none" does not exist'),
     (CheckKind.PGSQL, {"login": "kim", "database": "books"}, "the server said: pg_hba.conf rejects connection"),
+    (CheckKind.PGSQL, {**LEE, "password": "x"}, 'the server said: password authentication failed for user "lee"'),
+    (CheckKind.PGSQL, {**LEE, "ask": "select 1 where false"}, "the query finds no row"),
+    (CheckKind.PGSQL, {**LEE, "ask": "select * from nothing"}, 'the server said: relation "nothing" does not exist'),
+    (CheckKind.PGSQL, {"login": "kim", "ask": "rollback"}, "the query finds no row"),
+    (CheckKind.MYSQL, {**KIM, "password": "x"}, "the server said: error 1045, Access denied for user 'kim'"),
+    (CheckKind.MYSQL, {**KIM, "database": "books"}, "the server said: error 1044, Access denied for user 'kim'"),
+    (
+        CheckKind.MYSQL,
+        {**KIM, "database": "shop", "ask": "select * from articles where false"},
+        "the query finds no row",
+    ),
+    (CheckKind.MYSQL, {**KIM, "ask": "do 1"}, "the query finds no row"),
+    (
+        CheckKind.MYSQL,
+        {**KIM, "ask": "select * from shop.nothing"},
+        "the server said: error 1146, Table 'shop.nothing'",
+    ),
     (CheckKind.RADIUS, {**KIM, "secret": SECRET, "password": "x"}, "the server refuses kim"),
     (CheckKind.RADIUS, {"secret": "x", "timeout": NONE_LEFT}, "no answer within 1 s"),
     (CheckKind.SIMPLETCP, {"ask": "PING\\n", "expect": "PENG", "timeout": NONE_LEFT}, "no answer within 1 s"),
@@ -135,6 +165,13 @@ def test_a_telephone_exchange_that_has_no_time(lab, protocol, six):
 @pytest.mark.parametrize(("expect", "state"), [("192.0.2.7", "up"), ("192.0.2.9", "down")])
 def test_names_by_tcp(lab, expect, state):
     assert ask(lab, CheckKind.DNS, protocol=Protocol.TCP, ask="www.example.org", expect=expect)["state"] == state
+
+
+@pytest.mark.parametrize(("port", "state"), [(80, "up"), (81, "down")])
+def test_a_service_by_udp_whose_servers_are_checked_by_tcp(lab, port, state):
+    """ldirectord would ping them, and find both well."""
+    check = HealthCheck(CheckKind.CONNECT, port=port, timeout=PATIENCE)
+    assert lab.ask("nginx", 514, check, Protocol.UDP, False)["state"] == state
 
 
 def test_many_checks_do_not_make_a_database_shut_the_box_out(lab):

@@ -14,6 +14,8 @@ import pytest
 from board.common import buildroot, kernel_options, python_packages
 from tests.lab import called
 
+from lbconfig.snapshot import Scheduler
+
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
 PACKAGES = sorted(path.name for path in (EXTERNAL / "package").iterdir())
@@ -111,6 +113,16 @@ def test_the_kernel_has_what_the_box_needs():
     board = "X86_IO_APIC PCI_MSI EFI_PARTITION WATCHDOG"
     bundles = "BLK_DEV_LOOP DM_VERITY CRYPTO_SHA256"
     assert {f"CONFIG_{name}" for name in f"{cards} {disks} {board} {bundles}".split()} <= asked
+
+
+def test_every_scheduler_of_the_kernel_can_be_chosen_and_the_other_way_round():
+    """In both images; `twos` was in the kernel and refused."""
+    fragment = (TOP / "board/common/linux/ipvs.config").read_text()
+    modules = set((TOP / "board/lab/modules").read_text().split())
+    found = re.findall(r"^CONFIG_IP_VS_(?!FTP)([A-Z]+)=m$", fragment, re.MULTILINE)
+    schedulers = {name.lower() for name in found}
+    assert schedulers == {str(one) for one in Scheduler}
+    assert {f"ip_vs_{one}" for one in schedulers} <= modules
 
 
 def test_the_recipes_have_the_versions_of_the_python_packages_that_the_developer_image_takes():

@@ -52,10 +52,12 @@ def servers_of(world, service: VirtualService) -> dict[str, str]:
 
 def test_turns_and_weights(director, world):
     turns, weighted, standby = scheduled(1, "rr"), scheduled(2, "wrr", (3, 2, 1)), scheduled(3, "fo", (1, 9, 5))
-    director.apply(wish(turns, weighted, standby))
+    drawn = scheduled(4, "twos")
+    director.apply(wish(turns, weighted, standby, drawn))
     assert world.count(at(turns), 12) == {"rs1": 4, "rs2": 4, "rs3": 4}
     assert world.count(at(weighted), 12) == {"rs1": 6, "rs2": 4, "rs3": 2}
     assert world.count(at(standby), 6) == {"rs2": 6}
+    assert sum(world.count(at(drawn), 6).values()) == 6  # whose, is left to chance
 
     director.apply(wish(with_server(standby, 1, state=ServerState.DISABLED)))
     assert world.count(at(standby), 6) == {"rs3": 6}

@@ -71,6 +71,10 @@ def _server(wanted: OperationRequest) -> int:
     return found[0]
 
 
+def events(call: Call) -> Answer:
+    return Answer(connect().events())
+
+
 def drift(call: Call) -> Answer:
     return Answer(what_runs.status()["drift"])
 

@@ -22,7 +22,7 @@ from api.bodies import (
 )
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
-from applier.shapes import Diagnosis, DriftStatus, Review, RuleCounter, RunStatus, Status
+from applier.shapes import Diagnosis, DriftStatus, Event, Review, RuleCounter, RunStatus, Status
 from applier.shapes_capacity import Capacity
 from applier.shapes_machine import MachineStatus
 from lbconfig.fields import MAX_NAME
@@ -180,6 +180,8 @@ ROUTES: list[Route] = [
     Route("POST", "/operations", "operate", "Drain, halt or resume a real server at once", state.operate, APPLY,
           body=Body(OperationRequest, typed=True), answer=changes.ApplyStarted, status=202, refusals=(409,)),
     *_history(),
+    read("/events", "list_events", "Which real servers left and came back, and why; the newest first", state.events,
+         answer=list[Event], needs_draft=False),
     Route("GET", "/firewall/counters", "count_rules", "How often each firewall rule that runs has matched",
           firewall.counters, READ, answer=list[RuleCounter], changes=False, needs_draft=False),
     Route("POST", "/firewall/test", "try_packet", "Would this packet pass, and by which rule?", firewall.test, READ,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         BundleSource,
         Diagnosis,
         DriftStatus,
+        Event,
         GenerationEntry,
         Review,
         RuleCounter,
@@ -115,6 +116,10 @@ class Client:
     def rule_counters(self) -> list[RuleCounter]:
         """How often each of the admin's firewall rules has matched since the rules were loaded last."""
         return self._ask("rule_counters")
+
+    def events(self) -> list[Event]:
+        """Which real servers left and came back, and why; the newest first, a thousand at the most."""
+        return self._ask("events")
 
     def look(self) -> DriftStatus:
         """Compare the kernel with what runs, now; changes nothing. Refused with "busy" while something is changed."""

@@ -15,7 +15,20 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from applier import director, doctor, firewall, health, network, own_certificate, reserve, shares, storage, table, trial
+from applier import (
+    director,
+    doctor,
+    events,
+    firewall,
+    health,
+    network,
+    own_certificate,
+    reserve,
+    shares,
+    storage,
+    table,
+    trial,
+)
 from applier.applying import Applies
 from applier.capacity import Capacities
 from applier.deadline import Clock, boottime
@@ -35,7 +48,7 @@ from applier.review import missing, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, Status, Trial
+from applier.shapes import Diagnosis, Event, GenerationEntry, Review, RuleCounter, Status, Trial
 from applier.steps import CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
@@ -61,6 +74,7 @@ class Applier:
         self.known_good = False  # whether the kernel was last seen to hold what runs
         self._start: RunRecord | None = None
         self._listing, self._told = Listing(), health.Told()
+        self.reasons = events.Events(paths.events, self._name_of)
         self._lock = threading.Lock()  # held while the system is changed
         self.turn = 0
         self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
@@ -138,6 +152,9 @@ class Applier:
 
     def rule_counters(self) -> list[RuleCounter]:
         return firewall.counters(self.host)
+
+    def events(self) -> list[Event]:
+        return self.reasons.newest()
 
     def list_generations(self) -> list[GenerationEntry]:
         return self.generations.entries()
@@ -282,6 +299,7 @@ class Applier:
                 self.generations.refresh_second_copy()
                 found = self.generations.mark_interrupted(waiting)
                 storage.keep_reserve(self.paths)
+                self.reasons.load()
                 return [Target(one.number, one.snapshot) for one in found]
         except (OSError, Damaged) as error:
             log.error("the data partition: %s", error)
@@ -344,7 +362,10 @@ class Applier:
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)
-        return self._told(running.snapshot, entries, checked_for, said)
+        return self._told(running.snapshot, entries, checked_for, said, self.reasons.downs)
+
+    def _name_of(self, service: int) -> str:
+        return next((one.name for one in self.running.snapshot.services if one.id == service), f"service {service}")
 
     def _interfaces(self) -> list[dict]:
         try:
@@ -385,6 +406,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
+    threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()

@@ -31,7 +31,7 @@ from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import Diagnosis, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
+from applier.shapes import Diagnosis, Event, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
 from lbconfig import canonical
 from lbconfig.canonical import digest
 from lbconfig.cutoff import USUAL, cutoff
@@ -178,7 +178,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "confirmed": b.confirmed,
                 "snapshot": None if runs in known else to_data(b.snapshot),
                 "digest": runs,
-                "running": health.running(b.snapshot, _entries(b), checked_for=3600.0),
+                "running": health.running(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
                 "interfaces": _interfaces(b.snapshot),
                 "faults": _faults(b),
                 "setup_code_active": not b.setup_done,
@@ -259,6 +259,11 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 }
                 for one in wanted.real_servers
             ]
+
+    def events(self) -> list[Event]:
+        """That each server which is down has left."""
+        with self._box() as b:
+            return [event for downs in _downs(b).values() for event in downs.values()]
 
     def rule_counters(self) -> list[RuleCounter]:
         """The same on every call, so that screens can be compared."""
@@ -364,6 +369,28 @@ def _entries(b: Box) -> dict:
         if fallback and not any(entry.weight for entry in servers.values()):
             servers[fallback.address, fallback.port] = health.Entry(1, active=7)
     return table
+
+
+def _downs(b: Box) -> dict[int, dict[tuple[str, int], Event]]:
+    """The same on every call, so that screens can be compared."""
+    return {
+        service.id: {
+            (server.address, server.port): {
+                "when": "2026-01-31T02:14:00Z",
+                "service": service.id,
+                "name": service.name,
+                "server": server.address,
+                "port": server.port,
+                "state": "down",
+                "reason": "503 Service Unavailable",
+                "failures": service.check.failures,
+                "seconds": 0.021,
+            }
+            for server in service.real_servers
+            if (server.address, server.port) in b.down
+        }
+        for service in b.snapshot.enabled_services
+    }
 
 
 def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:

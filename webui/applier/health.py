@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from applier import shares
-from applier.shapes import FallbackStatus, Health, RunningStatus, ServiceStatus
+from applier.events import Downs, Place
+from applier.shapes import Event, FallbackStatus, Health, RunningStatus, ServiceStatus
 from lbconfig.render import ipvs
 from lbconfig.snapshot import CheckKind, RealServer, ServerState, Snapshot, VirtualService
 from lbconfig.validate import worst_case_detection
@@ -25,42 +26,52 @@ class Entry:
 NOTHING: Mapping = MappingProxyType({})
 SaidOf = Mapping[str, shares.Said]  # of one service
 Servers = Mapping[tuple[str, int], Entry] | None  # by address and port; None: the service is not in the table
+Why = Mapping[Place, Event]  # of one service
 Entries = Mapping[tuple[str, str, int], Mapping[tuple[str, int], Entry]]  # by protocol, VIP and port
 
 
-def running(snapshot: Snapshot, entries: Entries, checked_for: float | None) -> RunningStatus:
+def running(snapshot: Snapshot, entries: Entries, checked_for: float | None, downs: Downs = NOTHING) -> RunningStatus:
     """`checked_for`: seconds since the health checks were last started; None: they do not run."""
-    return Told()(snapshot, entries, checked_for)
+    return Told()(snapshot, entries, checked_for, downs=downs)
 
 
 class Told:
     """Tells the health again and again; of a service that did not change since the last time it is the same object."""
 
     def __init__(self) -> None:
-        # By id: the service, its entries, whether its checks have just begun, and what was told. Replaced as a whole.
-        self._last: dict[int, tuple[VirtualService, Servers, bool, SaidOf, ServiceStatus]] = {}
+        # By id: the service, its entries, whether its checks have just begun, what the checker says of its weights, why
+        # its servers are down, and what was told. Replaced as a whole.
+        self._last: dict[int, tuple[VirtualService, Servers, bool, SaidOf, Why, ServiceStatus]] = {}
 
     def __call__(
-        self, snapshot: Snapshot, entries: Entries, checked_for: float | None, said: shares.Shares = NOTHING
+        self,
+        snapshot: Snapshot,
+        entries: Entries,
+        checked_for: float | None,
+        said: shares.Shares = NOTHING,
+        downs: Downs = NOTHING,
     ) -> RunningStatus:
         last, told = self._last, {}
         for service in snapshot.services:
             begun = checked_for is not None and checked_for < worst_case_detection(service.check)
             table = entries.get(ipvs.key(service))
+            why = downs.get(service.id, NOTHING)
             known = last.get(service.id)
             words = said.get(service.id, NOTHING)
-            if known is None or known[0] is not service or known[1] is not table or known[2:4] != (begun, words):
-                known = service, table, begun, words, _service(service, table, begun, words)
+            if known is None or known[0] is not service or known[1] is not table or known[2:5] != (begun, words, why):
+                known = service, table, begun, words, why, _service(service, table, begun, words, why)
             told[service.id] = known
         self._last = told
         return {"services": [status for *_, status in told.values()]}
 
 
-def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf) -> ServiceStatus:
+def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf, why: Why) -> ServiceStatus:
     servers = []
     for server in service.real_servers:
         entry = (table or {}).get((server.address, server.port))
         words = said.get(shares.key(server.address, server.port))
+        health = _health(service, server, entry, begun, words)
+        event = why.get((server.address, server.port)) if health == "down" else None
         servers.append(
             {
                 "id": server.id,
@@ -71,7 +82,9 @@ def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf)
                 "inactive": entry.inactive if entry else 0,
                 "share": _share(service, server, entry),
                 "agent": words.word if words else "",
-                "health": _health(service, server, entry, begun, words),
+                "health": health,
+                "since": event["when"] if event else "",
+                "reason": event["reason"] if event else "",
             }
         )
     return {

@@ -77,6 +77,16 @@ class Paths:
         return self.run / "ldirectord.wanted"
 
     @property
+    def events(self) -> Path:
+        """Why servers left and came back (events.py)."""
+        return self.state / "events"
+
+    @property
+    def told(self) -> Path:
+        """The socket at which the health checks say so; Fairlead/Rounds.pm has its name, too."""
+        return self.run / "events"
+
+    @property
     def sorry_page(self) -> Path:
         """/etc/fairlead/sorry.conf shows this file."""
         return self.run / "sorry/sorry.html"

@@ -160,6 +160,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "services": _services, "service": _number},
     "rule_counters": {},
+    "events": {},
     "look": {},
     "repair": {"user": _user},
     "hardware": {},

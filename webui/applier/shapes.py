@@ -52,6 +52,22 @@ class RealServerStatus(TypedDict):
     share: int | None  # per cent of its weight, by the load; None: its weight stays as it is
     agent: str  # what its agent wants, such as "drain"; empty: connections
     health: Health  # kept: its checks fail, and it stays for want of others
+    since: str  # of "down": when the checks said so; empty: nobody knows
+    reason: str  # of "down": the check's own words, "503 Service Unavailable"; empty: nobody knows
+
+
+class Event(TypedDict):
+    """A real server left its service, or came back."""
+
+    when: str
+    service: int
+    name: str  # of the service, at that time
+    server: str
+    port: int
+    state: Literal["up", "down"]
+    reason: str  # the check's own words
+    failures: int  # checks that failed one after the other
+    seconds: float  # that the last check took
 
 
 class FallbackStatus(TypedDict):

@@ -14,11 +14,12 @@ from lbconfig.snapshot import RealServer as WishedServer
 from lbconfig.snapshot import Snapshot
 from lbconfig.snapshot import VirtualService as WishedService
 
-ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
-# A form shows nothing where 0 is stored, and stores this where nothing is entered.
+ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
+# A form shows nothing where this is stored, and stores it where nothing is entered.
 EMPTY = {
-    "check_port": 0, "check_connects": 0, "persistence": 0, "persistence_prefix": 0, "fallback_port": 0,
-    "slow_start": 0, "least_healthy_servers": 0, "least_healthy_again": 0,
+    "check_port": 0, "check_connects": 0, "check_successes": 1, "check_retry": 0, "persistence": 0,
+    "persistence_prefix": 0, "fallback_port": 0, "slow_start": 0, "least_healthy_servers": 0,
+    "least_healthy_again": 0,
 }  # fmt: skip
 EMPTY_IN_ROW = {"upper": 0, "lower": 0}
 CHOICE_WORDS = {
@@ -27,6 +28,7 @@ CHOICE_WORDS = {
     "forwarding": names.FORWARDING,
     "check_kind": names.CHECKS,
     "check_method": names.HTTP_METHODS,
+    "check_matching": names.MATCHINGS,
     "fallback_kind": names.FALLBACKS,
     "agent_kind": names.AGENTS,
     "least_healthy_then": names.TOO_FEW,

@@ -20,6 +20,7 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     LeastHealthy,
+    Matching,
     Protocol,
     Scheduler,
     ServerState,
@@ -30,6 +31,7 @@ from lbconfig.validate_neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."
+PORT_NUMBER = "This must be the number of a port, or the name of a service such as https."
 MAX_NUMBER = 2**31 - 1
 MAX_SERVERS = 1000  # rows of one form
 
@@ -71,6 +73,13 @@ class PortsField(forms.CharField):
             return text
 
 
+class PortField(forms.IntegerField):
+    """A number, or the name of a service: "https" is 443."""
+
+    def to_python(self, value):
+        return super().to_python(ports.number(value) if isinstance(value, str) else value)
+
+
 def _choices(table) -> list[tuple[str, str]]:
     return [(str(value), name.long) for value, name in table.items()]
 
@@ -87,12 +96,22 @@ def enum_field(kind, table, **kwargs) -> forms.TypedChoiceField:
     return field
 
 
-def number_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
-    field = forms.IntegerField(
+def port_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
+    return number_field(label, placeholder, PortField, PORT_NUMBER, **kwargs)
+
+
+def number_field(
+    label: str,
+    placeholder: str = "",
+    kind: type[forms.IntegerField] = forms.IntegerField,
+    invalid: str = WHOLE_NUMBER,
+    **kwargs,
+) -> forms.IntegerField:
+    field = kind(
         label=label,
         max_value=MAX_NUMBER,
         min_value=-MAX_NUMBER,
-        error_messages={"required": FILL_IN, "invalid": WHOLE_NUMBER},
+        error_messages={"required": FILL_IN, "invalid": invalid},
         widget=forms.TextInput(
             attrs={"inputmode": "numeric", "autocomplete": "off"}
             | ({"placeholder": placeholder} if placeholder else {})
@@ -135,7 +154,7 @@ class ServiceForm(forms.Form):
         help_text="Where clients connect.",
         attrs={"placeholder": "10.0.2.100"},
     )
-    port = number_field("Port")
+    port = port_field("Port")
     more_ports = _text(
         "More ports",
         500,
@@ -202,6 +221,15 @@ class ServiceForm(forms.Form):
         required=False,
         help_text="The answer must contain it. Empty: any successful answer counts.",
     )
+    check_matching = forms.TypedChoiceField(
+        label="The answer",
+        coerce=Matching,
+        empty_value=Matching.CONTAINS,
+        required=False,
+        choices=_choices(names.MATCHINGS),
+        error_messages={"invalid_choice": "Please choose one of these."},
+        help_text="How the expected text is looked for: as it is, or as a regular expression.",
+    )
     check_host = _text("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
     check_method = forms.TypedChoiceField(
         label="Method",
@@ -218,16 +246,19 @@ class ServiceForm(forms.Form):
         attrs={"placeholder": "200-299"},
         help_text="Such as 200-299,401. A redirect (302) is not followed; list it if it means that the server is well.",
     )
-    check_port = number_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
+    check_port = port_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
     check_login = _text("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
     check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
     check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
-    check_database = _text("Database", 200, required=False, help_text="Empty: postgres.")
+    check_database = _text(
+        "Database", 200, required=False, help_text="Empty: none with MySQL, postgres with PostgreSQL."
+    )
     check_ask = _text(
         "What is asked for",
         200,
         required=False,
-        help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. Send and expect: the text, \\n for a new line.",
+        help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. MySQL, PostgreSQL: a query that must find a row. "
+        "Send and expect: the text, \\n for a new line.",
     )
     check_verify = forms.BooleanField(
         label="Its certificate must be good",
@@ -240,9 +271,26 @@ class ServiceForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
         help_text="Certificates (PEM) of your own authority. Empty: the public ones.",
     )
+    check_old_tls = forms.BooleanField(
+        label="Old versions of TLS will do (1.0, 1.1)",
+        required=False,
+        help_text="For servers that know no newer one. Anybody on the way can break these, and read a log-in.",
+    )
     check_interval = number_field("Seconds between checks")
     check_timeout = number_field("Seconds to wait for an answer")
     check_failures = number_field("Failed checks until a server leaves")
+    check_successes = number_field(
+        "Good checks until it is back",
+        required=False,
+        placeholder="1",
+        help_text="In a row, of a server that has failed.",
+    )
+    check_retry = number_field(
+        "Seconds between failed checks",
+        required=False,
+        placeholder="same",
+        help_text="While a server that has failed is still in. Empty: as between other checks.",
+    )
     check_connects = number_field(
         "Plain connects in between",
         required=False,
@@ -252,12 +300,12 @@ class ServiceForm(forms.Form):
 
     fallback_kind = enum_field(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
     fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
-    fallback_port = number_field("Port", required=False, placeholder="same")
+    fallback_port = port_field("Port", required=False, placeholder="same")
 
     agent_kind = enum_field(
         AgentKind, names.AGENTS, label="What changes the weights", required=False, empty_value=AgentKind.OFF
     )
-    agent_port = number_field("Port of the agent", required=False, placeholder="3333")
+    agent_port = port_field("Port of the agent", required=False, placeholder="3333")
     agent_interval = number_field("Seconds between two questions", required=False, placeholder="5")
     agent_floor = number_field(
         "Least share, %", required=False, placeholder="10", help_text="Of its weight, however busy a server is."
@@ -313,6 +361,8 @@ class ServiceForm(forms.Form):
             interval=data["check_interval"],
             timeout=data["check_timeout"],
             failures=data["check_failures"],
+            successes=1 if data["check_successes"] is None else data["check_successes"],
+            retry=data["check_retry"] or 0,
             connects=data["check_connects"] or 0,
             **{
                 name: data[f"check_{name}"]
@@ -326,6 +376,8 @@ class ServiceForm(forms.Form):
                     "authority",
                     "method",
                     "statuses",
+                    "matching",
+                    "old_tls",
                 )
             },
         )
@@ -337,7 +389,7 @@ class RealServerForm(forms.Form):
 
     id = forms.IntegerField(required=False, widget=forms.HiddenInput, max_value=2**62, min_value=0)
     address = _text("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
-    port = number_field("Port", required=False, placeholder="same")  # empty: that of the service
+    port = port_field("Port", required=False, placeholder="same")  # empty: that of the service
     weight = number_field("Weight", required=False)
     state = forms.TypedChoiceField(
         label="State",
@@ -349,6 +401,7 @@ class RealServerForm(forms.Form):
     )
     upper = number_field("At most so many connections", required=False)
     lower = number_field("New ones again below", required=False)
+    name = _text("Name", 64, required=False, help_text="For yourself, such as “web 1”.")
     forwarding = forms.TypedChoiceField(
         label="Forwarding",
         coerce=Forwarding,
@@ -397,6 +450,7 @@ DEFAULTS = {
     "check_timeout": 2,
     "check_failures": 2,
     "check_method": "get",
+    "check_matching": "contains",
     "fallback_kind": "none",
     "agent_kind": "off",
     "agent_port": 3333,

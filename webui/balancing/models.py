@@ -23,6 +23,8 @@ class VirtualService(Tracked):
     check_interval = models.PositiveIntegerField(default=2)
     check_timeout = models.PositiveIntegerField(default=2)
     check_failures = models.PositiveIntegerField(default=2)
+    check_successes = models.PositiveIntegerField(default=1)
+    check_retry = models.PositiveIntegerField(default=0)
     check_login = models.CharField(max_length=1024, blank=True)
     check_password = models.CharField(max_length=1024, blank=True)
     check_secret = models.CharField(max_length=1024, blank=True)
@@ -33,6 +35,8 @@ class VirtualService(Tracked):
     check_connects = models.PositiveIntegerField(default=0)
     check_method = models.CharField(max_length=8, default="get")
     check_statuses = models.CharField(max_length=1024, blank=True)
+    check_matching = models.CharField(max_length=16, default="contains")
+    check_old_tls = models.BooleanField(default=False)
     enabled = models.BooleanField(default=True)
     note = models.CharField(max_length=1024, blank=True)
     hash_port = models.BooleanField(default=False)
@@ -105,6 +109,7 @@ class RealServer(models.Model):
     upper = models.PositiveIntegerField(default=0)
     lower = models.PositiveIntegerField(default=0)
     forwarding = models.CharField(max_length=16, blank=True)  # "": that of the service
+    name = models.CharField(max_length=64, blank=True)
 
     class Meta:
         ordering = ["id"]

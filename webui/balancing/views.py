@@ -29,6 +29,7 @@ from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
 
+EVENTS = 50  # of a server, on its page
 # The fields behind each "more"; one that is wrong opens it.
 MORE = {
     "check": (
@@ -38,9 +39,13 @@ MORE = {
         "check_timeout",
         "check_failures",
         "check_connects",
+        "check_successes",
+        "check_retry",
         "check_verify",
         "check_method",
         "check_statuses",
+        "check_matching",
+        "check_old_tls",
     ),
     "place": ("note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
@@ -72,6 +77,8 @@ CHECK_FIELDS = (
     "connects",
     "method",
     "statuses",
+    "matching",
+    "old_tls",
 )
 
 
@@ -193,6 +200,7 @@ def server(request, address: str):
             "service": service,
             "where": endpoint(service.address, service.port),
             "state": names.SERVER_STATES[one.state].long,
+            "name": one.name,
         }
         for service in snapshot.services
         for one in service.real_servers
@@ -200,7 +208,11 @@ def server(request, address: str):
     ]
     if not places:
         return not_found(request, None)
-    return render(request, "balancing/server.html", {"address": address, "places": places})
+    try:
+        events = [event for event in connect().events() if event["server"] == address][:EVENTS]
+    except (ApplierDown, ApplierRefused):
+        events = []
+    return render(request, "balancing/server.html", {"address": address, "places": places, "events": events})
 
 
 def doctor(request, pk: int):

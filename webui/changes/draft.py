@@ -94,6 +94,7 @@ def service_wish(row: VirtualService, servers: Iterable[wish.RealServer] | None 
         check=wish.HealthCheck(
             kind=wish.CheckKind(row.check_kind),
             method=wish.HttpMethod(row.check_method),
+            matching=wish.Matching(row.check_matching),
             **{name: getattr(row, f"check_{name}") for name in CHECK_FIELDS},
         ),
         real_servers=tuple(servers),
@@ -108,12 +109,12 @@ def service_wish(row: VirtualService, servers: Iterable[wish.RealServer] | None 
 
 
 def _server_wish(
-    key: int, address: str, port: int, weight: int, state: str, upper: int, lower: int, forwarding: str
+    key: int, address: str, port: int, weight: int, state: str, upper: int, lower: int, forwarding: str, name: str
 ) -> wish.RealServer:
     """Of the values of SERVER_COLUMNS: ten thousand rows as objects of their own would take seconds on a small box."""
     return wish.RealServer(
         key, address, port, weight, wish.ServerState(state), upper, lower,
-        wish.Forwarding(forwarding) if forwarding else None,
+        wish.Forwarding(forwarding) if forwarding else None, name,
     )  # fmt: skip
 
 
@@ -129,10 +130,10 @@ PARTS = {
     "least_healthy": ("servers", "then", "again"),
 }
 PART_COLUMNS = tuple((part, name, f"{part}_{name}") for part, fields in PARTS.items() for name in fields)
-SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding")
+SERVER_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
 SERVER_COLUMNS = ("pk", *SERVER_FIELDS)
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
-CHECK_CHOICES = ("kind", "method")
+CHECK_CHOICES = ("kind", "method", "matching")
 CHECK_FIELDS = tuple(one.name for one in dataclasses.fields(wish.HealthCheck) if one.name not in CHECK_CHOICES)
 SERVICE_COLUMNS = (
     "name", "address", "port", "protocol", "scheduler", "forwarding", "more_addresses",
@@ -161,8 +162,7 @@ def _fill(row: VirtualService, service: wish.VirtualService) -> None:
     for name in ("name", "address", "port", "protocol", "scheduler", "forwarding", *OPTIONS):
         setattr(row, name, getattr(service, name))
     row.more_addresses = list(service.more_addresses)
-    row.check_kind, row.check_method = service.check.kind, service.check.method
-    for name in CHECK_FIELDS:
+    for name in (*CHECK_CHOICES, *CHECK_FIELDS):
         setattr(row, f"check_{name}", getattr(service.check, name))
     for part, name, column in PART_COLUMNS:
         setattr(row, column, getattr(getattr(service, part), name))

@@ -9,48 +9,50 @@ from lbconfig.snapshot import CheckKind, HealthCheck
 
 
 class Kind(NamedTuple):
-    fields: tuple[str, ...] = ()  # beside port, interval, timeout and failures
+    fields: tuple[str, ...] = ()  # beside port, the times and the counts
     tcp: bool = True  # it asks a TCP port
 
 
 _TALK = ("connects",)
+_TLS = ("old_tls",)
 _LOGIN = ("login", "password", *_TALK)
-_HTTP = ("method", "path", "host", "statuses", "expect", *_LOGIN)
+_HTTP = ("method", "path", "host", "statuses", "expect", "matching", *_LOGIN)
 
 KINDS: dict[CheckKind, Kind] = {
     CheckKind.CONNECT: Kind(),
     CheckKind.HTTP: Kind(_HTTP),
-    CheckKind.HTTPS: Kind((*_HTTP, "verify", "authority")),
+    CheckKind.HTTPS: Kind((*_HTTP, "verify", "authority", *_TLS)),
     CheckKind.PING: Kind(tcp=False),
     CheckKind.OFF: Kind(tcp=False),
     CheckKind.SMTP: Kind(_TALK),
     CheckKind.SUBMISSION: Kind(_TALK),
     CheckKind.IMAP: Kind(_LOGIN),
-    CheckKind.IMAPS: Kind(_LOGIN),
+    CheckKind.IMAPS: Kind((*_LOGIN, *_TLS)),
     CheckKind.POP: Kind(_LOGIN),
-    CheckKind.POPS: Kind(_LOGIN),
+    CheckKind.POPS: Kind((*_LOGIN, *_TLS)),
     CheckKind.FTP: Kind(_LOGIN),
     CheckKind.NNTP: Kind(_TALK),
     CheckKind.DNS: Kind(("ask", "expect"), tcp=False),
     CheckKind.LDAP: Kind((*_LOGIN, "ask")),
-    CheckKind.LDAPS: Kind((*_LOGIN, "ask")),
-    CheckKind.MYSQL: Kind(_TALK),
-    CheckKind.PGSQL: Kind(("login", "database", *_TALK)),
+    CheckKind.LDAPS: Kind((*_LOGIN, "ask", *_TLS)),
+    CheckKind.MYSQL: Kind((*_LOGIN, "database", "ask")),
+    CheckKind.PGSQL: Kind((*_LOGIN, "database", "ask")),
     CheckKind.RADIUS: Kind(("login", "password", "secret"), tcp=False),
     CheckKind.SIP: Kind(tcp=False),
-    CheckKind.SIMPLETCP: Kind(("ask", "expect", *_TALK)),
+    CheckKind.SIMPLETCP: Kind(("ask", "expect", "matching", *_TALK)),
 }
 
 
+SQL_CHECKS = (CheckKind.MYSQL, CheckKind.PGSQL)
 WEB_CHECKS = (CheckKind.HTTP, CheckKind.HTTPS)
-_ALWAYS = ("kind", "interval", "timeout", "failures")
+_ALWAYS = ("kind", "interval", "timeout", "failures", "successes", "retry")
 
 
 def uses(check: HealthCheck, field: str) -> bool:
     """Whether this field of the check means anything."""
     if field == "port":
         return check.kind not in (CheckKind.PING, CheckKind.OFF)
-    if field == "authority" and not check.verify:
+    if (field == "authority" and not check.verify) or (field == "matching" and not check.expect):
         return False
     return field in _ALWAYS or field in KINDS[check.kind].fields
 

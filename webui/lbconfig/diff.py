@@ -24,6 +24,7 @@ from lbconfig.snapshot import (
     HealthCheck,
     HttpMethod,
     Management,
+    Matching,
     RealServer,
     ServerState,
     Snapshot,
@@ -256,6 +257,8 @@ def _server_change(old: RealServer, new: RealServer) -> Iterator[str]:
     name = f"Real server {shown(new.address, new.port)}"
     if (old.address, old.port) != (new.address, new.port):
         yield f"{name} replaces {shown(old.address, old.port)}."
+    if old.name != new.name:
+        yield f"{name} is called {new.name!r}." if new.name else f"{name} is no longer called {old.name!r}."
     if old.weight != new.weight:
         yield f"{name}: weight changes from {old.weight} to {new.weight}."
     if (old.upper, old.lower) != (new.upper, new.lower):
@@ -284,12 +287,21 @@ def _thresholds(server: RealServer) -> str:
 
 
 def _server_words(service: VirtualService, server: RealServer) -> str:
-    words = [shown(server.address, server.port), f"weight {server.weight}"]
+    called = f" '{server.name}'" if server.name else ""
+    words = [f"{shown(server.address, server.port)}{called}", f"weight {server.weight}"]
     if service.forwarding_of(server) != service.forwarding:
         words.append(f"by {names.FORWARDING[service.forwarding_of(server)].long}")
     words += [_thresholds(server)] if server.upper else []
     words += {ServerState.QUIESCED: ["drains"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
     return ", ".join(words)
+
+
+_EXPECTING = {
+    Matching.CONTAINS: "expecting",
+    Matching.LACKS: "expecting an answer without",
+    Matching.PATTERN: "expecting the pattern",
+    Matching.LACKS_PATTERN: "expecting an answer without the pattern",
+}
 
 
 def _check_words(check: HealthCheck) -> str:
@@ -306,13 +318,17 @@ def _check_words(check: HealthCheck) -> str:
         "database": f"in database '{check.database}'" if check.database else "",
         "ask": f"asking '{check.ask}'" if check.ask else "",
         "statuses": f"with status {check.statuses}" if check.statuses else "",
-        "expect": f"expecting '{check.expect}'" if check.expect else "",
+        "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
+        "old_tls": "by old TLS versions as well, which anybody on the way can break" if check.old_tls else "",
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",
     }
     words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]
-    return f"{' '.join(words)} (every {check.interval} s, timeout {check.timeout} s, down after {check.failures})"
+    times = [f"every {check.interval} s", f"timeout {check.timeout} s", f"down after {check.failures}"]
+    times += [f"{check.retry} s between them"] if check.retry else []
+    times += [f"up again after {check.successes}"] if check.successes > 1 else []
+    return f"{' '.join(words)} ({', '.join(times)})"
 
 
 # --- management, and what there is once ----------------------------------------------------------

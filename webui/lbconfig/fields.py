@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import ssl
+import warnings
 
 from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
@@ -130,6 +131,28 @@ def expected_text(text: str) -> str | None:
     if len(text) > MAX_TEXT:
         return f"must not be longer than {MAX_TEXT} characters, and has {len(text)}"
     return None if text.isprintable() else "must be text that can be printed, on one line"
+
+
+def pattern(text: str) -> str | None:
+    """A regular expression that means the same to Perl, which runs it, and to Python, which can tell that it is one."""
+    if sentence := expected_text(text):
+        return sentence
+    if not text.isascii():
+        return "must be a regular expression of ASCII characters; others are looked for without a pattern"
+    unknown = next((one[0] for one in _ESCAPE.finditer(text) if one[1].isalnum() and one[1] not in _ESCAPES), None)
+    if unknown or (group := _ODD_GROUP.search(text)):
+        return f"must be a regular expression without {quote(unknown or group[0])}, which is not known here"
+    try:
+        with warnings.catch_warnings(action="error"):
+            re.compile(text)
+    except (re.error, OverflowError, FutureWarning) as error:
+        return f"must be a regular expression, not {quote(text)}: {error}"
+    return None
+
+
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPES = frozenset("dDwWsSbBnrtfAx123456789")
+_ODD_GROUP = re.compile(r"\(\?(?!:|=|!|<=|<!|[ims]+\)).{0,2}")
 
 
 def certificates(text: str) -> str | None:

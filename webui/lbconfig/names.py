@@ -17,6 +17,7 @@ from lbconfig.snapshot import (
     FloodDefence,
     Forwarding,
     HttpMethod,
+    Matching,
     Protocol,
     Scheduler,
     ServerState,
@@ -82,6 +83,10 @@ SCHEDULERS: dict[Scheduler, Name] = {
         "weighted overflow",
         "To the server with the highest weight until it has more connections than that, then to the next.",
     ),
+    Scheduler.TWOS: Name(
+        "power of two choices",
+        "Two servers are drawn by weight, and the one with fewer connections gets it; for many servers.",
+    ),
 }
 # The four that most services need; a form shows the others under "more".
 COMMON_SCHEDULERS = (Scheduler.WLC, Scheduler.LC, Scheduler.WRR, Scheduler.RR)
@@ -116,9 +121,11 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.DNS: Name("DNS", "The server knows a name; without one, any answer counts."),
     CheckKind.LDAP: Name("LDAP", "The directory takes a bind and, if asked, has an entry."),
     CheckKind.LDAPS: Name("LDAPS", "The same by TLS."),
-    CheckKind.MYSQL: Name("MySQL", "The database greets, and is not full."),
+    CheckKind.MYSQL: Name(
+        "MySQL", "The database greets, and is not full; with a name it lets one in, and answers a query."
+    ),
     CheckKind.PGSQL: Name(
-        "PostgreSQL", "The database asks for a password, or lets one in without; a starting one is down."
+        "PostgreSQL", "The database asks for a password, or lets one in and answers a query; a starting one is down."
     ),
     CheckKind.RADIUS: Name("RADIUS", "The server answers Status-Server or, with a name and password, accepts them."),
     CheckKind.SIP: Name("SIP", "The telephone server answers OPTIONS."),
@@ -130,6 +137,13 @@ HTTP_METHODS: dict[HttpMethod, Name] = {
     HttpMethod.GET: Name("GET", "The page is fetched."),
     HttpMethod.HEAD: Name("HEAD", "Only its status is fetched."),
     HttpMethod.POST: Name("POST", "An empty form is sent."),
+}
+
+MATCHINGS: dict[Matching, Name] = {
+    Matching.CONTAINS: Name("contains", "The text is in the answer."),
+    Matching.LACKS: Name("does not contain", "The text is nowhere in the answer."),
+    Matching.PATTERN: Name("matches", "The regular expression is found in the answer."),
+    Matching.LACKS_PATTERN: Name("does not match", "The regular expression is nowhere found in the answer."),
 }
 
 COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)

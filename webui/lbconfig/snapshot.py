@@ -73,6 +73,7 @@ class Scheduler(StrEnum):
     LBLCR = "lblcr"
     FO = "fo"
     OVF = "ovf"
+    TWOS = "twos"
 
 
 HASHING = frozenset({Scheduler.SH, Scheduler.MH})  # those that have the options `hash_port` and `hash_next`
@@ -128,6 +129,23 @@ class HttpMethod(StrEnum):
     POST = "post"
 
 
+class Matching(StrEnum):
+    """How the expected text is looked for in an answer."""
+
+    CONTAINS = "contains"
+    LACKS = "lacks"
+    PATTERN = "pattern"  # a regular expression of Perl, of ASCII letters
+    LACKS_PATTERN = "lacks-pattern"
+
+    @property
+    def by_pattern(self) -> bool:
+        return self in (Matching.PATTERN, Matching.LACKS_PATTERN)
+
+    @property
+    def lacks(self) -> bool:
+        return self in (Matching.LACKS, Matching.LACKS_PATTERN)
+
+
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
     """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: lbconfig.checks."""
@@ -136,10 +154,12 @@ class HealthCheck:
     port: int = 0  # 0: the real server's own port
     path: str = "/"  # what is requested
     host: str = ""  # the Host header, and without its port what TLS asks for; empty: the real server's address
-    expect: str = ""  # literal text that the answer must contain; empty: any good answer
+    expect: str = ""  # text, or as `matching` has it, that the answer must contain; empty: any good answer
     interval: int = 2
     timeout: int = 2
     failures: int = 2  # failed checks in a row before the server leaves
+    successes: int = 1  # good checks in a row before a server that has failed comes back
+    retry: int = 0  # seconds between the checks of a server that has failed and is still in; 0: `interval`
     login: str = ""  # empty: the greeting is enough
     password: str = dataclasses.field(default="", metadata=SECRET)
     secret: str = dataclasses.field(default="", metadata=SECRET)  # that RADIUS servers and this box share
@@ -151,6 +171,8 @@ class HealthCheck:
     connects: int = 0  # plain TCP connects between two whole checks
     method: HttpMethod = HttpMethod.GET
     statuses: str = ""  # of HTTP, that count as good: 200-299,401; empty: 200-299
+    matching: Matching = Matching.CONTAINS  # of `expect`
+    old_tls: bool = False  # TLS 1.0 and 1.1 and what goes with them, which anybody on the way can break, will do
 
 
 class FallbackKind(StrEnum):
@@ -224,6 +246,7 @@ class RealServer:
     upper: int = 0  # 0: no limit
     lower: int = 0  # 0: the kernel takes three quarters of `upper`
     forwarding: Forwarding | None = None  # None: that of the service
+    name: str = ""  # for people; empty: it is known by its address
 
     @property
     def in_table(self) -> bool:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from lbconfig.addresses import bits, version
-from lbconfig.checks import KINDS, WEB_CHECKS, unused, uses
+from lbconfig.checks import KINDS, SQL_CHECKS, WEB_CHECKS, unused, uses
 from lbconfig.fields import (
     MAX_CONNECTIONS,
     MAX_ID,
@@ -26,6 +26,7 @@ from lbconfig.fields import (
     ip_address,
     note,
     paragraphs,
+    pattern,
     server_address,
     service_name,
     statuses,
@@ -238,7 +239,6 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
     check = service.check
     yield from each(
         place,
-        kind=_check_kind(service),
         port=_check_port(service),
         path=url_path(check.path),
         **{name: expected_text(getattr(check, name)) for name in ("password", "database", "ask")},
@@ -250,8 +250,11 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
         failures=in_range(check.failures, 1, 100),
+        successes=in_range(check.successes, 1, 100),
+        retry=in_range(check.retry, 0, 3600),
         connects=in_range(check.connects, 0, 100),
         statuses=statuses(check.statuses),
+        matching=_matching(check),
     )
     for name in unused(check):
         yield place.problem(name, _means_nothing(check, name))
@@ -260,26 +263,23 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
 def _means_nothing(check: HealthCheck, name: str) -> str:
     if name == "authority" and "verify" in KINDS[check.kind].fields:
         return "means nothing where any certificate will do: leave it out, or ask for a good certificate (verify)"
+    if name == "matching" and "matching" in KINDS[check.kind].fields:
+        return "means nothing without a text that is expected: leave it out"
     return f"means nothing for this check ({CHECKS[check.kind].long}): leave it out"
 
 
 def _login(check: HealthCheck) -> str | None:
     if check.kind in WEB_CHECKS and ":" in check.login:
         return "must be without a colon, which HTTP takes for the end of the name"
+    needed = ("ask", "password", *(("database",) if check.kind is CheckKind.MYSQL else ()))
+    if check.kind in SQL_CHECKS and not check.login and (said := [name for name in needed if getattr(check, name)]):
+        return f"must be filled in where the check has more to say than who it is ({', '.join(said)})"
     return expected_text(check.login)
-
-
-def _check_kind(service: VirtualService) -> str | None:
-    if "tcp" not in service.protocol.parts and service.check.kind == CheckKind.CONNECT:
-        name = PROTOCOLS[service.protocol].long
-        return f"{name} servers take no TCP connections: use ping, HTTP on a TCP port of theirs, or no check"
-    return None
 
 
 def _check_port(service: VirtualService) -> str | None:
     check = service.check
-    by_tcp = KINDS[check.kind].tcp and check.kind is not CheckKind.CONNECT  # which is refused as a whole
-    if "tcp" not in service.protocol.parts and by_tcp and not check.port:
+    if "tcp" not in service.protocol.parts and KINDS[check.kind].tcp and not check.port:
         name, kind = PROTOCOLS[service.protocol].long, CHECKS[check.kind].long
         return f"{name} servers take no TCP connections: name the TCP port on which they answer the check ({kind})"
     if 0 <= check.port <= 65535:
@@ -292,7 +292,15 @@ def _expect(check: HealthCheck) -> str | None:
         return "cannot be had with HEAD, whose answer is without a text"
     if check.kind is CheckKind.DNS and check.expect:
         return ip_address(check.expect)
+    if check.matching.by_pattern:
+        return pattern(check.expect)
     return expected_text(check.expect)
+
+
+def _matching(check: HealthCheck) -> str | None:
+    if check.matching.lacks and check.kind is CheckKind.SIMPLETCP:
+        return "must be contains or pattern: nobody knows where such an answer ends, so nothing can be missing in it"
+    return None
 
 
 def _secret(check: HealthCheck) -> str | None:
@@ -318,6 +326,7 @@ def _real_servers(
             weight=in_range(server.weight, 1, 65535) or weight_problem(service, server.weight),
             upper=in_range(server.upper, 0, MAX_CONNECTIONS),
             lower=_lower(server),
+            name=service_name(server.name) if server.name else None,
         )
         if not first_id(server.id):
             yield place.problem("id", f"{number(server.id)} is the id of another real server as well")

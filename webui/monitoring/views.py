@@ -107,7 +107,7 @@ class Shown:
         """What it can be found by."""
         wish = self.wish
         places = (endpoint(wish.address, wish.port), *wish.more_addresses, wish.more_ports)
-        servers = (shown(server.address, server.port) for server in wish.real_servers)
+        servers = (f"{shown(server.address, server.port)}\n{server.name}" for server in wish.real_servers)
         return "\n".join((wish.name, wish.note, *places, *servers)).casefold()
 
 
@@ -166,6 +166,7 @@ def _server(server: RealServer, live: dict | None, state: str, runs: RealServer 
         "wish": str(runs.state) if runs else "",
         "address": server.address,
         "place": shown(server.address, server.port),
+        "name": server.name,
         "state": state,
         "sign": sign,
         "word": word,
@@ -173,6 +174,8 @@ def _server(server: RealServer, live: dict | None, state: str, runs: RealServer 
         "weight": live["weight"] if live else None,
         "share": live["share"] if live and (state in ("up", "kept") or live["agent"]) else None,
         "agent": live["agent"] if live else "",
+        "since": live["since"] if live else "",
+        "reason": live["reason"] if live else "",
         "wished": server.weight,
         "active": live["active"] if live else None,
         "inactive": live["inactive"] if live else None,

@@ -10,18 +10,30 @@ from pathlib import Path
 PERL = Path(__file__).parents[3] / "overlay/usr/lib/fairlead/perl"
 LDIRECTORD = """
 use strict; use warnings; use JSON::PP; use Fairlead::Talks;
-our ($SERVICE_UP, $SERVICE_DOWN) = (0, 1);
+our ($SERVICE_UP, $SERVICE_DOWN, $CONFIG) = (0, 1, '/dev/stdin');
 my ($v, $r) = @{decode_json($ENV{WHAT})};
 my @verdict;
 sub service_set { @verdict = @_[2, 4] }
 sub ld_checkport { return $_[1]{port} }
 Fairlead::Talks::install();
+Fairlead::Words::read_all();
 my $code = Fairlead::Talks::check($v, $r);
 print JSON::PP->new->ascii->encode([$code, @verdict, $Fairlead::Wire::sent, $Fairlead::Wire::received]);
 """
 
 
-def check(service, port, host="127.0.0.1", protocol="tcp", request="", receive="(?:vs1){0}", timeout=10, ca="", **more):
+def check(
+    service,
+    port,
+    host="127.0.0.1",
+    protocol="tcp",
+    request="",
+    receive="(?:vs1){0}",
+    timeout=10,
+    ca="",
+    words="",
+    **more,
+):
     """(is it up, the reason, what was sent, what was received)."""
     v = {"service": service, "protocol": protocol, "negotiatetimeout": timeout}
     v |= {"login": "", "passwd": "", "database": "", "secret": ""} | more
@@ -29,6 +41,7 @@ def check(service, port, host="127.0.0.1", protocol="tcp", request="", receive="
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", LDIRECTORD],
         env={"WHAT": json.dumps([v, r])} | ({"SSL_CERT_FILE": str(ca)} if ca else {}),
+        input=f"    # check vs1 {words}\n" if words else "",
         capture_output=True,
         text=True,
         check=True,

@@ -5,9 +5,10 @@ import hmac
 import re
 import socket
 import struct
+import threading
 
 import pytest
-from talking_servers import ANY, Server, check
+from talking_servers import ANY, Server, check, hidden
 
 # --- directories ---------------------------------------------------------------------------------------------
 
@@ -105,6 +106,120 @@ def test_mysql_gets_an_answer_to_its_greeting(answers, message):
     assert LOG_IN_MYSQL.match(server.heard)
     if None in answers:
         assert server.heard.endswith(b"\1\0\0\0\1")  # quit
+
+
+NONCE = bytes(range(65, 85))
+TLS_TOO = 0x800
+
+
+def greets(way, can=0):
+    head = b"\x0a8.4.0\0" + b"\0" * 4 + NONCE[:8] + b"\0" + struct.pack("<HBHHB", 0xFFFF & can, 33, 2, 8, 21)
+    return mysql_packet(head + b"\0" * 10 + NONCE[8:] + b"\0" + way + b"\0")
+
+
+def rows(*rows):
+    end = b"\xfe\0\0\2\0"
+    return b"".join(mysql_packet(one, turn) for turn, one in enumerate([b"\1", b"\3defx", end, *rows, end], 1))
+
+
+MYSQL_OK = b"\0\0\0\2\0\0\0"
+KNOWN = {"login": "kim", "passwd": hidden("s\xf6cret"), "database": hidden("shop")}
+WORD = "s\xf6cret".encode()
+
+
+def sha2(nonce):
+    """What a client says that knows the password."""
+    once = hashlib.sha256(WORD).digest()
+    other = hashlib.sha256(hashlib.sha256(once).digest() + nonce).digest()
+    return bytes(a ^ b for a, b in zip(once, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (rows(b"\1x", b"\xfb"), "Success"),
+        (rows(), "the query finds no row"),
+        (rows(b"\1x")[:-9], "the server hung up"),
+        (mysql_packet(b"\xff\x7a\x04#42S02no such table", 1), "the server said: error 1146, no such table"),
+    ],
+)
+def test_mysql_lets_in_who_knows_the_password_and_answers(answer, message):
+    server = Server(
+        greets(b"caching_sha2_password"), ANY, mysql_packet(b"\x01\x03", 2) + mysql_packet(MYSQL_OK, 3),
+        re.compile(rb"\x03select 1"), answer,
+    )  # fmt: skip
+    with server as port:
+        assert check("mysql", port, request="select 1", **KNOWN)[1] == message
+    assert b"kim\0\x20" + sha2(NONCE) + b"shop\0caching_sha2_password\0" in server.heard
+
+
+def test_mysql_asks_for_another_way():
+    server = Server(
+        greets(b"ed25519"), ANY, mysql_packet(b"\xfecaching_sha2_password\0" + NONCE[::-1] + b"\0", 2),
+        ANY, mysql_packet(MYSQL_OK, 4), ANY,
+    )  # fmt: skip
+    with server as port:
+        assert check("mysql", port, **KNOWN)[0]
+    assert mysql_packet(sha2(NONCE[::-1]), 3) in server.heard
+    with Server(greets(b""), ANY, mysql_packet(b"\xfedialog\0", 2)) as port:
+        assert "a log-in by dialog, which this box does not know" in check("mysql", port, **KNOWN)[1]
+
+
+@pytest.mark.parametrize("can", [0, TLS_TOO])
+def test_mysql_is_told_the_password_itself_over_tls_only(tls, can):
+    """caching_sha2_password, of an account that the server has not seen since it started."""
+    heard = []
+
+    def serve():
+        with listener.accept()[0] as end:
+            end.sendall(greets(b"caching_sha2_password", can))
+            heard.append(end.recv(4096))
+            end.sendall(mysql_packet(b"\x01\x04", 2))
+            heard.append(end.recv(4096))
+        with listener.accept()[0] as end:
+            end.sendall(greets(b"caching_sha2_password", can))
+            heard.append(end.recv(36))
+            if not can:
+                return
+            with tls.wrap_socket(end, server_side=True) as safe:
+                heard.append(safe.recv(4096))
+                safe.sendall(mysql_packet(b"\x01\x04", 3))
+                heard.append(safe.recv(4096))
+                safe.sendall(mysql_packet(MYSQL_OK, 5))
+                safe.recv(4096)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        good, message, sent, _ = check("mysql", listener.getsockname()[1], **KNOWN)
+        thread.join(20)
+    assert (good, message) == ((True, "Success") if can else (False, NO_TLS))
+    plain, safe = heard[:3], heard[3:]
+    assert not any(WORD in one for one in plain) and "cret" not in sent
+    assert safe[1:] == ([mysql_packet(WORD + b"\0", 4)] if can else [])
+
+
+NO_TLS = "the server asks for the password itself, and has no TLS"
+
+
+def test_postgresql_must_know_the_password_too():
+    """SCRAM: who only pretends to be the server cannot prove that it knows it; and no rounds without an end."""
+    first = pgsql_message(b"R", struct.pack(">I", 10) + b"SCRAM-SHA-256\0\0")
+
+    def continues(rounds):
+        def say(heard):
+            nonce = re.search(rb"r=([0-9a-f]+)", heard)[1]
+            return pgsql_message(b"R", struct.pack(">I", 11) + b"r=" + nonce + b"xyz,s=c2FsdA==,i=%d" % rounds)
+
+        return say
+
+    proof = pgsql_message(b"R", struct.pack(">I", 12) + b"v=" + b"A" * 43 + b"=")
+    named = {"login": "kim", "passwd": hidden("x")}
+    with Server(ANY, first, ANY, continues(4096), ANY, proof) as port:
+        assert check("pgsql", port, **named)[:2] == (False, "the server does not know the password")
+    with Server(ANY, first, ANY, continues(10**8), ANY) as port:
+        assert check("pgsql", port, **named)[:2] == (False, "the server asks for 100000000 rounds of SCRAM")
 
 
 def pgsql_error(**fields):

@@ -1,39 +1,48 @@
 """Checks side by side (Fairlead::Rounds), with checks that a test makes up; nobody is asked."""
 
+import contextlib
+import json
 import os
+import socket
 import subprocess
 
+import pytest
 from talking_servers import PERL
 
 # What Rounds needs of ldirectord; _check_real is the test's. It ends after so many lines of its log.
 LDIRECTORD = """
 use strict; use warnings;
-our ($SERVICE_UP, $SERVICE_DOWN, $CHECKINTERVAL, @VIRTUAL) = (0, 1, 1);
+our ($SERVICE_UP, $SERVICE_DOWN, $CHECKINTERVAL, $CONFIG, @VIRTUAL) = (0, 1, $ENV{INTERVAL}, $ENV{CONFIG});
+my $in = !$ENV{OUT};
 use Fairlead::Rounds;
 $Fairlead::Table::starting = 0;
 my $lines = 0;
 sub ld_log { print "$_[0]\\n"; CORE::exit(0) if ++$lines == $ENV{LINES} }
 sub check_signal { }
+sub get_virtual_option { "192.0.2.$_[0]{name}:53" }
 sub get_virtual_id_str { "tcp:$_[0]{name}" }
-sub _status_check { 1 }
-sub _service_up { }
-sub _service_down { }
+sub _status_check { $in }
+sub _service_up { ld_log('in'); $in = 1 }
+sub _service_down { ld_log('out'); $in = 0 unless $ENV{STAYS} }
 sub service_set { die "the worker's own one is called" }
 Fairlead::Rounds::install();
 for my $number (1 .. $ENV{SERVERS}) {
-    push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', service => 'dns',
-        checktimeout => 1, negotiatetimeout => 1, checkinterval => 1,
-        real => [{ server => "192.0.2.$number", port => 53, num_connects => 0 }] };
+    push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', proto => '-t', service => 'dns',
+        checktimeout => 1, negotiatetimeout => 1,
+        real => [{ server => "192.0.2.$number", port => 53, num_connects => 0, receive => "(?:vs$number){0}" }] };
 }
 """
 
 
-def log(check, lines, servers=1):
-    """What the log says while this check (the body of a Perl function) is made."""
+def log(check, lines, servers=1, words=None, interval=1, stays=False, events="/dev/null", out=False):
+    """What the log says while this check (the body of a Perl function) is made. `words`: a file with more of it."""
     text = f"{LDIRECTORD}\nsub _check_real {{ my ($v, $r) = @_; {check} }}\n$| = 1;\nFairlead::Rounds::watch();"
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", text],
-        env=os.environ | {"LINES": str(lines), "SERVERS": str(servers)},
+        env=os.environ
+        | {"LINES": str(lines), "SERVERS": str(servers), "INTERVAL": str(interval), "CONFIG": str(words or "/dev/null")}
+        | ({"STAYS": "1"} if stays else {})
+        | {"FAIRLEAD_EVENTS": str(events), "OUT": "1" if out else ""},
         capture_output=True,
         text=True,
         timeout=30,
@@ -43,10 +52,14 @@ def log(check, lines, servers=1):
     return done.stdout.splitlines()
 
 
+def failures(lines):
+    return [line.split("failed: ")[1] for line in lines if "failed: " in line]
+
+
 def test_no_two_workers_choose_the_same_numbers():
     """Ids of DNS, SIP and RADIUS; the process that starts the workers may have chosen some already."""
     check = "BEGIN { rand } select undef, undef, undef, 0.2; main::service_set($v, $r, 'down', {}, int rand 2**32);"
-    numbers = [line.split("failed: ")[1].split()[0] for line in log(check, 2, servers=2)]
+    numbers = [line.split()[0] for line in failures(log(check, 4, servers=2))]
     assert len(set(numbers)) == 2
 
 
@@ -54,5 +67,74 @@ def test_a_check_that_takes_too_much_memory_ends_alone():
     eats = (
         "$r->{server} =~ /1$/ and my $all = 'x' x (64 << 20); main::service_set($v, $r, 'down', {}, 'the other one');"
     )
-    said = sorted(line.split("failed: ")[1] for line in log(eats, 2, servers=2))
+    said = sorted(failures(log(eats, 4, servers=2)))
     assert said == ["the check ended its process (tcp:1)", "the other one (tcp:2)"]
+
+
+FAILS_ONCE = "main::service_set($v, $r, our $asked++ ? 'up' : 'down', {}, 'said');"  # it has one worker
+GOOD = "main::service_set($v, $r, 'up', {}, 'said');"
+BAD = "main::service_set($v, $r, 'down', {}, 'said');"
+
+
+@pytest.fixture
+def words(tmp_path):
+    """words(text) -> a file that says this of the first service."""
+
+    def write(text):
+        path = tmp_path / "ldirectord.cf"
+        path.write_text(f"virtual=192.0.2.100:53\n    # check vs1 {text}\n")
+        return path
+
+    return write
+
+
+def test_a_server_that_failed_comes_back_after_as_many_good_checks_as_asked_for(words):
+    said = log(FAILS_ONCE, 6, words=words("successes=3"))
+    assert said[1] == "out"
+    assert said[3:] == [
+        "192.0.2.1:53 is well again; good checks until it is back: 2 (tcp:1)",
+        "192.0.2.1:53 is well again; good checks until it is back: 1 (tcp:1)",
+        "in",
+    ]
+
+
+def test_a_server_that_has_not_failed_is_up_with_its_first_good_check(words):
+    """Or each start of the checks would leave the box without servers for that long."""
+    assert log(GOOD, 1, words=words("successes=100")) == ["in"]
+
+
+def test_a_server_that_failed_and_is_still_in_is_asked_again_sooner(words):
+    said = log(BAD, 4, words=words("retry=1"), interval=3600, stays=True)
+    assert said.count("out") == 2
+
+
+@pytest.fixture
+def applier(tmp_path):
+    """Where events go, as the applier has it."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.bind(str(tmp_path / "events"))
+        door.settimeout(20)
+        yield door
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_who_leaves_and_comes_back_is_told_with_what_the_check_said(applier, stays):
+    """In JSON, whatever a server says; that a check failed is told only where it made a difference."""
+    said = """my $n = our $asked++;
+        main::service_set($v, $r, $n == 1 ? 'down' : 'up', {}, $n == 1 ? 'said "\\503\\"' : '200 OK')"""
+    log(said, 7, events=applier.getsockname(), stays=stays)
+    applier.setblocking(False)
+    told = []
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            told.append(json.loads(applier.recv(4096)))
+    place = {"service": 1, "server": "192.0.2.1", "port": 53}
+    assert [one | {"seconds": 0} for one in told] == ([] if stays else [
+        {**place, "state": "down", "failures": 0, "seconds": 0, "reason": 'said "\\503\\"'},
+        {**place, "state": "up", "failures": 0, "seconds": 0, "reason": "200 OK"},
+    ])  # fmt: skip
+
+
+def test_why_a_server_is_down_that_was_so_before_the_checks_began(applier):
+    log(BAD, 4, events=applier.getsockname(), out=True)
+    assert json.loads(applier.recv(4096))["reason"] == "said"

@@ -2,11 +2,10 @@
 
 import base64
 import re
-import shutil
 import socket
 import ssl
-import subprocess
 import time
+import warnings
 
 import pytest
 from talking_servers import ANY, Server, check, hidden, said
@@ -117,39 +116,6 @@ def test_a_login_that_is_refused():
     assert (good, message) == (False, "the server said: a1 NO wrong")
 
 
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory):
-    if not shutil.which("openssl"):
-        pytest.skip("no openssl here")
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=www.example.org",
-            "-out",
-            "cert.pem",
-            "-keyout",
-            "key.pem",
-        ],
-        cwd=folder,
-        capture_output=True,
-        check=True,
-    )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-    context.folder, context.asked = folder, []
-    context.sni_callback = lambda _, name, __: context.asked.append(name)
-    return context
-
-
 HEAD = re.compile(rb"\r\n\r\n")
 
 
@@ -240,6 +206,44 @@ def test_which_statuses_count(statuses, status, good):
     assert found[:2] == (good, status)
 
 
+CONTAINED, NOT_CONTAINED = (
+    "the answer contains what it must not contain",
+    "the answer does not contain what is expected",
+)
+
+
+@pytest.mark.parametrize(
+    ("matching", "expect", "message"),
+    [
+        ("lacks", "dead", "200 OK"),
+        ("lacks", "degraded", CONTAINED),
+        ("pattern", "^load [0-4][.][0-9]$", "200 OK"),
+        ("pattern", "^load [0-4][.][0-9] $", NOT_CONTAINED),
+        ("pattern", "state: degraded.load", NOT_CONTAINED),
+        ("pattern", "(?s)state: degraded.load", "200 OK"),
+        ("pattern", "state: (", "the pattern cannot be read"),
+        ("pattern", "(?{ die 'run' })", "the pattern cannot be read"),
+        ("lacks-pattern", "load [5-9]", "200 OK"),
+        ("lacks-pattern", "load [0-4]", CONTAINED),
+    ],
+)
+def test_how_a_text_is_looked_for(matching, expect, message):
+    """In the whole page, also where it comes in pieces."""
+    receive = "".join(f"\\x{byte:02x}" for byte in expect.encode())
+    halves = page(b"state: degraded\nload 0.7\n").partition(b"deg")
+    found = ask_web(HEAD, halves[0] + b"de", lambda _: time.sleep(0.1) or b"g" + halves[2], expect=receive,
+                    words=f"matching={matching}")  # fmt: skip
+    assert found[:2] == (message == "200 OK", message)
+
+
+def test_a_pattern_in_what_lines_say():
+    with Server(re.compile(rb"PING\n"), b"+PO", lambda _: time.sleep(0.1) or b"NG\r\n") as port:
+        found = check(
+            "simpletcp", port, request="PING\\n", receive=r"(?:vs1){0}\x5e\x5cSPONG", words="matching=pattern"
+        )
+    assert found[0], found
+
+
 def test_an_answer_without_a_page():
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n"
     good, message, sent, _ = ask_web(HEAD, answer, expect="", database=hidden("HEAD 200-299"))
@@ -282,6 +286,19 @@ def test_https(tls, status, receive, message):
     assert found[1] == message
     assert server.heard.startswith(b"GET /alive HTTP/1.1\r\nHost: www.example.org:443\r\n")
     assert tls.asked[-1] == "www.example.org"
+
+
+@pytest.mark.parametrize("service", ["https", "imaps"])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_server_that_knows_old_tls_alone(tls, service, old):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tls.folder / "cert.pem", tls.folder / "key.pem")
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with warnings.catch_warnings(action="ignore"):
+        context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1
+    with Server(*((HEAD, page()) if service == "https" else GOOD[service.removesuffix("s")]), tls=context) as port:
+        good, message, _, _ = check(service, port, words="old_tls=1" if old else "")
+    assert (good, message.startswith("TLS: ")) == (old, not old), message
 
 
 def test_a_server_that_goes_on_with_tls_and_does_not_answer(tls):

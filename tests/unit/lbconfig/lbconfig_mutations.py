@@ -194,7 +194,7 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "a certificate that is none": ("management.certificate", _all("management", certificate="x", key=pems.LB_KEY)),
     "a certificate without its key": ("management.key", _all("management", certificate=pems.LB, key="")),
     "a port that no browser opens": ("management.port", _all("management", port=6000)),
-    "a connection to UDP servers": ("services.check.kind", _set(protocol="udp", check__kind="connect")),
+    "a connection to UDP servers": ("services.check.port", _set(protocol="udp", check__kind="connect", check__port=0)),
     "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),
     "RADIUS without a secret": ("services.check.secret", _set(check__kind="radius", check__secret="")),
     "one-packet scheduling of TCP": ("services.one_packet", _set(protocol="tcp", one_packet=True)),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import string
 
 import lbconfig_certificates as pems
@@ -12,7 +13,7 @@ from lbconfig_firewall import firewalls
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
-from lbconfig.checks import WEB_CHECKS, without_unused
+from lbconfig.checks import SQL_CHECKS, WEB_CHECKS, without_unused
 from lbconfig.fields import MAX_MARK
 from lbconfig.firewall import Firewall
 from lbconfig.hardware.facts import Machine
@@ -36,6 +37,7 @@ from lbconfig.snapshot import (
     Interface,
     LeastHealthy,
     Management,
+    Matching,
     Network,
     Policy,
     PolicyRoute,
@@ -89,6 +91,8 @@ checks = st.builds(
     st.integers(1, 3600),
     st.integers(1, 60),
     st.integers(1, 100),
+    st.sampled_from([1, 1, 3, 100]),
+    st.sampled_from([0, 0, 1, 3600]),
     texts,
     texts,
     some_texts,
@@ -99,6 +103,8 @@ checks = st.builds(
     st.integers(0, 100),
     st.sampled_from(HttpMethod),
     st.sampled_from(["", "", "200-299,401", "204", "200-599"]),
+    st.sampled_from(Matching),
+    st.booleans(),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),
@@ -159,10 +165,14 @@ def possible_balance(service: VirtualService) -> VirtualService:
 def possible_check(service: VirtualService) -> HealthCheck:
     check = service.check
     if "tcp" not in service.protocol.parts:
-        if check.kind is CheckKind.CONNECT:
-            check = dataclasses.replace(check, kind=CheckKind.PING)
         check = dataclasses.replace(check, port=check.port or 8080)
+    if check.matching.by_pattern:
+        check = dataclasses.replace(check, expect=re.escape(check.expect) if check.expect.isascii() else "(a|b)\\.$")
+    if (check.kind is CheckKind.SIMPLETCP and check.matching.lacks) or check.method is HttpMethod.HEAD:
+        check = dataclasses.replace(check, matching=Matching.CONTAINS)
     check = without_unused(check)
+    if check.kind in SQL_CHECKS and not check.login:
+        return dataclasses.replace(check, login="kim")
     if check.kind is CheckKind.DNS:
         return dataclasses.replace(check, expect="2001:db8::7" if check.expect else "")
     if check.kind in WEB_CHECKS:
@@ -199,7 +209,7 @@ forwardings = st.sampled_from(Forwarding)
 def servers(version: int) -> st.SearchStrategy[list[RealServer]]:
     return st.lists(
         st.builds(
-            lambda *words, thresholds, forwarding: RealServer(*words, *thresholds, forwarding),
+            lambda *words, thresholds, forwarding, name: RealServer(*words, *thresholds, forwarding, name),
             ids,
             rips[version],
             ports,
@@ -207,6 +217,7 @@ def servers(version: int) -> st.SearchStrategy[list[RealServer]]:
             st.sampled_from(ServerState),
             thresholds=st.sampled_from([(0, 0), (100, 0), (100, 80), (2**31 - 1, 2**31 - 1)]),
             forwarding=st.none() | st.none() | forwardings,
+            name=st.just("") | names,
         ),
         max_size=5,
     )

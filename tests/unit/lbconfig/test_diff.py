@@ -8,7 +8,7 @@ import re
 import pytest
 from hypothesis import HealthCheck as Slow
 from hypothesis import given, settings
-from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_service
+from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_server, with_service
 from lbconfig_strategies import snapshots
 
 from lbconfig import diff, diff_network, names
@@ -23,6 +23,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     Interface,
+    Matching,
     Network,
     PolicyRoute,
     Protocol,
@@ -109,12 +110,22 @@ def test_a_service_that_moves():
     assert change.impact == diff.MOVED
 
 
+def test_names_of_real_servers():
+    assert only(with_server(name="web 1")).sentences == ("Real server 10.2.0.11:8000 is called 'web 1'.",)
+
+
 def test_health_checks():
     change = only(with_check(kind=CheckKind.OFF, interval=9))
     assert change.sentences == (
         "Health check changes from HTTP of /alive with host www.example.org expecting 'fine' "
         "(every 2 s, timeout 2 s, down after 2) to no check.",
     )
+    sentence = only(with_check(kind=CheckKind.HTTP, expect="a|b", matching=Matching.LACKS_PATTERN)).sentences[0]
+    assert "expecting an answer without the pattern 'a|b'" in sentence
+    sentence = only(with_check(kind=CheckKind.HTTPS, old_tls=True)).sentences[0]
+    assert "by old TLS versions as well, which anybody on the way can break" in sentence
+    times = "(every 2 s, timeout 2 s, down after 2, 1 s between them, up again after 3)"
+    assert times in only(with_check(retry=1, successes=3)).sentences[0]
     assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]
 
 

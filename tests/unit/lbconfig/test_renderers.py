@@ -30,6 +30,7 @@ from lbconfig.snapshot import (
     HttpMethod,
     Interface,
     Management,
+    Matching,
     Network,
     RealServer,
     Scheduler,
@@ -79,6 +80,7 @@ BALANCE_COMMENT = re.compile(
     r"    # balance -[tuf] \S+(?: -6)? id=\d+ agent=(?:off|text|http|response) port=\d+ interval=\d+ floor=\d+ "
     r"slow=\d+ least=\d+ then=(?:tell|keep|aside) again=\d+"
 )
+MORE_WORDS = re.compile(r"    # check vs\d+(?: [a-z_]+=(?:[a-z0-9.-]+|hex:[0-9a-f]+))+")
 TUNNEL_COMMENT = re.compile(rf"    # tunnel {IPVS_SERVICE} -r {ENDPOINT} {TUNNEL}")
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
 
@@ -101,7 +103,7 @@ def test_ldirectord_reads_every_line_as_it_was_meant(snapshot):
         assert comment == f"# {service.name}"
         assert virtual == front(service)
         for line in lines:
-            if TUNNEL_COMMENT.fullmatch(line) or BALANCE_COMMENT.fullmatch(line):
+            if any(comment.fullmatch(line) for comment in (TUNNEL_COMMENT, BALANCE_COMMENT, MORE_WORDS)):
                 continue
             key = line.strip().partition("=")[0]
             assert re.fullmatch(f"    {key}=(?:{LDIRECTORD_BLOCK[key]})", line), line
@@ -256,6 +258,14 @@ def test_the_check_port_is_written_where_it_counts():
     assert "checkport=81" in block(with_check(port=81))
     assert "checkport" not in block(with_check(port=0))
     assert "checkport" not in block(with_check(port=81, kind=CheckKind.PING))
+
+
+def test_what_ldirectord_has_no_word_for_is_in_a_comment_that_ours_reads():
+    assert "# check" not in block(with_check())
+    assert "    # check vs3 successes=3\n" in block(with_check(successes=3))
+    assert "    # check vs3 successes=2 retry=1\n" in block(with_check(successes=2, retry=1))
+    assert "    # check vs3 old_tls=1\n" in block(with_check(kind=CheckKind.HTTPS, old_tls=True))
+    assert "    # check vs3 matching=lacks\n" in block(with_check(matching=Matching.LACKS))
 
 
 def test_only_an_http_check_asks_something():

@@ -130,7 +130,7 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
         assert len(problem.message) < 400
 
 
-BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify", "on")
+BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify", "old_tls", "on")
 LISTS = ("routes", "policies", "dns", "search", "ntp")
 KINDS = ("vlan", "bond", "bridge")
 

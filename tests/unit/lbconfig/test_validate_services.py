@@ -1,11 +1,12 @@
 """Services: what their ports, fallbacks, options and checks cannot be, alone and beside another service."""
 
 import dataclasses
+import subprocess
 
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
 
-from lbconfig.checks import KINDS, without_unused
+from lbconfig.checks import KINDS, SQL_CHECKS, using, without_unused
 from lbconfig.snapshot import (
     CheckKind,
     Fallback,
@@ -13,6 +14,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     HttpMethod,
+    Matching,
     Protocol,
     RealServer,
     Snapshot,
@@ -44,7 +46,8 @@ def test_a_service_of_several_ports_or_protocols():
         (several("0"), "more_ports", "not 1 to 65535"),
         (several("65536"), "more_ports", "not 1 to 65535"),
         (several("99999999999999"), "more_ports", "ports and ranges such as"),
-        (several("http"), "more_ports", "ports and ranges such as"),
+        (several("http"), "more_ports", "must be written as 80"),
+        (several("gopher"), "more_ports", "ports and ranges such as"),
         (several("443;reboot"), "more_ports", "ports and ranges such as"),
         (several("٤٤٣"), "more_ports", "ports and ranges such as"),
         (several(",".join(str(n) for n in range(1000, 1400, 2))), "more_ports", "more than 64"),
@@ -189,21 +192,26 @@ def test_one_packet_scheduling_and_persistence_exclude_each_other_but_for_calls(
     assert validate(dataclasses.replace(SAMPLE, services=(calls,))) == []
 
 
-def test_udp_cannot_be_checked_by_connecting():
+def test_udp_is_checked_by_connecting_to_a_port_that_is_named():
     def udp(**check):
         return with_service(protocol=Protocol.UDP, check=HealthCheck(**check))
 
-    assert problems_at(udp(kind=CheckKind.CONNECT), "services[id=3].check.kind")
-    assert problems_at(udp(kind=CheckKind.HTTP), "services[id=3].check.port")
-    assert validate(udp(kind=CheckKind.HTTP, port=8080)) == []
+    for kind in (CheckKind.CONNECT, CheckKind.HTTP):
+        assert problems_at(udp(kind=kind), "services[id=3].check.port")
+        assert validate(udp(kind=kind, port=8080)) == []
     assert validate(udp(kind=CheckKind.PING)) == validate(udp(kind=CheckKind.OFF)) == []
 
 
 @pytest.mark.parametrize(
     ("protocol", "check", "words"),
     [
-        (Protocol.UDP, HealthCheck(CheckKind.CONNECT), "UDP servers take no TCP connections"),
+        (
+            Protocol.UDP,
+            HealthCheck(CheckKind.CONNECT),
+            "name the TCP port on which they answer the check (TCP connect)",
+        ),
         (Protocol.SCTP, HealthCheck(CheckKind.CONNECT), "SCTP servers take no TCP connections"),
+        (Protocol.SCTP, HealthCheck(CheckKind.CONNECT, port=80), ""),
         (Protocol.SCTP, HealthCheck(CheckKind.HTTP), "the TCP port on which they answer the check (HTTP)"),
         (Protocol.SCTP, HealthCheck(CheckKind.HTTP, port=80), ""),
     ],
@@ -234,25 +242,65 @@ def test_what_a_name_must_be_is_a_whole_address(expect, words):
 SAID = {  # something else than what is there by default
     "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
     "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
-    "statuses": "204",
+    "statuses": "204", "matching": Matching.PATTERN, "old_tls": True,
 }  # fmt: skip
 
 
 def test_every_field_of_a_check_has_a_value_above():
-    always = {"kind", "interval", "timeout", "failures"}
+    always = {"kind", "interval", "timeout", "failures", "successes", "retry"}
     assert {field.name for field in dataclasses.fields(HealthCheck)} == {*SAID, *always}
 
 
 @pytest.mark.parametrize("kind", CheckKind)
 @pytest.mark.parametrize("field", SAID)
 def test_a_field_that_a_check_does_not_use_is_refused_by_its_name(kind, field):
-    check = HealthCheck(kind, **{field: SAID[field]})
+    check = HealthCheck(
+        kind, **({"expect": "x"} if field == "matching" and kind in using(field) else {}), **{field: SAID[field]}
+    )
     problems = [one for one in validate(with_service(check=check)) if "means nothing" in one.message]
     used = field in KINDS[kind].fields or (field == "port" and kind not in (CheckKind.PING, CheckKind.OFF))
     if field == "authority":  # of whom, where anybody will do?
         used = False
     assert [one.path for one in problems] == ([] if used else [f"services[id=3].check.{field}"])
     assert without_unused(check) == (check if used else HealthCheck(kind))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("^status: (ok|degraded)$", ""),
+        (r"load [0-9]{1,2}\.\d+ \\ up", ""),
+        (r"(?i)(a)(?=b)(?!c)(?:d)\x41\1", ""),
+        ("(", "must be a regular expression, not '('"),
+        ("*", "nothing to repeat"),
+        ("\xf6", "of ASCII characters"),
+        (r"\p{L}", r"without '\\p'"),
+        (r"\\\Q", r"without '\\Q'"),
+        ("(?{ system })", "not known here"),
+        ("(?P<x>a)", "not known here"),
+        ("[[:alpha:]]", "must be a regular expression"),
+        ("x" * 201, "longer than 200"),
+    ],
+)
+def test_a_pattern_is_one_that_perl_reads_in_the_same_way(text, words):
+    check = HealthCheck(CheckKind.HTTP, expect=text, matching=Matching.PATTERN)
+    problems = validate(with_service(check=check))
+    assert [(one.field, words in one.message) for one in problems] == ([("expect", True)] if words else [])
+    if not words:
+        subprocess.run(["perl", "-e", "qr/$ARGV[0]/", text], check=True, timeout=30)
+
+
+def test_a_query_needs_an_account():
+    for kind in SQL_CHECKS:
+        query = HealthCheck(kind, ask="select 1", password="x", database="shop")
+        [problem] = validate(with_service(check=query))
+        assert (problem.field, "(ask, password" in problem.message) == ("login", True)
+        assert validate(with_service(check=dataclasses.replace(query, login="kim"))) == []
+
+
+def test_what_an_answer_without_an_end_lacks_is_not_known():
+    check = HealthCheck(CheckKind.SIMPLETCP, expect="x", matching=Matching.LACKS)
+    assert problems_at(with_service(check=check), "services[id=3].check.matching")
 
 
 def test_what_a_web_server_may_be_asked():
@@ -273,6 +321,9 @@ def test_worst_case_detection():
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1)) == 2 + 1
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=3)) == 2 + 2 + 2 + 1
     assert worst_case_detection(HealthCheck(interval=2, timeout=5, failures=3)) == 2 + 5 + 5 + 5
+    assert worst_case_detection(HealthCheck(interval=9, timeout=1, failures=3, retry=2)) == 9 + 2 + 2 + 1
+    assert worst_case_detection(HealthCheck(interval=9, timeout=3, failures=3, retry=2)) == 9 + 3 + 3 + 3
+    assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1, successes=9)) == 2 + 1
     assert worst_case_detection(HealthCheck(CheckKind.OFF)) == 0
     # It goes on taking connections: the plain connects in between pass, and the whole check comes after them.
     assert (

@@ -9,7 +9,7 @@ Facts from ldirectord's source (4.12 to 4.16) that this file rests on:
   (overlay/usr/lib/fairlead/perl/Fairlead/Rounds.pm) and each at the interval of its block. ldirectord itself heeds
   that interval only with fork=yes, and warns of it otherwise; with the module nothing else depends on fork.
 - `#` cuts a line even inside quotes, and a blank line ends a block.
-- A connect check of a UDP service silently becomes a ping: validate refuses it.
+- A connect check of a UDP service silently becomes a ping: Fairlead/Talks.pm connects, and validate asks for the port.
 - Our own checks, instead of its, take their time limit from negotiatetimeout (Fairlead/Talks.pm).
 """
 
@@ -27,6 +27,7 @@ from lbconfig.snapshot import (
     Forwarding,
     HealthCheck,
     HttpMethod,
+    Matching,
     RealServer,
     Snapshot,
     VirtualService,
@@ -67,15 +68,15 @@ def watched(snapshot: Snapshot) -> tuple[VirtualService, ...]:
 def worst_case_detection(check: HealthCheck) -> float:
     """Seconds until a dead server has left its service, at the worst; 0 where nothing is checked.
 
-    A check begins an interval after the last one began, or when that one ended if it took longer. The worst is a
-    server that dies right after its check began, silently, so that each check runs into its timeout; where plain
-    connects stand between whole checks, one that goes on taking connections. A box that has too many servers to ask
-    in time says so in its log.
+    A check begins an interval after the last one began, or when that one ended if it took longer; where there is
+    another time for a server that has failed, after that time. The worst is a server that dies right after its check
+    began, silently, so that each check runs into its timeout; where plain connects stand between whole checks, one
+    that goes on taking connections. A box that has too many servers to ask in time says so in its log.
     """
     if check.kind == CheckKind.OFF:
         return 0.0
     first = check.interval * (1 + _connects(check))
-    return float(first + (check.failures - 1) * max(check.interval, check.timeout) + check.timeout)
+    return float(first + (check.failures - 1) * max(check.retry or check.interval, check.timeout) + check.timeout)
 
 
 def _connects(check: HealthCheck) -> int:
@@ -96,6 +97,7 @@ def _block(service: VirtualService) -> str:
         *([f"fallback{six}={_place(service, fallback)}"] if (fallback := service.fallback_server) else []),
         *_tunnels(service),
         *_balance(service),
+        *_more_words(service),
         f"protocol={'fwm' if service.by_mark else service.protocol}",
         f"scheduler={service.scheduler}",
         *(["quiescent=no"] if service.dead_leave else []),
@@ -134,6 +136,19 @@ def _balance(service: VirtualService) -> list[str]:
         "slow": service.slow_start, "least": least.servers, "then": least.then, "again": least.again,
     }  # fmt: skip
     return [f"# balance {ipvs.service_name(service)} {' '.join(f'{name}={value}' for name, value in words.items())}"]
+
+
+def _more_words(service: VirtualService) -> list[str]:
+    """What ldirectord has no words for; Words.pm reads this comment."""
+    check = service.check
+    words = {
+        "successes": check.successes if check.successes > 1 else 0,
+        "retry": check.retry,
+        "old_tls": int(check.old_tls),
+        "matching": check.matching if check.matching is not Matching.CONTAINS else "",
+    }
+    said = " ".join(f"{word}={value}" for word, value in words.items() if value)
+    return [f"# check vs{service.id} {said}"] if said else []
 
 
 def _place(service: VirtualService, server: RealServer) -> str:

@@ -13,6 +13,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 use Fairlead::Confined ();
 use Fairlead::Talks ();
 use Fairlead::Wire ();
+use Fairlead::Words ();
 
 use constant FUNCTIONS => qw(ld_start _check_real service_set ld_exit);
 use constant SHOWN => 4000;    # characters of what was sent and of what came back
@@ -26,6 +27,7 @@ INIT {
 }
 
 sub ask_all {
+	Fairlead::Words::read_all();
 	Fairlead::Confined::join_group();
 	Fairlead::Confined::confine();
 	my $v = $main::VIRTUAL[0];

@@ -1,9 +1,9 @@
 package Fairlead::Packets;
 
-# Checks of servers that do not speak in lines: directories, databases, RADIUS, DNS, and the ping. See Fairlead::Talks.
+# Checks of servers that do not speak in lines: directories, RADIUS, DNS, and the ping. Databases are in
+# Fairlead::Databases. See Fairlead::Talks.
 #
-# Sources: LDAP RFC 4511, RADIUS RFC 2865 and 5997, DNS RFC 1035, ping RFC 792 and 4443; MySQL: "Connection Phase" of
-# its internals manual; PostgreSQL: chapter "Frontend/Backend Protocol".
+# Sources: LDAP RFC 4511, RADIUS RFC 2865 and 5997, DNS RFC 1035, ping RFC 792 and 4443.
 
 use strict;
 use warnings;
@@ -103,86 +103,6 @@ sub ldap_result {
 	my ($kind, $body) = ldap_message($socket);
 	die "an answer to another question\n" unless $kind == $wanted;
 	return ldap_code($body);
-}
-
-# --- databases ---
-
-# A server that greets takes connections; one that is full or that has blocked us says so in place of the greeting.
-# It blocks who hangs up after the greeting too often (max_connect_errors), so it gets an answer. That it refuses the
-# name is no fault of its own; an account of that name without a password and without rights spares its log.
-sub mysql {
-	my ($v, $r) = @_;
-	my $socket = dial($v, $r);
-	my $packet = mysql_packet($socket);
-	die "an answer that is no MySQL\n" unless unpack('C', $packet) == 10;
-	my ($version) = unpack 'Z*', substr $packet, 1;
-	$received = "MySQL $version\n";
-	# HandshakeResponse41: long passwords, protocol 4.1, its way of passwords, the way has a name; UTF-8.
-	my $way = 'mysql_native_password';
-	put_mysql($socket, 1, pack('VVCx23', 0x88201, LONGEST, 33) . "fairlead\0" . "\0" . "$way\0", "log in as fairlead\n");
-	my $number = 1;
-	while (1) {
-		$number += 2;
-		my $kind = unpack 'C', mysql_packet($socket, qr/^08/);    # the connection itself
-		return if $kind == 0xff;
-		last if $kind == 0;
-		put_mysql($socket, $number, '', "no password\n");    # it wants another way, or more of it
-	}
-	put_mysql($socket, 0, "\x01", "quit\n");
-	return;
-}
-
-# Ends the check where it is an error; after the greeting, one of these classes ("SQLSTATE") only.
-sub mysql_packet {
-	my ($socket, $classes) = @_;
-	my ($low, $high) = unpack 'vC', take($socket, 4);
-	my $packet = take($socket, $low + ($high << 16));
-	die "an answer that is no MySQL\n" if $packet eq '';
-	return $packet if unpack('C', $packet) != 0xff;
-	my $code = unpack 'xv', $packet;
-	my ($class, $text) = substr($packet, 3) =~ /^(?:#(.{5}))?(.*)/s;
-	die "the server said: error $code, $text\n" if !$classes || ($class // '') =~ $classes;
-	return $packet;
-}
-
-sub put_mysql {
-	my ($socket, $number, $bytes, $shown) = @_;
-	return put($socket, substr(pack('V', length $bytes), 0, 3) . pack('C', $number) . $bytes, $shown);
-}
-
-# Being asked for a password means that it takes connections. Who is let in without one is told of a wrong database only
-# then. A name that nobody has given cannot be wrong.
-sub pgsql {
-	my ($v, $r) = @_;
-	my $socket = dial($v, $r);
-	my $user = $v->{login} eq '' ? 'fairlead' : $v->{login};
-	my $database = $v->{database} eq '' ? 'postgres' : $v->{database};
-	my $message = pack('N', 196608) . "user\0$user\0database\0$database\0\0";
-	put($socket, pack('N', 4 + length $message) . $message, "start as $user in $database\n");
-	while (1) {
-		my $seen = length $received;
-		my $kind = take($socket, 1);
-		my $length = unpack 'N', take($socket, 4);
-		die "an answer that is no PostgreSQL\n" if $length < 4;
-		my $body = take($socket, $length - 4);
-		substr($received, $seen) = '';
-		if ($kind eq 'E') {
-			my %said = map { substr($_, 0, 1) => substr $_, 1 } grep { length } split /\0/, $body;
-			$received .= "$said{S} $said{C}: $said{M}\n";
-			return if $v->{login} eq '' && $said{C} =~ /^28/ || $v->{database} eq '' && $said{C} eq '3D000';
-			die "the server said: $said{M}\n";
-		}
-		if ($kind eq 'R' && (my $wish = unpack 'N', $body)) {
-			die "an answer that is no PostgreSQL\n" if $wish == 10 && $body !~ /\0\0\z/;    # its ways, and an end
-			$received .= "it asks for a password ($wish)\n";
-			return;
-		}
-		last if $kind eq 'Z';
-		die "an answer that is no PostgreSQL\n" unless $kind =~ /^[RSKNv]$/;
-	}
-	$received .= "it is ready\n";
-	put($socket, pack('AN', 'X', 4), "end\n");
-	return;
 }
 
 # --- names and passwords ---

@@ -5,7 +5,11 @@ package Fairlead::Rounds;
 # the states and writes the table.
 #
 # A check begins an interval after the last one of that server began, or when that one ended if it took longer. So a
-# server that dies has left, at the worst, after: interval + (failures - 1) x max(interval, timeout) + timeout.
+# server that dies has left, at the worst, after: interval + (failures - 1) x max(retry, timeout) + timeout, where
+# `retry` is the interval unless the service has another one for a server that has failed and is still in.
+#
+# A server that has failed comes back after as many good checks in a row as its service asks for. One that has not
+# failed since the checks began comes with its first good one: else every start would wait for all of them.
 #
 # A server that failed its last check waits for a worker in a queue of its own, which may use some of the workers
 # only: however many are dead, the others are asked in time. New workers come when those there are wait for answers.
@@ -18,11 +22,13 @@ use IO::Handle ();
 use IO::Select ();
 use List::Util qw(max min);
 use POSIX ();
+use Socket qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
 use Fairlead::Table ();
 use Fairlead::Weights ();
+use Fairlead::Words ();
 
 use constant FUNCTIONS => qw(
 	ld_main _ld_main_check_all service_set check_signal _check_real _service_up _service_down _status_check ld_log
@@ -39,19 +45,22 @@ use constant {
 	IDLE => 30,               # seconds without work after which a worker ends
 	GRACE => 1,               # seconds beyond its timeout after which a check that goes on is ended, and has failed
 	LATE => 60,               # seconds between two complaints
+	UNTOLD => 1000,           # events that wait for the applier; older ones are forgotten
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
 
-# A server that is checked: { v, r: ldirectord's own; number; interval, limit: seconds; began, failing; weighed }.
-# Its agent is asked in the same way, as an entry of its own.
+# A server that is checked: { v, r: ldirectord's own; number; interval, retry, wait, limit: seconds, `wait` of the next
+# check; began, failing; successes, missing: good checks that it takes to come back, and that are still missing;
+# weighed }. Its agent is asked in the same way, as an entry of its own.
 my @checks;
-my (@due, %rest);    # @due: of those whose time has come; $rest{interval}: the others, the next one first
+my (@due, %rest);    # @due: of those whose time has come; $rest{seconds to wait}: the others, the next one first
 my @suspects;        # of those whose time has come: the last check failed
 my %workers;         # pid -> { pid, to, from, check, since, done }
 my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that are checked, for the first time
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
+my ($told, @untold);     # the socket to the applier, and what it has not taken yet
 my $spawned = 0;     # whether Fairlead::Spawner wants to know how far we are
 
 sub install {
@@ -92,6 +101,7 @@ sub watch {
 		end_overdue();
 		Fairlead::Weights::step();
 		Fairlead::Table::flush();
+		pass_on();
 		say_so() if $to_say && first_round_is_over();
 	}
 }
@@ -123,15 +133,22 @@ sub warm_up {
 }
 
 sub gather {
+	Fairlead::Words::read_all();
 	for my $v (@main::VIRTUAL) {
 		next if $v->{checktype} eq 'off';
 		for my $r (@{$v->{real} // []}) {
 			$r->{failcount} = 0;    # ld_start counts servers that it does not know yet as failed
+			my $words = Fairlead::Words::of($r);
+			my $interval = $v->{checkinterval} || $main::CHECKINTERVAL;
 			push @checks, {
 				v => $v,
 				r => $r,
 				number => scalar @checks,
-				interval => $v->{checkinterval} || $main::CHECKINTERVAL,
+				interval => $interval,
+				retry => $words->{retry} || $interval,
+				wait => $interval,
+				successes => $words->{successes} || 1,
+				missing => 0,
 				limit => $v->{negotiatetimeout} + GRACE,
 				failing => 0,
 				trusts => 0,
@@ -146,6 +163,7 @@ sub gather {
 			%$check{qw(v r)},
 			number => scalar @checks,
 			interval => $check->{weighed}{set}{interval},
+			wait => $check->{weighed}{set}{interval},
 			limit => Fairlead::Weights::PATIENCE + GRACE,
 			failing => 0,
 			seen => 1,
@@ -159,12 +177,12 @@ sub gather {
 	($all, $started) = ($servers, now());
 }
 
-# Whose time has come? All checks of one interval begin in the order in which they began the last time.
+# Whose time has come? All checks of one wait begin in the order in which they began the last time.
 sub wake {
 	my $now = now();
-	for my $interval (keys %rest) {
-		my $resting = $rest{$interval};
-		while (@$resting && $resting->[0]{began} + $interval <= $now) {
+	for my $wait (keys %rest) {
+		my $resting = $rest{$wait};
+		while (@$resting && $resting->[0]{began} + $wait <= $now) {
 			my $check = shift @$resting;
 			if ($check->{failing}) { push @suspects, $check }
 			else { push @due, $check }
@@ -193,7 +211,7 @@ sub until_something {
 	push @waits, MOMENT if @due || @suspects;
 	push @waits, SILENT if $to_say;
 	push @waits, Fairlead::Weights::soon() // ();
-	push @waits, map { $_->[0]{began} + $_->[0]{interval} - $now } grep { @$_ } values %rest;
+	push @waits, map { $_->[0]{began} + $_->[0]{wait} - $now } grep { @$_ } values %rest;
 	push @waits, map { $_->{since} + $_->{check}{limit} - $now } grep { $_->{check} } values %workers;
 	my $soon = min(@waits);
 	return $soon > 0 ? $soon : 0;
@@ -264,13 +282,20 @@ sub verdict {
 	if ($state eq 'down' && !$check->{failing}) {
 		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
 	}
+	my ($was, $first) = (main::_status_check($v, $r), !$check->{seen});
 	$check->{failing} = $state eq 'down';
 	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
 	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
 	$check->{trusts} = $Fairlead::Table::failures;
-	if ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
+	if (!counts($check, $state)) { }
+	elsif ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
 	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
-	push @{$rest{$check->{interval}}}, $check;
+	my $is = main::_status_check($v, $r);
+	# These checks may be new and the server dead for long: then the applier may not know why.
+	# Where more than this check decides on a server, what it said may be no reason.
+	event($check, $state, $message) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
+	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
+	push @{$rest{$check->{wait}}}, $check;
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
@@ -295,6 +320,41 @@ sub weigh {
 	Fairlead::Weights::took($record, $seconds) if $state eq 'up' && defined $seconds;
 	Fairlead::Weights::refresh($record->{key}) if !!$was != !!main::_status_check($v, $r);
 	return;
+}
+
+# That a server left or came back, for the applier (applier/events.py). No library for it: there is nothing to escape
+# but these two, because a message has printable characters only (`work`).
+sub event {
+	my ($check, $state, $message) = @_;
+	my ($service) = ($check->{r}{receive} // '') =~ /^\(\?:vs(\d+)\)/ or return;
+	push @untold, sprintf '{"service":%d,"server":"%s","port":%d,"state":"%s","failures":%d,"seconds":%.3f,"reason":"%s"}',
+		$service, $check->{r}{server} =~ s/[\[\]]//gr, $check->{r}{port}, $state,
+		$state eq 'down' ? $check->{r}{failcount} // 0 : 0, now() - $check->{began}, $message =~ s/(["\\])/\\$1/gr;
+	shift @untold if @untold > UNTOLD;
+	return;
+}
+
+# What the applier can take now; it may be busy, or be started anew.
+sub pass_on {
+	return unless @untold;
+	$told or socket($told, AF_UNIX, SOCK_DGRAM, 0) or return;
+	my $place = pack_sockaddr_un($ENV{FAIRLEAD_EVENTS} // '/run/fairlead/events');
+	shift @untold while @untold && defined send $told, $untold[0], MSG_DONTWAIT, $place;
+	return;
+}
+
+# Whether the server may come back already, where this check was good.
+sub counts {
+	my ($check, $state) = @_;
+	if ($state eq 'down') {
+		$check->{missing} = $check->{successes};
+		return 1;
+	}
+	$check->{missing}-- if $check->{missing};
+	return 1 if !$check->{missing} || main::_status_check(@$check{qw(v r)});
+	main::ld_log(sprintf '%s:%s is well again; good checks until it is back: %d (%s)', @{$check->{r}}{qw(server port)},
+		$check->{missing}, main::get_virtual_id_str($check->{v}));
+	return 0;
 }
 
 # Checks that do not come to an end have failed; workers without work are sent home.
@@ -403,8 +463,8 @@ sub complain {
 	my $now = now();
 	my $check = $due[0];
 	return unless $check->{seen} && defined $check->{began};
-	my $late = $now - $check->{began} - $check->{interval};
-	return if $late < $check->{interval} || $now - $complained < LATE;
+	my $late = $now - $check->{began} - $check->{wait};
+	return if $late < $check->{wait} || $now - $complained < LATE;
 	$complained = $now;
 	main::ld_log(sprintf 'Checks begin %.0f s later than they should: %d servers wait, %d workers.', $late,
 		scalar @due, scalar keys %workers);

@@ -24,6 +24,7 @@ use Socket qw(AF_UNIX SOCK_STREAM SOMAXCONN pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC);
 
 use Fairlead::Table ();
+use Fairlead::Words ();
 
 use constant {
 	PRCTL => 157,            # its number on x86-64, and of PR_SET_PDEATHSIG
@@ -74,6 +75,7 @@ INIT {
 # In place of ld_start's beginning: the file is read, the table is not touched yet.
 sub wait_for_turn {
 	Fairlead::Table::tunnels();    # of the file as it is now
+	Fairlead::Words::read_all();
 	note('good');
 	my $word = readline $order;
 	POSIX::_exit(0) unless defined $word && $word eq "go\n";

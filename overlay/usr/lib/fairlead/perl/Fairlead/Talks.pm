@@ -16,15 +16,17 @@ no warnings 'once';    # ldirectord's variables
 
 use Socket qw(SOCK_DGRAM SOCK_STREAM);
 
+use Fairlead::Databases ();
 use Fairlead::Packets ();
 use Fairlead::Web ();
-use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected);
+use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected matching
+	matches);
 
 my %TALKS = (
 	smtp => \&smtp, submission => \&smtp, pop => \&pop, pops => \&pop, imap => \&imap, imaps => \&imap, ftp => \&ftp,
 	nntp => \&nntp, sip => \&sip, simpletcp => \&simpletcp, http => \&Fairlead::Web::web, https => \&Fairlead::Web::web,
-	ldap => \&Fairlead::Packets::ldap, ldaps => \&Fairlead::Packets::ldap, mysql => \&Fairlead::Packets::mysql,
-	pgsql => \&Fairlead::Packets::pgsql, radius => \&Fairlead::Packets::radius, dns => \&Fairlead::Packets::dns,
+	ldap => \&Fairlead::Packets::ldap, ldaps => \&Fairlead::Packets::ldap, mysql => \&Fairlead::Databases::mysql,
+	pgsql => \&Fairlead::Databases::pgsql, radius => \&Fairlead::Packets::radius, dns => \&Fairlead::Packets::dns,
 );
 
 use constant FUNCTIONS => (
@@ -36,14 +38,17 @@ sub install {
 	no strict 'refs';
 	no warnings 'redefine';
 	*{"main::$_"} = \&check for grep { /^check_/ } FUNCTIONS;
-	*main::check_connect = sub { judge(@_, sub { dial(@_); return }) };
-	*main::check_ping = sub { judge(@_, \&Fairlead::Packets::ping) };
+	*main::check_connect = \&connect_to;
+	# ldirectord makes a ping of each connect check of a UDP service.
+	*main::check_ping = sub { $_[0]{checktype} eq 'ping' ? judge(@_, \&Fairlead::Packets::ping) : connect_to(@_) };
 }
 
 sub check {
 	my ($v, $r) = @_;
 	return judge(plain($v), plain($r), $TALKS{$v->{service}});
 }
+
+sub connect_to { return judge(@_, sub { dial(@_); return }) }
 
 # Up is who went through this conversation to its end, in time.
 sub judge {
@@ -173,7 +178,8 @@ sub simpletcp {
 	my $request = request($r) =~ s/\\n/\n/gr;
 	put($socket, $request) if $request ne '';
 	my ($answer, $wanted) = ('', expected($r));
-	until (length $answer && index($answer, $wanted) >= 0) {
+	my $pattern = matching($r) eq 'pattern';
+	until (length $answer && ($pattern ? matches($answer, $wanted) : index($answer, $wanted) >= 0)) {
 		my $bytes = some($socket, Fairlead::Wire::LONGEST);
 		die "the server hung up, and had not said what is expected\n" if $bytes eq '';
 		$received = $answer .= $bytes;

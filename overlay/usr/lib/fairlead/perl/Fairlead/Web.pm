@@ -12,7 +12,8 @@ package Fairlead::Web;
 use strict;
 use warnings;
 
-use Fairlead::Wire qw($received LONGEST dial secure put hear shown some line expected);
+use Fairlead::Wire qw($received LONGEST dial secure put hear shown some line expected matches matching
+	versions);
 
 use constant PAGE => 4 << 20;    # bytes of a page; the longest ones that people have as a front page are half of it
 
@@ -27,8 +28,10 @@ sub web {
 	unless (counts($status, $statuses)) {
 		die $status . ($status =~ /^3/ && exists $headers->{location} ? ", to $headers->{location}" : '') . "\n";
 	}
-	return $status if page($socket, $method, $status, $headers, expected($r));
-	die "the answer does not contain what is expected\n";
+	my $matching = matching($r);
+	my $found = page($socket, $method, $status, $headers, expected($r), $matching);
+	return $status if $found xor $matching =~ /^lacks/;
+	die $found ? "the answer contains what it must not contain\n" : "the answer does not contain what is expected\n";
 }
 
 sub ask {
@@ -73,15 +76,16 @@ sub counts {
 	return 0;
 }
 
-# Read the page to its end. Whether the text is in it; what has been looked at is not kept.
+# Read the page to its end. Whether the text is in it; what has been looked at is not kept, unless a pattern may span it.
 sub page {
-	my ($socket, $method, $status, $headers, $wanted) = @_;
-	my ($found, $window) = ($wanted eq '', '');
+	my ($socket, $method, $status, $headers, $wanted, $matching) = @_;
+	my ($found, $window) = ($wanted eq '' && $matching !~ /^lacks/, '');
 	my $look = sub {
 		my ($bytes) = @_;
 		hear($bytes);
 		return if $found;
 		$window .= $bytes;
+		return if $matching =~ /pattern$/;
 		$found = index($window, $wanted) >= 0;
 		$window = substr $window, -length $wanted if length $window > length $wanted;
 	};
@@ -95,6 +99,7 @@ sub page {
 	else {
 		while ((my $bytes = some($socket, LONGEST)) ne '') { $look->($bytes) }
 	}
+	$found ||= matches($window, $wanted) if $matching =~ /pattern$/;
 	return $found;
 }
 
@@ -131,7 +136,7 @@ sub pass {
 sub encrypt {
 	my ($socket, $v, $r) = @_;
 	my $name = ($v->{virtualhost} // '') =~ s/:\d+$//r;
-	my %options = $name eq '' ? () : (SSL_hostname => $name);
+	my %options = (versions($r), $name eq '' ? () : (SSL_hostname => $name));
 	if ($v->{secret} ne '') {
 		my ($verify, $authorities) = split /\n/, $v->{secret}, 2;
 		%options = (

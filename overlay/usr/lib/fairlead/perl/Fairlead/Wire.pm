@@ -14,8 +14,11 @@ use IO::Socket::IP ();
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
+use Fairlead::Words ();
+
 our @EXPORT_OK = qw(
 	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
+	matching matches in_time versions
 );
 
 use constant LONGEST => 65536;    # bytes of the answers of one check
@@ -50,8 +53,14 @@ sub dial {
 		die "$!\n" unless grep { $! == $_ } EINPROGRESS, EALREADY, EWOULDBLOCK;
 		await($socket, 'to write');
 	}
-	return secure($socket) if $v->{service} =~ /^(?:pops|imaps|ldaps)$/;
+	return secure($socket, versions($r)) if $v->{service} =~ /^(?:pops|imaps|ldaps)$/;
 	return $socket;
+}
+
+# Of TLS, as options for `secure`: servers that are too old for 1.2 are too old for OpenSSL's own level of safety.
+sub versions {
+	my ($r) = @_;
+	return Fairlead::Words::of($r)->{old_tls} ? (SSL_cipher_list => 'DEFAULT:@SECLEVEL=0') : ();
 }
 
 # TLS on this connection; without options any certificate will do.
@@ -206,6 +215,17 @@ sub request { return substr $_[0]{request} // '/', 1 }
 sub expected {
 	my $text = $_[0]{receive} =~ s/^\(\?:vs\d+\)\{0\}//r;
 	return $text =~ s/\\x([0-9a-f]{2})/chr hex $1/ger;
+}
+
+# How it is looked for: contains, pattern, lacks, lacks-pattern.
+sub matching { return Fairlead::Words::of($_[0])->{matching} // 'contains' }
+
+# Of bytes. A pattern that takes too long ends with its process (Fairlead::Rounds); code in it is refused by Perl.
+sub matches {
+	my ($bytes, $pattern) = @_;
+	my $found = eval { no warnings; $bytes =~ /$pattern/m ? 1 : 0 };
+	die "the pattern cannot be read\n" unless defined $found;
+	return $found;
 }
 
 sub datagram {

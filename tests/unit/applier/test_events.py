@@ -1,0 +1,106 @@
+"""Why servers left and came back (applier.events), as the health checks say it and as it is kept."""
+
+import json
+import os
+import socket
+import threading
+
+import pytest
+from box import WEB
+from tests.lab.wait import until
+
+from applier import health
+from applier.events import MOST, Events, listen
+from lbconfig.render import ipvs
+from lbconfig.snapshot import Snapshot
+
+SERVER = {"service": WEB.id, "server": WEB.real_servers[0].address, "port": WEB.real_servers[0].port}
+
+
+def said(state="down", reason="503 Service Unavailable", **more):
+    return json.dumps({**SERVER, "state": state, "failures": 2, "seconds": 0.25, "reason": reason, **more}).encode()
+
+
+@pytest.fixture
+def events(tmp_path):
+    return Events(tmp_path / "events", lambda number: f"s{number}")
+
+
+def told(events):
+    return [(one["state"], one["reason"]) for one in events.newest()]
+
+
+def test_what_is_told_is_there_after_a_restart(events, tmp_path):
+    events.take([said(), said("up", "200 OK"), said(reason="no answer within 2 s")])
+    again = Events(tmp_path / "events")
+    again.load()
+    assert again.newest() == events.newest() and again.downs == events.downs
+    assert told(again) == [("down", "no answer within 2 s"), ("up", "200 OK"), ("down", "503 Service Unavailable")]
+    assert again.newest()[0]["name"] == f"s{WEB.id}"
+
+
+def test_checks_that_begin_anew_tell_no_news(events):
+    """An apply starts them; what is down stays down since when it was, with the reason that it has now."""
+    events.take([said("up", "200 OK"), said()])
+    [first] = events.newest()
+    events.take([said(reason="no answer within 2 s")])
+    assert events.newest() == [first]
+    [down] = events.downs[WEB.id].values()
+    assert (down["when"], down["reason"]) == (first["when"], "no answer within 2 s")
+
+
+def test_what_is_kept_is_bounded(events, tmp_path):
+    for _ in range(2):
+        events.take(said(state, "x" * 4000) for _ in range(MOST) for state in ("down", "up"))
+    assert len(events.newest()) == MOST
+    assert (tmp_path / "events").read_bytes().count(b"\n") <= 2 * MOST
+    assert len(events.newest()[0]["reason"]) == 200
+
+
+@pytest.mark.parametrize(
+    "bad", [b"", b"[]", b"\xff", b"{}", said("asleep"), said(port="http"), said(service=None), said(seconds=[])]
+)
+def test_what_is_no_event_is_left_out(events, tmp_path, bad, caplog):
+    events.take([bad, said()])
+    assert len(events.newest()) == 1 and "no event" in caplog.text
+    with (tmp_path / "events").open("ab") as file:
+        file.write(bad + b"\n" + said()[:20])  # the power went
+    again = Events(tmp_path / "events")
+    again.load()
+    assert again.newest() == events.newest()
+
+
+def test_a_disk_that_is_full_does_not_make_it_forget(events, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    events.take([said()])
+    assert told(events) == [("down", "503 Service Unavailable")]
+
+
+def test_status_says_since_when_a_server_is_down_and_why(events):
+    tell, snapshot = health.Told(), Snapshot((WEB,))
+    table = {ipvs.key(WEB): {(one.address, one.port): health.Entry(0) for one in WEB.real_servers}}
+
+    def first():
+        return tell(snapshot, table, 3600.0, downs=events.downs)["services"][0]["real_servers"][0]
+
+    assert (first()["health"], first()["since"], first()["reason"]) == ("down", "", "")
+    events.take([said()])
+    [event] = events.newest()
+    assert (first()["since"], first()["reason"]) == (event["when"], "503 Service Unavailable")
+    table = {ipvs.key(WEB): {(one.address, one.port): health.Entry(1) for one in WEB.real_servers}}
+    assert (first()["health"], first()["since"], first()["reason"]) == ("up", "", "")
+
+
+def test_it_listens(events, tmp_path):
+    path = tmp_path / "socket"
+    threading.Thread(target=listen, args=(path, events), daemon=True).start()
+    until("the socket", path.is_socket, 20)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as checks:
+        until("it to be bound", lambda: checks.connect(str(path)) is None, 20, expected=(OSError,))
+        for one in (said(), said("up"), said()):
+            checks.send(one)
+    until("all of them", lambda: len(events.newest()) == 3, 20)
+    assert path.stat().st_mode & 0o777 == 0o600
