@@ -12,7 +12,7 @@ from lbconfig.snapshot import Agent, AgentKind, CheckKind, Scheduler, TooFew, Vi
 
 # By these a weight is a share at any moment. The others know 0 only (rr, lc, dh), hold a client to its server by what
 # the weights were (sh, mh, lblc, lblcr), or mean something else by a weight (fo, ovf).
-BY_WEIGHT = (Scheduler.WRR, Scheduler.WLC, Scheduler.SED, Scheduler.NQ)
+BY_WEIGHT = (Scheduler.WRR, Scheduler.WLC, Scheduler.SED, Scheduler.NQ, Scheduler.TWOS)
 MOST_WEIGHT = 65535 // FINE
 MAX_SLOW_START = 600  # seconds
 INTERVALS = (2, 60)  # seconds
