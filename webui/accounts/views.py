@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from accounts import actions, limits
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
+from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
 from system import backups, restoring
 
@@ -86,10 +87,18 @@ def log_out(request):
 def change_password(request):
     form = ChangePasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        update_session_auth_hash(request, form.save())
-        messages.success(request, "Your password is changed.")
+        ended = form.save()
+        update_session_auth_hash(request, request.user)
+        messages.success(request, f"Your password is changed.{_and_tokens(ended)}")
         return redirect("system")
-    return render(request, "accounts/password.html", {"form": form})
+    tokens = ApiToken.objects.filter(user=request.user).count()
+    return render(request, "accounts/password.html", {"form": form, "tokens": tokens})
+
+
+def _and_tokens(ended: int) -> str:
+    if not ended:
+        return ""
+    return f" Your API token{'s' * (ended != 1)} ended with the old one ({ended}): make new ones for your programs."
 
 
 def turned_away(request, refused: limits.Refused):

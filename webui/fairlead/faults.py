@@ -1,5 +1,6 @@
 """The pages for when something is wrong: readable, and drawn without the database or a session."""
 
+import errno
 import os
 import sqlite3
 import sys
@@ -72,10 +73,14 @@ BY_SQLITE_CODE = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
 }
+# Of a file beside the database.
+BY_ERRNO = {errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EROFS: READ_ONLY, errno.EIO: READ_ONLY}
 
 
 def fault_of(error: BaseException | None) -> Fault:
     """Which page fits the error: Django keeps SQLite's own error as the cause of its DatabaseError."""
+    if isinstance(error, OSError) and error.errno in BY_ERRNO:
+        return BY_ERRNO[error.errno]
     if not isinstance(error, DatabaseError | sqlite3.Error):
         return MISTAKE
     cause = error if isinstance(error, sqlite3.Error) else error.__cause__

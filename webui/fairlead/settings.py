@@ -2,6 +2,7 @@
 
 FAIRLEAD_DATA        folder of the database, the secret key and the backups (default: build/dev)
 FAIRLEAD_RUN         folder of the applier's socket and of the fault file (default: build/dev/run)
+FAIRLEAD_LEDGER      file of the users and tokens of both slots (default: beside the database)
 FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default: build/dev/uploads)
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
@@ -22,6 +23,7 @@ RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
 INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
+LEDGER = Path(os.environ.get("FAIRLEAD_LEDGER", DATA / "ledger.json"))  # accounts.ledger
 SECRET_KEY_FILE = DATA / "secret-key"
 CONSOLE_TOKEN_FILE = RUN / "web" / "console-token"  # made anew by `manage.py prepare`; for root's `fairlead` command
 FAULT_FILE = RUN / "web" / "fault"  # written by `manage.py prepare`; its text is shown on every page

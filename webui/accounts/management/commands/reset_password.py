@@ -6,6 +6,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from accounts import credentials
+
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is read for another one
 GROUPS, LENGTH = 4, 4  # about 79 bits
 
@@ -27,10 +29,8 @@ class Command(BaseCommand):
             if user is None:
                 raise CommandError(f"There is no user {name!a}.")
             password = new_password()
-            user.set_password(password)
-            user.is_active = True
-            user.save()
-        except DatabaseError as error:
+            credentials.set_password(user, password)
+        except (DatabaseError, OSError) as error:
             raise CommandError(f"The database of the web page: {error}.") from error
         self.stdout.write(password)
 
