@@ -1,16 +1,12 @@
 """Who may see pages: set-up first, then log in; an idle session ends."""
 
-import time
-
-from django.conf import settings
 from django.contrib.auth import get_user_model, logout
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from accounts import sessions
 from lbconfig.addresses import source
-
-STAMP_EVERY = 60  # seconds: a session is not written on every click
 
 
 def client_source(request) -> str:
@@ -18,21 +14,19 @@ def client_source(request) -> str:
     return source(request.META.get("REMOTE_ADDR", ""))
 
 
-class IdleTimeout:
-    """End a session after settings.IDLE_MINUTES without a click; pages that refresh themselves do not count."""
+class SessionEnd:
+    """End a session in time (accounts.sessions); pages that refresh themselves are no clicks."""
 
     def __init__(self, get_response):
         self.get_response = get_response
 
     def __call__(self, request):
         if request.user.is_authenticated:
-            now = int(time.time())
-            seen = request.session.get("seen", now)
-            if now - seen > settings.IDLE_MINUTES * 60:
+            if sessions.is_over(request.session):
                 logout(request)
-                request.session["idle"] = True  # the log-in page says why
-            elif not request.path.startswith("/live/") and now - request.session.get("seen", 0) >= STAMP_EVERY:
-                request.session["seen"] = now
+                request.session["over"] = True  # the log-in page says why
+            elif not request.path.startswith("/live/"):
+                sessions.stamp(request.session)
         response = self.get_response(request)
         if request.headers.get("HX-Request") and response.status_code == 302:
             # htmx would put the log-in page into the middle of this one

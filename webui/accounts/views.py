@@ -11,7 +11,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts import actions, limits
+from accounts import actions, limits, sessions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
@@ -59,7 +59,7 @@ class LogIn(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs):
-        return super().get_context_data(idle=self.request.session.get("idle", False), **kwargs)
+        return super().get_context_data(over=self.request.session.get("over", False), **kwargs)
 
     def post(self, request, *args, **kwargs):
         try:
@@ -70,7 +70,8 @@ class LogIn(LoginView):
     def form_valid(self, form):
         limits.TRIES.forget(self.request.META["REMOTE_ADDR"])
         answer = super().form_valid(form)
-        self.request.session.pop("idle", None)
+        self.request.session.pop("over", None)
+        sessions.clear()
         backups.make_if_due()
         restoring.finish()
         return answer

@@ -79,7 +79,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "accounts.middleware.IdleTimeout",
+    "accounts.middleware.SessionEnd",
     "accounts.middleware.SetUpFirst",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     # Behind the log-in: its token may be in the body, and of a stranger no body is read.
@@ -159,9 +159,9 @@ SESSION_COOKIE_NAME = "fairlead" if PLAIN_HTTP else "__Host-fairlead"
 SESSION_COOKIE_SECURE = not PLAIN_HTTP
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
-SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_AGE = 12 * 3600  # also the longest that a log-in lasts (accounts.sessions)
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
-IDLE_MINUTES = 30  # accounts.middleware.IdleTimeout; the pages that poll do not count
+IDLE_MINUTES = 30  # accounts.sessions; the pages that poll do not count
 CSRF_COOKIE_NAME = "fairlead-csrf" if PLAIN_HTTP else "__Host-fairlead-csrf"
 CSRF_COOKIE_SECURE = not PLAIN_HTTP
 CSRF_COOKIE_HTTPONLY = True
