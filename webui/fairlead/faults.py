@@ -61,6 +61,18 @@ MISTAKE = Fault(
     "The software of the box made a mistake. Nothing was applied by this page.",
     "Go back and try again. The system log has the details.",
 )
+UNKNOWN_HOST = Fault(
+    400,
+    "The box cannot be called by this name",
+    "The name in the address is neither a host name (letters, digits, dots, hyphens, underscores) nor an IP address.",
+    "Open the page by the address that the console of the box shows.",
+)
+UNREADABLE = Fault(
+    400,
+    "This request cannot be read",
+    "It is larger, has more fields or is built in another way than this page takes. Nothing was changed.",
+    "Go back, load the page again and repeat the change.",
+)
 
 # Primary result codes of SQLite (sqlite.org/rescode.html); the extended ones carry them in the low byte.
 BY_SQLITE_CODE = {
@@ -142,6 +154,11 @@ def csrf_failure(request, reason="") -> HttpResponse:
         "Open the page again and repeat the change.",
     )
     return answer(request, fault)
+
+
+def bad_request(request, exception) -> HttpResponse:
+    """What Django will not read."""
+    return answer(request, UNREADABLE)
 
 
 def not_found(request, exception) -> HttpResponse:

@@ -73,6 +73,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "fairlead.middleware.ClientAddress",
     "fairlead.middleware.ResponseHeaders",
+    "fairlead.middleware.HostName",
     "fairlead.middleware.FaultFile",
     "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
