@@ -1,11 +1,14 @@
 """Who may see pages: set-up first, then log in; an idle session ends."""
 
+from urllib.parse import urlsplit
+
+from django.conf import settings
 from django.contrib.auth import get_user_model, logout
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from accounts import sessions
+from accounts import kept_input, sessions
 from lbconfig.addresses import source
 
 
@@ -21,15 +24,21 @@ class SessionEnd:
         self.get_response = get_response
 
     def __call__(self, request):
+        kept = None
         if request.user.is_authenticated:
             if sessions.is_over(request.session):
+                kept = kept_input.of(request)
                 logout(request)
                 request.session["over"] = True  # the log-in page says why
+                if kept:
+                    request.session[kept_input.KEY] = kept
             elif not request.path.startswith("/live/"):
                 sessions.stamp(request.session)
         response = self.get_response(request)
-        if request.headers.get("HX-Request") and response.status_code == 302:
-            # htmx would put the log-in page into the middle of this one
+        if response.status_code == 302 and not request.user.is_authenticated:
+            if urlsplit(response["Location"]).path == reverse(settings.LOGIN_URL) and "next=" in response["Location"]:
+                return kept_input.log_in_instead(request, response, kept is not None)
+        if response.status_code == 302 and request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": response["Location"]})
         return response
 

@@ -11,7 +11,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts import actions, limits, sessions
+from accounts import actions, kept_input, limits, sessions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
@@ -59,7 +59,12 @@ class LogIn(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs):
-        return super().get_context_data(over=self.request.session.get("over", False), **kwargs)
+        return super().get_context_data(
+            over=self.request.session.get("over", False),
+            kept=kept_input.KEY in self.request.session,
+            unsaved=self.request.GET.get("unsaved") == "yes",
+            **kwargs,
+        )
 
     def post(self, request, *args, **kwargs):
         try:
