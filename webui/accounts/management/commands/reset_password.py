@@ -7,6 +7,7 @@ from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from accounts import credentials
+from lbconfig.problem import quote
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is read for another one
 GROUPS, LENGTH = 4, 4  # about 79 bits
@@ -27,7 +28,7 @@ class Command(BaseCommand):
                 return
             user = users.filter(username=name).first()
             if user is None:
-                raise CommandError(f"There is no user {name!a}.")
+                raise CommandError(f"There is no user {quote(name)}.")
             password = new_password()
             credentials.set_password(user, password)
         except (DatabaseError, OSError) as error:
