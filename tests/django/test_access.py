@@ -86,7 +86,8 @@ def pages(admin) -> list[str]:
         route = str(pattern.pattern)
         if route.startswith(API):
             continue
-        url = "/" + get_resolver().reverse(pattern.name, **{name: ARGUMENTS[name] for name in pattern.pattern.converters})
+        arguments = {name: ARGUMENTS[name] for name in pattern.pattern.converters}
+        url = "/" + get_resolver().reverse(pattern.name, **arguments)
         for method in ("GET", "POST"):
             who = {"nobody": nobody, "session": session}
             if method == "POST":

@@ -35,12 +35,17 @@ class SessionEnd:
             elif not request.path.startswith("/live/"):
                 sessions.stamp(request.session)
         response = self.get_response(request)
-        if response.status_code == 302 and not request.user.is_authenticated:
-            if urlsplit(response["Location"]).path == reverse(settings.LOGIN_URL) and "next=" in response["Location"]:
-                return kept_input.log_in_instead(request, response, kept is not None)
+        if not request.user.is_authenticated and _to_the_log_in(response):
+            return kept_input.log_in_instead(request, response, kept is not None)
         if response.status_code == 302 and request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": response["Location"]})
         return response
+
+
+def _to_the_log_in(response) -> bool:
+    """Whether somebody was stopped who wanted another page."""
+    where = urlsplit(response.headers.get("Location", ""))
+    return response.status_code == 302 and where.path == reverse(settings.LOGIN_URL) and "next=" in where.query
 
 
 class SetUpFirst:

@@ -32,7 +32,7 @@ def letters_only(text: str) -> bool:
 
 @lru_cache(8192)
 def looks(text: str) -> frozenset[str]:
-    """What the name looks like. Two names that have one of these in common cannot be told apart, or only by capitals."""
+    """What the name looks like: two that have one of these in common cannot be told apart, or only by capitals."""
     plain = unicodedata.normalize("NFKC", text)
     return frozenset({_folded(plain), _folded(plain.translate(_LOOKS_LIKE))})
 

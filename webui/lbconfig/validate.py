@@ -144,7 +144,8 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
         if not first_id(service.id):
             yield place.problem("id", f"{number(service.id)} is the id of another virtual service as well")
         if not first_name.all(looks(service.name)):
-            yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well, or looks like it")
+            whose = "is the name of another virtual service as well, or looks like it"
+            yield place.problem("name", f"{quote(service.name)} {whose}")
         if service.enabled and (taken := fronts.taken(service)):
             yield place.problem("port", f"another virtual service is {taken} already")
         if good and (not service.enabled or sources.fit(service)) and first_server_id.all(_server_ids(service)):

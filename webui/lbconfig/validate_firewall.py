@@ -40,7 +40,8 @@ def firewall_problems(snapshot: Snapshot) -> Iterator[Problem]:
         if not first_id(rule.id):
             yield place.problem("id", f"{number(rule.id)} is the id of another firewall rule as well")
         if not first_name.all(looks(rule.name)):
-            yield place.problem("name", f"{quote(rule.name)} is the name of another firewall rule as well, or looks like it")
+            whose = "is the name of another firewall rule as well, or looks like it"
+            yield place.problem("name", f"{quote(rule.name)} {whose}")
 
 
 def _fields(place: Place, rule: Rule, interfaces: set[str], own_ports: Collection[int]) -> Iterator[Problem]:

@@ -58,7 +58,7 @@ def test_a_journal_made_by_hand_deletes_nothing_of_root_s(data):
     victim.write_text("of root's")
     hot_journal(database(data / "web/fairlead.sqlite3"), victim)
     given_away(data / "web")
-    with pytest.raises(data_copy.CopyFailed, match="fairlead.sqlite3 cannot be copied"):
+    with pytest.raises(data_copy.CopyFailed, match=r"fairlead\.sqlite3 cannot be copied"):
         data_copy.copy(Live(), data, data.parent / "copy")
     assert victim.exists()
 

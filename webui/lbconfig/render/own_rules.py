@@ -60,7 +60,13 @@ def sets(firewall: Firewall) -> Iterator[tuple[str, str, list[str], str, str]]:
                         "interval",
                     )
             if rule.limit.rate and rule.limit.each_source:
-                yield f"rule_{rule.id}_rate{suffix}", type_, [], f"{in_comment(rule.name)}: who came lately", _rate_flags(rule)
+                yield (
+                    f"rule_{rule.id}_rate{suffix}",
+                    type_,
+                    [],
+                    f"{in_comment(rule.name)}: who came lately",
+                    _rate_flags(rule),
+                )
 
 
 def _rate_flags(rule: Rule) -> str:
