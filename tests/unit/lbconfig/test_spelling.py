@@ -79,6 +79,12 @@ def test_a_problem_names_its_object_as_it_was_typed():
     assert problem.object == "virtual service 'Büro'"
 
 
+@pytest.mark.parametrize("name", ["balance -f 5 id", "tunnel -f 5 -r 10.2.0.11 --tun-type"])
+def test_a_name_is_no_comment_that_means_something(name):
+    """Weights.pm and Table.pm read comments of ldirectord.cf that begin with these words."""
+    assert f"\n# service {name}\n" in render(with_service(name=name))["ldirectord.cf"]
+
+
 def test_a_long_name_fits_into_a_comment():
     assert in_comment("Büro") == "Büro"
     assert in_comment(LONG) == LONG[: COMMENT // 4] and len(in_comment("ü" * 64).encode()) == COMMENT
