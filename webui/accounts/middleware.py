@@ -1,6 +1,6 @@
 """Who may see pages: set-up first, then log in; an idle session ends."""
 
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user_model, logout
@@ -35,17 +35,18 @@ class SessionEnd:
             elif not request.path.startswith("/live/"):
                 sessions.stamp(request.session)
         response = self.get_response(request)
-        if not request.user.is_authenticated and _to_the_log_in(response):
+        if not request.user.is_authenticated and _stopped(request, response):
             return kept_input.log_in_instead(request, response, kept is not None)
         if response.status_code == 302 and request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": response["Location"]})
         return response
 
 
-def _to_the_log_in(response) -> bool:
-    """Whether somebody was stopped who wanted another page."""
+def _stopped(request, response) -> bool:
+    """Whether the log-in comes instead of what was asked for."""
     where = urlsplit(response.headers.get("Location", ""))
-    return response.status_code == 302 and where.path == reverse(settings.LOGIN_URL) and "next=" in where.query
+    wanted = parse_qs(where.query).get("next") == [request.get_full_path()]
+    return response.status_code == 302 and where.path == reverse(settings.LOGIN_URL) and wanted
 
 
 class SetUpFirst:
