@@ -13,7 +13,7 @@ from api.endpoint import PATTERNS
 from api.routes import BINARY
 
 PREFIX = "/api/v1"
-ALL = ("read", "change", "apply", "admin")
+ALL = ("read", "change", "apply", "admin", "backup", "reset")
 used: set[tuple[str, str]] = set()  # (method, path of the document) that some test was answered by with success
 
 

@@ -23,6 +23,7 @@ from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.cache import cache  # noqa: E402
 from django.test import Client  # noqa: E402
 
+from accounts import ledger  # noqa: E402
 from applier import fake  # noqa: E402
 from changes import actions  # noqa: E402
 
@@ -34,11 +35,13 @@ def pytest_unconfigure():
 
 
 @pytest.fixture(autouse=True)
-def quick(settings, tmp_path):
+def quick(settings, tmp_path, monkeypatch):
     """Passwords that hash in no time, and folders of the test's own."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.BACKUPS = tmp_path / "backups"
     settings.INCOMING = tmp_path / "incoming"
+    settings.LEDGER = tmp_path / "shared" / "ledger.json"
+    monkeypatch.setattr(ledger, "sync", lambda path: None)
     settings.FAULT_FILE = tmp_path / "run" / "web" / "fault"
     settings.CONSOLE_TOKEN_FILE = tmp_path / "run" / "web" / "console-token"
     cache.clear()

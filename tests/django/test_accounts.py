@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 
 import pytest
 from django.contrib.auth import get_user_model
@@ -228,25 +227,6 @@ def test_a_new_password_ends_the_lock_out(box, stranger, admin):
     stranger.post("/set-up/", NEW | {"username": "admin"})
     stranger.post("/logout/")
     assert log_in(stranger, "rope and tide").status_code == 302
-
-
-def test_an_idle_session_ends_and_the_page_says_why(client):
-    session = client.session
-    session["seen"] = int(time.time()) - 31 * 60
-    session.save()
-    assert client.get("/", follow=True).redirect_chain[-1][0] == "/login/?next=/"
-    assert "half an hour" in words(client.get("/login/"))
-
-
-def test_a_page_that_refreshes_itself_does_not_keep_the_session(client):
-    session = client.session
-    session["seen"] = int(time.time()) - 20 * 60
-    session.save()
-    before = client.session["seen"]
-    client.get("/live/overview/")
-    assert client.session["seen"] == before
-    client.get("/")
-    assert client.session["seen"] > before
 
 
 def test_htmx_is_sent_to_the_log_in_page_as_a_whole(stranger, admin):

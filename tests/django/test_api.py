@@ -17,7 +17,7 @@ from accounts.models import ApiToken
 from accounts.scopes import SCOPES
 from api import document
 from api.table import ROUTES
-from changes import actions, what_runs
+from changes import what_runs
 
 pytestmark = pytest.mark.django_db
 
@@ -56,28 +56,6 @@ def test_every_scope_is_used():
 
 
 # --- who may ---
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=of)
-def test_every_route_wants_its_scope(route, admin, box):
-    actions.fill_if_empty()
-    for scope in SCOPES:
-        if scope not in tokens.completed(route.scopes):
-            assert not {scope} & route.scopes
-            one = Robot(tokens.make_record(admin, scope, [])[0])
-            ApiToken.objects.filter(name=scope).update(scopes=[scope])
-            answer = one.ask(route.method, place(route), {})
-            assert answer.status_code == 403 and error(answer)["code"] == "forbidden"
-            assert " or ".join(sorted(route.scopes)) in error(answer)["message"]
-
-
-@pytest.mark.parametrize("route", ROUTES, ids=of)
-def test_no_route_without_a_token(route, client):
-    """`client` is logged in: its session opens nothing here, whatever the token of the form."""
-    for browser in (client, Client()):
-        answer = browser.generic(route.method, PREFIX + place(route), b"{}", content_type="application/json")
-        assert answer.status_code == 401 and answer.headers["WWW-Authenticate"] == "Bearer"
-        assert "Set-Cookie" not in answer.headers and not answer.cookies
 
 
 def test_a_session_gets_not_older_and_not_younger_by_the_api(client):

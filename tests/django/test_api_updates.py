@@ -77,6 +77,23 @@ def test_other_refusals(robot, box):
         assert answer.status_code == 503 and answer.json()["error"]["code"] == "applier-down"
 
 
+def test_a_token_for_updates_does_not_go_back(robot, admin, box):
+    """An older version has the holes that were mended since."""
+    back = Client(headers={"Authorization": f"Bearer {tokens.make(admin, 'back', ['update', 'admin'])}"})
+    box.update.other, box.update.record = "0.0.9", None
+    answer = robot.post(RESTART)
+    assert answer.status_code == 403 and "Version 0.0.9 in slot B was not installed just now" in words_of(answer)
+    assert box.update.restarts == []
+    box.update.incoming = "0.0.8"
+    answer = post(robot)
+    assert answer.status_code == 403 and "Version 0.0.8 is older" in words_of(answer) and box.update.job is None
+    assert post(back).status_code == 202 and back.post(RESTART).status_code == 202
+
+
+def words_of(answer) -> str:
+    return answer.json()["error"]["message"]
+
+
 def test_without_a_token(admin, box, spool):
     robot = Client(headers={"Authorization": "Bearer wrong"})
     for answer in (robot.get(UPDATE), post(robot), robot.post(RESTART)):

@@ -11,6 +11,7 @@ from forms_on_page import words
 from sealed_backups import send
 from tests.django.conftest import PASSWORD
 
+from accounts import ledger
 from applier import fake
 from changes import actions, draft
 from changes.models import Revision
@@ -27,6 +28,7 @@ any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, s
 def new_box(file, settings):
     """The file, and a box that nobody has set up."""
     call_command("flush", interactive=False, verbosity=0)
+    settings.LEDGER.unlink()
     fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
     return fake.box
 
@@ -50,6 +52,7 @@ def test_a_new_box_takes_a_backup_file_in_place_of_a_set_up(new_box, file):
     assert "Virtual service 'mail of the file'" in words(stranger.get("/changes/"))
     assert sorted(Revision.objects.values_list("number", flat=True)) == [1, 2, 3]
     assert new_box.recovery.number == 3
+    assert [one.name for one in ledger.load().tokens] == ["night job"]
 
 
 def test_interfaces_that_the_box_does_not_have_are_named(new_box, file):

@@ -10,6 +10,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from forms_on_page import form_values, words
+from tests.django.conftest import PASSWORD
 
 from fairlead import faults
 from fairlead.middleware import ClientAddress
@@ -50,6 +51,34 @@ def test_every_page_wants_a_log_in(stranger, admin, name, url):
         assert answer.headers["Location"] == "/set-up/"
     elif answer.status_code != 405:
         assert answer.headers["Location"].startswith("/login/")
+
+
+@pytest.mark.parametrize("host", ["my_lb", "MY_lb:8443", "lb", "lb.example.", "10.1.0.2:8443", "[2001:db8::2]:8443"])
+def test_the_box_answers_to_whatever_name_its_network_gives_it(admin, host):
+    browser = Client(enforce_csrf_checks=True, headers={"Host": host, "X-Forwarded-Proto": "https"})
+    form = browser.get("/login/")
+    assert form.status_code == 200
+    values = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": str(form.context["csrf_token"])}
+    origin = {"Origin": f"https://{host}"}
+    assert browser.post("/login/", values, headers={"Origin": "https://other"}).status_code == 403
+    assert browser.post("/login/", values, headers=origin).status_code == 302
+    assert browser.get("/api/v1/status").status_code == 401
+
+
+@pytest.mark.parametrize("host", ["my lb", "a/b", "_" * 300, "lb:port", "lb:8443:1", "[::1", "b\xfcro", "<b>"])
+def test_what_is_no_name_is_refused_in_words(host):
+    browser = Client(headers={"Host": host})
+    answer = browser.get("/login/")
+    assert answer.status_code == 400 and "The box cannot be called by this name" in words(answer)
+    assert "Content-Security-Policy" in answer.headers and "<b>" not in answer.content.decode()
+    error = browser.get("/api/v1/status")
+    assert error.status_code == 400 and "cannot be called by this name" in error.json()["error"]["message"]
+
+
+def test_what_django_will_not_read_is_told_in_words(client, settings):
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 3
+    answer = client.post("/sorry/", {str(number): "x" for number in range(9)})
+    assert answer.status_code == 400 and "This request cannot be read" in words(answer)
 
 
 def test_the_preview_of_the_sorry_page_runs_nothing(client):

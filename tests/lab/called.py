@@ -106,6 +106,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         "setpriv --reuid 992 --regid 992 --clear-groups --no-new-privs --inh-caps=-all,+sys_time"
         " --ambient-caps=-all,+sys_time --bounding-set=-all,+sys_time true",
         "setpriv --reuid 991 --regid 991 --groups 990 true",
+        "setpriv --reuid 990 --regid 990 --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all true",
     ),
     "sort": ("echo 2 b 1 | sort -k1,1 -k2,2 -k3,3n -r",),
     "sv": ("sv -w 5 up /run/service/web", "sv status /run/service/web"),

@@ -6,7 +6,7 @@ from axes.utils import reset
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
-from accounts import limits
+from accounts import credentials, limits
 from applier.client import ApplierDown, ApplierRefused, connect
 from lbconfig.addresses import source
 
@@ -38,9 +38,7 @@ def set_up(code: str, username: str, password: str, address: str):
         if user is None and users.exists():
             raise UnknownAdmin(sorted(users.values_list("username", flat=True)))
         user = user or get_user_model()(username=username)
-        user.set_password(password)
-        user.is_active = True
-        user.save()
+        credentials.set_password(user, password)
     spend(code)
     reset(username=username, ip=source(address))
     limits.TRIES.forget(address)

@@ -6,7 +6,7 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.core.exceptions import ValidationError
 
-from accounts import limits
+from accounts import credentials, limits
 
 FILL_IN = {"required": "Please fill this in."}
 MAX_PASSWORD = 128  # characters
@@ -49,6 +49,10 @@ class ChangePasswordForm(PasswordChangeForm):
         self.fields["old_password"] = _password("Your password now", new=False)
         self.fields["new_password1"] = _password("New password", "At least 10 characters.")
         self.fields["new_password2"] = _password("New password again")
+
+    def save(self) -> int:
+        """How many of the user's tokens ended with the old password."""
+        return credentials.set_password(self.user, self.cleaned_data["new_password1"])
 
 
 class CodeForm(forms.Form):

@@ -1,6 +1,6 @@
 """Who may see pages: set-up first, then log in; an idle session ends."""
 
-import time
+from urllib.parse import parse_qs, urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user_model, logout
@@ -8,9 +8,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
+from accounts import kept_input, sessions
 from lbconfig.addresses import source
-
-STAMP_EVERY = 60  # seconds: a session is not written on every click
 
 
 def client_source(request) -> str:
@@ -18,26 +17,36 @@ def client_source(request) -> str:
     return source(request.META.get("REMOTE_ADDR", ""))
 
 
-class IdleTimeout:
-    """End a session after settings.IDLE_MINUTES without a click; pages that refresh themselves do not count."""
+class SessionEnd:
+    """End a session in time (accounts.sessions); pages that refresh themselves are no clicks."""
 
     def __init__(self, get_response):
         self.get_response = get_response
 
     def __call__(self, request):
+        kept = None
         if request.user.is_authenticated:
-            now = int(time.time())
-            seen = request.session.get("seen", now)
-            if now - seen > settings.IDLE_MINUTES * 60:
+            if sessions.is_over(request.session):
+                kept = kept_input.of(request)
                 logout(request)
-                request.session["idle"] = True  # the log-in page says why
-            elif not request.path.startswith("/live/") and now - request.session.get("seen", 0) >= STAMP_EVERY:
-                request.session["seen"] = now
+                request.session["over"] = True  # the log-in page says why
+                if kept:
+                    request.session[kept_input.KEY] = kept
+            elif not request.path.startswith("/live/"):
+                sessions.stamp(request.session)
         response = self.get_response(request)
-        if request.headers.get("HX-Request") and response.status_code == 302:
-            # htmx would put the log-in page into the middle of this one
+        if not request.user.is_authenticated and _stopped(request, response):
+            return kept_input.log_in_instead(request, response, kept is not None)
+        if response.status_code == 302 and request.headers.get("HX-Request"):
             return HttpResponse(status=204, headers={"HX-Redirect": response["Location"]})
         return response
+
+
+def _stopped(request, response) -> bool:
+    """Whether the log-in comes instead of what was asked for."""
+    where = urlsplit(response.headers.get("Location", ""))
+    wanted = parse_qs(where.query).get("next") == [request.get_full_path()]
+    return response.status_code == 302 and where.path == reverse(settings.LOGIN_URL) and wanted
 
 
 class SetUpFirst:

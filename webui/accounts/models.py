@@ -21,3 +21,12 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"
+
+
+class LedgerNumber(models.Model):
+    """How new the users and tokens of this database are: one row, which accounts.ledger compares with its file."""
+
+    number = models.PositiveBigIntegerField()
+
+    def __str__(self) -> str:
+        return str(self.number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-Scope = Literal["read", "change", "apply", "update", "admin"]
+Scope = Literal["read", "change", "apply", "update", "admin", "backup", "reset"]
 
 SCOPES: dict[Scope, tuple[str, str]] = {
     "read": ("Read", "See the configuration, the state and the history; passwords in it are hidden."),
@@ -14,8 +14,16 @@ SCOPES: dict[Scope, tuple[str, str]] = {
         "Apply and operate",
         "Make the box run the draft; drain, halt and resume real servers at once; install updates and restart.",
     ),
-    "update": ("Install updates", "Install a version that the box's maker signed, and restart the box. Nothing else."),
-    "admin": ("Administer", "Make and revoke tokens of your own; none may do more than the token that made it."),
+    "update": (
+        "Install updates",
+        "Install a version that the box's maker signed, no older one, and restart into it. Nothing else.",
+    ),
+    "admin": (
+        "Administer",
+        "Make and revoke tokens of your own; none may do more than this one. Go back to an older version.",
+    ),
+    "backup": ("Take backup files", "Take the whole box away in a file: users, keys, passwords of health checks."),
+    "reset": ("Reset", "Make the box forget everything that was set up on it."),
 }
 WITH_READ: frozenset[Scope] = frozenset({"change", "apply", "admin"})
 

@@ -11,8 +11,9 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts import actions, limits
+from accounts import actions, kept_input, limits, sessions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
+from accounts.models import ApiToken
 from applier.client import ApplierDown, ApplierRefused, connect
 from system import backups, restoring
 
@@ -58,7 +59,12 @@ class LogIn(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs):
-        return super().get_context_data(idle=self.request.session.get("idle", False), **kwargs)
+        return super().get_context_data(
+            over=self.request.session.get("over", False),
+            kept=kept_input.KEY in self.request.session,
+            unsaved=self.request.GET.get("unsaved") == "yes",
+            **kwargs,
+        )
 
     def post(self, request, *args, **kwargs):
         try:
@@ -69,7 +75,8 @@ class LogIn(LoginView):
     def form_valid(self, form):
         limits.TRIES.forget(self.request.META["REMOTE_ADDR"])
         answer = super().form_valid(form)
-        self.request.session.pop("idle", None)
+        self.request.session.pop("over", None)
+        sessions.clear()
         backups.make_if_due()
         restoring.finish()
         return answer
@@ -86,10 +93,18 @@ def log_out(request):
 def change_password(request):
     form = ChangePasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
-        update_session_auth_hash(request, form.save())
-        messages.success(request, "Your password is changed.")
+        ended = form.save()
+        update_session_auth_hash(request, request.user)
+        messages.success(request, f"Your password is changed.{_and_tokens(ended)}")
         return redirect("system")
-    return render(request, "accounts/password.html", {"form": form})
+    tokens = ApiToken.objects.filter(user=request.user).count()
+    return render(request, "accounts/password.html", {"form": form, "tokens": tokens})
+
+
+def _and_tokens(ended: int) -> str:
+    if not ended:
+        return ""
+    return f" Your API token{'s' * (ended != 1)} ended with the old one ({ended}): make new ones for your programs."
 
 
 def turned_away(request, refused: limits.Refused):

@@ -12,6 +12,7 @@ from api.errors import ApiError, of_shape
 from fairlead.bodies import Crowded, coming_in, said_length
 from lbconfig.firewall import RuleProtocol
 from lbconfig.hardware.capacity import USUAL_WATCH
+from lbconfig.problem import quote
 from lbconfig.snapshot import SnapshotError, part
 
 SMALL = 256 * 1024  # bytes
@@ -117,12 +118,12 @@ def read(request: HttpRequest, limit: int, kinds: tuple[str, ...]) -> object:
     if request.content_type not in kinds:
         wanted = " or ".join(kinds)
         said = request.content_type[:60] or "none"
-        raise ApiError(415, "not-json", f"The body must be {wanted} (Content-Type), not {said!a}.")
+        raise ApiError(415, "not-json", f"The body must be {wanted} (Content-Type), not {quote(said)}.")
     body = _bytes(request, limit)
     try:
         return json.loads(body, parse_constant=_no_number, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
-        raise ApiError(400, "not-json", f"The body is not JSON: {str(error)[:200]!a}.") from None
+        raise ApiError(400, "not-json", f"The body is not JSON: {quote(str(error))}.") from None
 
 
 def typed(kind: type, data: object):

@@ -20,6 +20,7 @@ from applier.client import ApplierDown, ApplierRefused
 from balancing.operations import Refused
 from changes import actions
 from fairlead.faults import fault_of
+from lbconfig.problem import quote
 from lbconfig.snapshot import SnapshotError
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def _query(request: HttpRequest, route: Route) -> dict[str, int | str]:
     for name, values in request.GET.lists():
         if name not in route.query or len(values) != 1:
             known = ", ".join(route.query) or "none"
-            raise ApiError(400, "bad-query", f"The query takes each of these once: {known}; not {name[:40]!a}.")
+            raise ApiError(400, "bad-query", f"The query takes each of these once: {known}; not {quote(name)}.")
         found[name] = _value(name, values[0], route.query[name].schema)
     return found
 
@@ -110,7 +111,7 @@ def _value(name: str, text: str, schema) -> int | str:
     low, high = schema["minimum"], schema["maximum"]
     number = int(text) if re.fullmatch(r"[0-9]{1,15}", text) else -1
     if not low <= number <= high:
-        raise ApiError(400, "bad-query", f"{name} must be {low} to {high}, not {text[:40]!a}.")
+        raise ApiError(400, "bad-query", f"{name} must be {low} to {high}, not {quote(text)}.")
     return number
 
 

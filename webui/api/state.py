@@ -16,6 +16,7 @@ from balancing.models import VirtualService
 from balancing.operations import Operation
 from changes import draft, what_runs
 from lbconfig.fields import MAX_ID
+from lbconfig.problem import quote
 from lbconfig.snapshot import ServerState, to_data
 
 OPERATIONS = {"drain": ServerState.QUIESCED, "halt": ServerState.DISABLED, "resume": ServerState.ENABLED}
@@ -64,7 +65,7 @@ def _server(wanted: OperationRequest) -> int:
         if server.address == wanted.address and wanted.server in (0, server.id)
     ]
     if not found:
-        raise not_found(f"real server {wanted.address[:45]!a} of that kind in what the box runs")
+        raise not_found(f"real server {quote(wanted.address)} of that kind in what the box runs")
     if len(found) > 1:
         ids = ", ".join(map(str, found))
         raise wrong_field("request", "server", f"must say which one is meant: this service has {ids} at the address")

@@ -40,7 +40,9 @@ OUTLINE = Variant("StatusOfTheBox", Status, without=("snapshot",))
 SHORT_REVIEW = Variant("ReviewOfTheDraft", Review, without=changes.NOT_SHOWN)
 MERGE = (MERGE_PATCH, JSON)
 
-READ, CHANGE, APPLY, ADMIN = (frozenset({scope}) for scope in ("read", "change", "apply", "admin"))
+READ, CHANGE, APPLY, ADMIN, BACKUP, RESET = (
+    frozenset({scope}) for scope in ("read", "change", "apply", "admin", "backup", "reset")
+)
 UPDATE = frozenset({"apply", "update"})
 BUNDLE = Body(None, kinds=(BINARY,), raw=True)
 
@@ -187,11 +189,11 @@ ROUTES: list[Route] = [
     Route("POST", "/firewall/test", "try_packet", "Would this packet pass, and by which rule?", firewall.test, READ,
           body=Body(PacketRequest, typed=True), answer=firewall.Verdicts, changes=False,
           words="By the draft, and by what runs. Nothing is sent."),
-    Route("POST", "/backup", "make_backup", "A backup file of the whole box", recovery.backup, ADMIN,
+    Route("POST", "/backup", "make_backup", "A backup file of the whole box", recovery.backup, BACKUP,
           body=Body(BackupRequest, typed=True), answer=BINARY,
           words="Configuration, users, tokens, history and certificate, encrypted with the passphrase."),
     Route("POST", "/factory-reset", "reset_box", "Forget all that was set up, in both slots, and restart",
-          recovery.factory_reset, ADMIN, body=Body(ResetRequest, typed=True), status=202, needs_draft=False,
+          recovery.factory_reset, RESET, body=Body(ResetRequest, typed=True), status=202, needs_draft=False,
           refusals=(409,)),
     read("/drift", "get_drift", "Where the box does not run what it should", state.drift, answer=DriftStatus,
          needs_draft=False, words="The box looks by itself once a minute; what it saw only once is not told yet."),
@@ -227,7 +229,8 @@ ROUTES: list[Route] = [
           updates.state, UPDATE | READ, answer=updates.VersionState, changes=False, needs_draft=False),
     Route("POST", "/update", "install_update", "Check a bundle and install it; the body is the file",
           updates.install, UPDATE, body=BUNDLE, answer=updates.InstallStarted, status=202, needs_draft=False,
-          refusals=(400, 409, 411, 413, 507)),
+          refusals=(400, 409, 411, 413, 507), words="An older version than the one that runs needs `admin` as well."),
     Route("POST", "/update/restart", "restart_into_update", "Restart into the other slot", updates.restart, UPDATE,
-          answer=updates.Restarted, status=202, needs_draft=False, refusals=(409,)),
+          answer=updates.Restarted, status=202, needs_draft=False, refusals=(409,),
+          words="What was not installed just now, such as the version before, needs `admin` as well."),
 ]  # fmt: skip

@@ -47,6 +47,12 @@ def install(call: Call) -> Answer:
     except UploadRefused as refusal:
         raise ApiError(refusal.status, "upload-refused", str(refusal)) from None
     review = applier.update_check(source)
+    if review["older"]:
+        try:
+            _may_go_back(call, f"Version {review['version']} is older than the one that runs")
+        except ApiError:
+            applier.update_forget()
+            raise
     job = applier.update_install(source, call.caller.name)["job"]
     log.info("%s installs version %s into slot %s", call.caller.name, review["version"], review["slot"])
     answer: InstallStarted = {"job": job, "version": review["version"], "notes": review["notes"]}
@@ -56,10 +62,20 @@ def install(call: Call) -> Answer:
 def restart(call: Call) -> Answer:
     """Into the other slot."""
     applier = connect()
-    other = next((slot for slot in applier.slots()["slots"] if not slot["booted"]), None)
+    found = applier.slots()
+    other = next((slot for slot in found["slots"] if not slot["booted"]), None)
     if other is None:
         raise ApiError(409, "no-slots", f"{NO_SLOTS}.")
+    outcome = found["outcome"]
+    if other["version"] and not (outcome and (outcome["slot"], outcome["state"]) == (other["name"], "installed")):
+        _may_go_back(call, f"Version {other['version']} in slot {other['name']} was not installed just now")
     applier.boot_slot(other["name"], call.caller.name)
     log.info("%s restarts the box into slot %s, version %s", call.caller.name, other["name"], other["version"])
     answer: Restarted = {"slot": other["name"], "version": other["version"]}
     return Answer(answer, 202)
+
+
+def _may_go_back(call: Call, why: str) -> None:
+    """An older version may have a hole that the one that runs has not. Raises ApiError."""
+    if "admin" not in call.caller.scopes:
+        raise ApiError(403, "forbidden", f"{why}. That needs a token that may: admin.")

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from applier import bootstate, table, update_record
+from applier import bootstate, least_version, table, update_record
 from applier.bootstate import BootStateError
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.host import Host, HostError, Live, run
@@ -117,6 +117,7 @@ def judge(box: Box, patience: float, sleep: Callable[[float], None] = time.sleep
     if not wrong:
         bootstate.mark_good(slot, box.paths.boot_state)
         arrived(box.paths, slot)
+        leave_behind(box.paths, slots)
         log.info("slot %s is good", slot)
         return "good"
     log.error("slot %s is not good after %g seconds: %s", slot, patience, wrong)
@@ -149,6 +150,15 @@ def arrived(paths: Paths, slot: str) -> None:
     record = update_record.load(paths.update_record)
     if record and (record.slot, record.state) == (slot, "trying"):
         update_record.save(paths.update_record, record.now("good"))
+
+
+def leave_behind(paths: Paths, slots: Slots) -> None:
+    """What this release says is too old does not start any more, not even where this one fails. Raises OSError."""
+    least_version.raise_to_own(paths)
+    version = slots.version(slots.other)
+    if version and least_version.is_below(paths, version):
+        bootstate.set_state(slots.other, "bad", paths.boot_state)
+        log.warning("version %s in slot %s is too old to be started again", version, slots.other)
 
 
 def page(port: int) -> tuple[int, str]:

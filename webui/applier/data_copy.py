@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +17,7 @@ PATIENCE = 10.0  # seconds for a database that is being written
 TIMEOUT = 300.0  # seconds for a slow disk
 DATABASES = "*/*.sqlite3"  # those in use; their backups lie one folder deeper, and nobody writes to these
 BESIDE = ("-wal", "-shm", "-journal")
+ALONE = ["--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]  # of setpriv
 NOT_COPIED = "applier/reserve"  # room set aside; the copy's own box sets its own aside
 
 
@@ -46,7 +47,8 @@ def copy(host: Host, source: Path, target: Path) -> None:
         raise CopyFailed(f"The configuration cannot be copied: {reason}.")
     (target / NOT_COPIED).unlink(missing_ok=True)
     for database in source.glob(DATABASES):
-        _copy_database(database, target / database.relative_to(source))
+        if stat.S_ISREG(database.lstat().st_mode):  # a link was copied as one, and is not followed
+            _copy_database(host, database, target / database.relative_to(source))
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -64,17 +66,22 @@ def _generation(data: Path) -> tuple[str, str]:
     return last, confirmed
 
 
-def _copy_database(source: Path, target: Path) -> None:
-    """In the place of a copy that was taken file by file, in the middle of who knows what."""
+def _copy_database(host: Host, source: Path, target: Path) -> None:
+    """In the place of a copy that was taken file by file, in the middle of who knows what.
+
+    As the one whose folder it lies in: SQLite obeys the journals beside a database, and one that was made by hand names
+    a file of root's to be deleted.
+    """
     for path in (target, *(target.with_name(target.name + end) for end in BESIDE)):
         path.unlink(missing_ok=True)
-    about = source.stat()
-    try:
-        sqlite_copy.copy(source, target, PATIENCE)
-    except sqlite3.Error as error:
-        raise CopyFailed(f"The database {source.name} cannot be copied: {error}. Restore it first.") from None
-    os.chown(target, about.st_uid, about.st_gid)
-    target.chmod(about.st_mode & 0o777)
+    owner = source.parent.lstat()
+    words = ["python3", sqlite_copy.__file__, str(source), str(target), f"{PATIENCE:g}"]
+    if owner.st_uid != os.geteuid():
+        words = ["setpriv", "--reuid", str(owner.st_uid), "--regid", str(owner.st_gid), *ALONE, *words]
+    done = host.command(words, timeout=TIMEOUT)
+    if done.exit:
+        reason = " ".join(done.stderr.split())[-300:] or f"exit code {done.exit}"
+        raise CopyFailed(f"The database {source.name} cannot be copied: {reason}. Restore it first.")
 
 
 def _has_content(path: Path) -> bool:
@@ -91,6 +98,7 @@ def _digest(path: Path) -> str:
 
 
 def _parts(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # it may have become a FIFO since it was seen
+    with open(handle, "rb") as file:
         while part := file.read(1 << 20):
             yield part

@@ -134,8 +134,8 @@ class FakeUpdates:
         with self._updates() as u:
             _need_calm(u)
             _admit(u)
-            notes = []
-            if update_bundle.order(u.incoming) < update_bundle.order(u.version):
+            notes, older = [], update_bundle.order(u.incoming) < update_bundle.order(u.version)
+            if older:
                 notes = [f"This is an older version than the one that runs ({u.version})."]
             return {
                 "source": source,
@@ -144,6 +144,7 @@ class FakeUpdates:
                 "size": IMAGE,
                 "slot": u.other_slot,
                 "replaces": u.other,
+                "older": older,
                 "notes": notes,
             }
 

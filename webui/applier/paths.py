@@ -193,6 +193,11 @@ class Paths:
         return self.shared / "update.json"
 
     @property
+    def least_version(self) -> Path:
+        """No older one is installed or started any more (least_version.py)."""
+        return self.shared / "least-version"
+
+    @property
     def capacity(self) -> Path:
         """What the box was measured to forward."""
         return self.shared / "capacity.json"

@@ -241,6 +241,7 @@ class BundleReview(TypedDict):
     size: int  # bytes of the image
     slot: str  # where it would go
     replaces: str  # the version that is there now; empty: none
+    older: bool  # than the one that runs
     notes: list[str]  # what an admin should know first
 
 

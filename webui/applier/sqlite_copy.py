@@ -1,9 +1,14 @@
-"""A whole copy of an SQLite database that others may be using (SQLite's backup API)."""
+"""A whole copy of an SQLite database that others may be using (SQLite's backup API).
+
+Also a program, `python3 sqlite_copy.py SOURCE TARGET SECONDS`: SQLite does what the journals beside a database
+say, so a database is opened by nobody but its owner (data_copy.py).
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -45,3 +50,18 @@ def _not_for_ever(patience: float) -> Callable[[int, int, int], None]:
             raise sqlite3.OperationalError(f"it was locked for {patience:g} seconds")
 
     return progress
+
+
+def main(words: list[str]) -> int:
+    """Exit with 1, and the reason on standard error, where there is no copy."""
+    source, target, patience = words
+    try:
+        copy(Path(source), Path(target), float(patience))
+    except (OSError, sqlite3.Error) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

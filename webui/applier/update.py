@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from applier import update_bundle, update_record, update_write
+from applier import least_version, update_bundle, update_record, update_write
 from applier.bootstate import BootStateError
 from applier.disks import Places
 from applier.errors import ApplierRefused
@@ -129,6 +129,7 @@ class Updates:
             "size": bundle.size,
             "slot": slot,
             "replaces": self._slots.version(slot),
+            "older": self._is_older(bundle),
             "notes": self._notes(bundle),
         }
 
@@ -166,6 +167,7 @@ class Updates:
         version = self._slots.version(slot)
         if not version:
             raise ApplierRefused("slot-empty", f"Slot {slot} holds nothing that can be started.")
+        least_version.check(self._paths, version)
         self._take(f"the box is restarted by {user}")
         try:
             self._save(self._departure(slot, version, user))
@@ -210,6 +212,7 @@ class Updates:
         """ApplierRefused for what cannot be installed; an upload is forgotten then."""
         try:
             bundle = update_bundle.describe(self._host, path)
+            least_version.check(self._paths, bundle.version)
             room = self._room()
             if bundle.size > room:
                 words = f"{bundle.size / 1e6:.0f} MB, and a slot has {room / 1e6:.0f} MB"
@@ -229,11 +232,14 @@ class Updates:
     def _limit(self) -> int:
         return int(self._room() * OVERHEAD)
 
+    def _is_older(self, bundle: Bundle) -> bool:
+        return update_bundle.order(bundle.version) < update_bundle.order(self._paths.version)
+
     def _notes(self, bundle: Bundle) -> list[str]:
         notes, runs = [], self._paths.version
         if bundle.version == runs:
             notes.append(f"This is the version that runs already ({runs}).")
-        elif update_bundle.order(bundle.version) < update_bundle.order(runs):
+        elif self._is_older(bundle):
             notes.append(
                 f"This is an older version than the one that runs ({runs}). It may not be able to read the "
                 "configuration of now; then it does not come up, and the box returns to this version by itself."

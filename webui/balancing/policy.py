@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
+from accounts.kept_input import given_back, keeps_input
 from balancing.forms import enum_field, number_field
 from balancing.models import Policy
 from changes import draft
@@ -43,12 +44,15 @@ class PolicyForm(forms.Form):
     )
 
 
+@keeps_input
 def edit(request):
     if request.method != "POST":
         return _show(request, _page())
     user = request.user.get_username()
     with transaction.atomic():
         page = _page(request.POST)
+        if given_back(request):
+            return _show(request, page)
         if page.stale:
             return _show(request, merged(page, _page(), user), 409)
         candidate = _check(page)

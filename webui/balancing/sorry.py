@@ -10,6 +10,7 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
+from accounts.kept_input import given_back, keeps_input
 from balancing.models import SorryPage
 from changes import draft
 from changes.pages import Page, check, finish, merged
@@ -45,12 +46,15 @@ class SorryForm(forms.Form):
     )
 
 
+@keeps_input
 def edit(request):
     if request.method != "POST":
         return _show(request, _page())
     user = request.user.get_username()
     with transaction.atomic():
         page = _page(request.POST)
+        if given_back(request):
+            return _show(request, page)
         if page.stale:
             return _show(request, merged(page, _page(), user), 409)
         candidate = _check(page)

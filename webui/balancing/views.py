@@ -8,6 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
+from accounts.kept_input import given_back, keeps_input
 from applier.client import ApplierDown, ApplierRefused, connect
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
@@ -82,6 +83,7 @@ CHECK_FIELDS = (
 )
 
 
+@keeps_input
 def add(request):
     if request.method == "POST":
         return _save(request, None)
@@ -93,6 +95,7 @@ def add(request):
     return _page(request, Editor.copy(row) if row else Editor.show(None))
 
 
+@keeps_input
 def edit(request, pk: int):
     if request.method == "POST":
         return _save(request, pk)
@@ -114,6 +117,8 @@ def _save(request, pk: int | None):
         if pk and row is None and removal is None:
             return not_found(request, None)
         editor = Editor.of(row, request.POST)
+        if given_back(request):
+            return _page(request, editor, again=removal is not None)
         if "add_server" in request.POST:
             return _page(request, editor.with_another_row(), again=removal is not None)
         if removal and request.POST.get("again") != "yes":
@@ -278,6 +283,7 @@ def _detection(service: VirtualServiceWish | None) -> float | None:
     return validate.worst_case_detection(service.check) or None if service else None
 
 
+@keeps_input
 @require_POST
 def detection(request):
     """The sentence on how long a dead server goes unnoticed, for what stands in the form now."""
@@ -287,6 +293,7 @@ def detection(request):
     return render(request, "balancing/detection.html", {"detection": seconds, "service": service})
 
 
+@keeps_input
 @require_POST
 def try_check(request, pk: int | None = None):
     """Ask the servers that stand in the form, by the check that stands in the form; nothing is saved or applied."""

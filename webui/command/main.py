@@ -183,7 +183,7 @@ def _tokens(words) -> None:
     kinds = token.add_subparsers(required=True, metavar="WORD", dest="kind")
     create = _word(kinds, "create", verbs.token_create, "make a token and print it, this once", json=True)
     create.add_argument("name", help="what it is for")
-    create.add_argument("--may", default="read", help="read,change,apply,update,admin (%(default)s)")
+    create.add_argument("--may", default="read", help="read,change,apply,update,admin,backup,reset (%(default)s)")
     create.add_argument("--days", type=int, default=365, help="until it ends; 0: never (%(default)s)")
     create.add_argument("--only-from", default="", metavar="NETWORKS", help="192.0.2.0/24,2001:db8::/32")
     create.add_argument("--user", default="", help="in whose name, where the box has several users")

@@ -1,5 +1,6 @@
 """The pages for when something is wrong: readable, and drawn without the database or a session."""
 
+import errno
 import os
 import sqlite3
 import sys
@@ -60,6 +61,18 @@ MISTAKE = Fault(
     "The software of the box made a mistake. Nothing was applied by this page.",
     "Go back and try again. The system log has the details.",
 )
+UNKNOWN_HOST = Fault(
+    400,
+    "The box cannot be called by this name",
+    "The name in the address is neither a host name (letters, digits, dots, hyphens, underscores) nor an IP address.",
+    "Open the page by the address that the console of the box shows.",
+)
+UNREADABLE = Fault(
+    400,
+    "This request cannot be read",
+    "It is larger, has more fields or is built in another way than this page takes. Nothing was changed.",
+    "Go back, load the page again and repeat the change.",
+)
 
 # Primary result codes of SQLite (sqlite.org/rescode.html); the extended ones carry them in the low byte.
 BY_SQLITE_CODE = {
@@ -72,10 +85,14 @@ BY_SQLITE_CODE = {
     sqlite3.SQLITE_BUSY: BUSY,
     sqlite3.SQLITE_LOCKED: BUSY,
 }
+# Of a file beside the database.
+BY_ERRNO = {errno.ENOSPC: FULL, errno.EDQUOT: FULL, errno.EROFS: READ_ONLY, errno.EIO: READ_ONLY}
 
 
 def fault_of(error: BaseException | None) -> Fault:
     """Which page fits the error: Django keeps SQLite's own error as the cause of its DatabaseError."""
+    if isinstance(error, OSError) and error.errno in BY_ERRNO:
+        return BY_ERRNO[error.errno]
     if not isinstance(error, DatabaseError | sqlite3.Error):
         return MISTAKE
     cause = error if isinstance(error, sqlite3.Error) else error.__cause__
@@ -137,6 +154,11 @@ def csrf_failure(request, reason="") -> HttpResponse:
         "Open the page again and repeat the change.",
     )
     return answer(request, fault)
+
+
+def bad_request(request, exception) -> HttpResponse:
+    """What Django will not read."""
+    return answer(request, UNREADABLE)
 
 
 def not_found(request, exception) -> HttpResponse:

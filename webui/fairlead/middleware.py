@@ -1,10 +1,15 @@
 """Middleware of the whole site: who the client is, what every answer carries, and the fault file."""
 
+import re
 from ipaddress import ip_address
 
 from django.conf import settings
+from django.http.request import split_domain_port
 
-from fairlead.faults import fault_file_page
+from fairlead.faults import UNKNOWN_HOST, answer, fault_file_page
+from lbconfig.problem import quote
+
+HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")  # names of a network without DNS, too: my_lb
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -37,6 +42,24 @@ class ClientAddress:
                 request.META["REMOTE_ADDR"] = str(getattr(address, "ipv4_mapped", None) or address)
             except ValueError:
                 request.META["REMOTE_ADDR"] = ""
+        return self.get_response(request)
+
+
+class HostName:
+    """Let the box be called by any name that a network knows it by; Django takes those of DNS alone.
+
+    What is no name at all is refused in words, before something else asks for it.
+    """
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        host = request.META.get("HTTP_HOST")
+        if host is not None and not split_domain_port(host)[0]:
+            if not HOST.fullmatch(host):
+                return answer(request, UNKNOWN_HOST, quote(host))
+            request.get_host = lambda: host
         return self.get_response(request)
 
 

@@ -2,6 +2,7 @@
 
 FAIRLEAD_DATA        folder of the database, the secret key and the backups (default: build/dev)
 FAIRLEAD_RUN         folder of the applier's socket and of the fault file (default: build/dev/run)
+FAIRLEAD_LEDGER      file of the users and tokens of both slots (default: beside the database)
 FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default: build/dev/uploads)
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
@@ -22,6 +23,7 @@ RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
 INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
+LEDGER = Path(os.environ.get("FAIRLEAD_LEDGER", DATA / "ledger.json"))  # accounts.ledger
 SECRET_KEY_FILE = DATA / "secret-key"
 CONSOLE_TOKEN_FILE = RUN / "web" / "console-token"  # made anew by `manage.py prepare`; for root's `fairlead` command
 FAULT_FILE = RUN / "web" / "fault"  # written by `manage.py prepare`; its text is shown on every page
@@ -71,13 +73,14 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "fairlead.middleware.ClientAddress",
     "fairlead.middleware.ResponseHeaders",
+    "fairlead.middleware.HostName",
     "fairlead.middleware.FaultFile",
     "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "accounts.middleware.IdleTimeout",
+    "accounts.middleware.SessionEnd",
     "accounts.middleware.SetUpFirst",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
     # Behind the log-in: its token may be in the body, and of a stranger no body is read.
@@ -86,6 +89,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
+    "accounts.kept_input.GiveBack",
 ]
 
 ROOT_URLCONF = "fairlead.urls"
@@ -157,9 +161,9 @@ SESSION_COOKIE_NAME = "fairlead" if PLAIN_HTTP else "__Host-fairlead"
 SESSION_COOKIE_SECURE = not PLAIN_HTTP
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Strict"
-SESSION_COOKIE_AGE = 12 * 3600
+SESSION_COOKIE_AGE = 12 * 3600  # also the longest that a log-in lasts (accounts.sessions)
 SESSION_EXPIRE_AT_BROWSER_CLOSE = True
-IDLE_MINUTES = 30  # accounts.middleware.IdleTimeout; the pages that poll do not count
+IDLE_MINUTES = 30  # accounts.sessions; the pages that poll do not count
 CSRF_COOKIE_NAME = "fairlead-csrf" if PLAIN_HTTP else "__Host-fairlead-csrf"
 CSRF_COOKIE_SECURE = not PLAIN_HTTP
 CSRF_COOKIE_HTTPONLY = True

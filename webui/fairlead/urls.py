@@ -25,6 +25,7 @@ class Slot(StringConverter):
 
 register_converter(Slot, "slot")
 
+handler400 = "fairlead.faults.bad_request"
 handler404 = "fairlead.faults.not_found"
 handler500 = "fairlead.faults.server_error"
 

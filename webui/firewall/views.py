@@ -6,6 +6,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from accounts.kept_input import given_back, keeps_input
 from changes import draft, draft_firewall, merge, pages
 from fairlead.faults import not_found
 from firewall import editor, screen
@@ -27,12 +28,14 @@ def overview(request):
     return render(request, "firewall/rules.html", {"sections": sections, "no_counters": reason})
 
 
+@keeps_input
 def add(request):
     if request.method == "POST":
         return _save(request, None)
     return _show(request, editor.page(None, where=request.GET.get("where", "")))
 
 
+@keeps_input
 def edit(request, pk: int):
     if request.method == "POST":
         return _save(request, pk)
@@ -46,6 +49,8 @@ def _save(request, pk: int | None):
     with transaction.atomic():
         row = Rule.objects.filter(pk=pk).first()
         page = editor.page(row, request.POST)
+        if given_back(request):
+            return _show(request, page)
         if pk and row is None:
             page.notes.append("Somebody removed this rule, after you had opened it. Save to add it again, as the last.")
             return _show(request, page, 409)

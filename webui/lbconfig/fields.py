@@ -10,6 +10,7 @@ import warnings
 from lbconfig.addresses import Address, Network
 from lbconfig.problem import number, quote
 from lbconfig.snapshot import MAX_LINES, SORRY_PORT
+from lbconfig.spelling import letters_only
 
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
@@ -22,7 +23,6 @@ MAX_CONNECTIONS = 2**31 - 1  # what ipvsadm takes for a threshold
 MAX_MARK = 2**31 - 1  # a firewall mark has 32 bits; ipvsadm reads it with a sign
 MAX_ID = 2**53 - 1  # what JavaScript and every JSON reader keep exactly
 
-NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9._-])?")
 INTERFACE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 # As names in DNS, and with underscores, which web servers take.
 SITE = re.compile(
@@ -85,10 +85,10 @@ _NO_HOSTS = tuple(
 
 
 def service_name(text: str) -> str | None:
-    if NAME.fullmatch(text):
+    if 1 <= len(text) <= MAX_NAME and letters_only(text) and text[0].isalnum() and text[-1] != " ":
         return None
     return (
-        f"must be 1 to {MAX_NAME} letters (a-z, A-Z), digits, spaces, dots, underscores or hyphens, begin with "
+        f"must be 1 to {MAX_NAME} letters, digits, spaces, dots, underscores or hyphens, begin with "
         f"a letter or digit and not end with a space; {quote(text)} is not"
     )
 

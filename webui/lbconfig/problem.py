@@ -32,8 +32,8 @@ class Place:
 
 
 def quote(text: str) -> str:
-    """Somebody's text in a message: short, and nothing in it acts."""
-    return ascii(text if len(text) <= 60 else text[:57] + "...")
+    """Somebody's text in a message, as it was typed: short, and what cannot be printed is spelled out."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def number(value: int) -> str:

@@ -55,6 +55,7 @@ from lbconfig.snapshot import (
     from_data,
     part,
 )
+from lbconfig.spelling import looks
 from lbconfig.validate_balance import balance_problems, weight_problem
 from lbconfig.validate_firewall import firewall_problems
 from lbconfig.validate_neighbours import (
@@ -143,8 +144,9 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
             yield from _service_fields(place, service)
         if not first_id(service.id):
             yield place.problem("id", f"{number(service.id)} is the id of another virtual service as well")
-        if not first_name(service.name.casefold()):
-            yield place.problem("name", f"{quote(service.name)} is the name of another virtual service as well")
+        if not first_name.all(looks(service.name)):
+            whose = "is the name of another virtual service as well, or looks like it"
+            yield place.problem("name", f"{quote(service.name)} {whose}")
         if service.enabled and (taken := fronts.taken(service)):
             yield place.problem("port", f"another virtual service is {taken} already")
         if good and (not service.enabled or sources.fit(service)) and first_server_id.all(_server_ids(service)):

@@ -10,6 +10,7 @@ from lbconfig.fields import MAX_ID, allowed_network, in_range, note, service_nam
 from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.snapshot import Snapshot
+from lbconfig.spelling import looks
 
 MAX_RULES = 500  # each packet of a new connection may be compared with each
 MAX_NETWORKS = 10_000  # of one field; they become a set, so their number costs a packet nothing
@@ -38,8 +39,9 @@ def firewall_problems(snapshot: Snapshot) -> Iterator[Problem]:
             return
         if not first_id(rule.id):
             yield place.problem("id", f"{number(rule.id)} is the id of another firewall rule as well")
-        if not first_name(rule.name.casefold()):
-            yield place.problem("name", f"{quote(rule.name)} is the name of another firewall rule as well")
+        if not first_name.all(looks(rule.name)):
+            whose = "is the name of another firewall rule as well, or looks like it"
+            yield place.problem("name", f"{quote(rule.name)} {whose}")
 
 
 def _fields(place: Place, rule: Rule, interfaces: set[str], own_ports: Collection[int]) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
+from accounts.kept_input import given_back, keeps_input
 from changes import draft, pages
 from lbconfig import certificate
 from lbconfig.render import interfaces
@@ -15,6 +16,7 @@ from network.forms import MADE
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 
 
+@keeps_input
 def edit_network(request):
     """The wished network beside what the box really has."""
     status = look(request).status
@@ -42,6 +44,8 @@ def _edit(request, make, check, write, show, more=lambda page: None, merged=lamb
     user = request.user.get_username()
     with transaction.atomic():
         page = make(request.POST)
+        if given_back(request):
+            return show(request, page)
         if longer := more(page):
             return show(request, longer)
         if page.stale:
@@ -73,6 +77,7 @@ def _network(request, page: pages.Page, status: int = 200):
     return render(request, "network/network.html", context, status=status)
 
 
+@keeps_input
 def edit_routes(request):
     """Static routes, and addresses with a way out of their own."""
     return _edit(
@@ -102,6 +107,7 @@ def _routes(request, page: pages.Page, status: int = 200):
     return render(request, "network/routes.html", context, status=status)
 
 
+@keeps_input
 def edit_names(request):
     """Who is asked for addresses of names, and for the time."""
     return _edit(
@@ -119,6 +125,7 @@ def _names(request, page: pages.Page, status: int = 200):
     return render(request, "network/names.html", context, status=status)
 
 
+@keeps_input
 def edit_access(request):
     """From where the web UI may be opened."""
     return _edit(

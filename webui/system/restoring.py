@@ -26,6 +26,7 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 
+from accounts import ledger
 from applier import sqlite_copy
 from applier.client import ApplierDown, ApplierRefused, connect
 from changes.models import Draft, Revision
@@ -123,6 +124,7 @@ def put_in(found: Opened, user: str) -> None:
         with _as_django(found.database) as alias:
             _keep_own_revisions(alias)
             _move_counter(alias)
+            ledger.admit(alias)
             Restored.objects.using(alias).update_or_create(
                 pk=ONLY_ROW,
                 defaults={
@@ -138,6 +140,7 @@ def put_in(found: Opened, user: str) -> None:
             )
         connection.ensure_connection()
         sqlite_copy.overwrite(found.database, connection.connection, PATIENCE)
+        ledger.keep()
         ContentType.objects.clear_cache()
         clear()
     log.info("user %s restored a backup file of %s, made %s", user, found.about.hostname, found.about.made)

@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
+from accounts.kept_input import given_back, keeps_input
 from applier.client import ApplierDown, ApplierRefused, connect
 from changes import draft
 from changes.pages import Page, check, finish, merged
@@ -95,6 +96,7 @@ def _filled(field: forms.BoundField) -> bool:
     return bool(field.value() or field.errors or getattr(field.field, "note", ""))
 
 
+@keeps_input
 def edit(request):
     known = _known(draft.current().tuning)
     if request.method != "POST":
@@ -102,6 +104,8 @@ def edit(request):
     user = request.user.get_username()
     with transaction.atomic():
         page = _page(known, request.POST)
+        if given_back(request):
+            return _show(request, page)
         if page.stale:
             return _show(request, merged(page, _page(known), user), 409)
         candidate = _check(page)

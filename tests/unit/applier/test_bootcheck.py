@@ -6,7 +6,7 @@ import pytest
 from box import ONE, running_one
 from update_box import UpdateBox
 
-from applier import bootcheck, bootstate, update_record
+from applier import bootcheck, bootstate, least_version, update_record
 from applier.bootcheck import judge, look, patience
 from applier.client import ApplierDown
 from applier.update_record import Record
@@ -77,6 +77,35 @@ def test_a_good_one_is_marked_good(looked):
     assert looked.state().slot("B").good and not looked.restarted
     assert looked.record.state == "good"
     assert looked.record.sentence == "Version 0.2.0 came up, was looked at, and runs."
+
+
+@pytest.mark.parametrize(
+    ("own", "known", "kept", "left"),
+    [
+        ("", "", "", False),
+        ("0.1.0", "", "0.1.0", False),
+        ("0.2.0", "0.1.0", "0.2.0", True),
+        ("0.1.0", "0.3.0", "0.3.0", True),
+        ("\x1b[2J", "0.1.0", "0.1.0", False),
+    ],
+)
+def test_a_release_that_is_good_raises_the_least_version(looked, own, known, kept, left):
+    """It is never lowered, and an older version in the other slot does not start any more."""
+    paths = looked.disk.paths
+    bootstate.mark_good("A", paths.boot_state)
+    paths.version_file.with_name("LEAST_VERSION").write_text(f"{own}\n")
+    if known:
+        paths.least_version.write_text(f"{known}\n")
+    assert looked.judge() == "good"
+    assert least_version.of_box(paths) == kept
+    assert looked.state().can_boot("A") is not left
+
+
+def test_a_release_that_is_not_good_raises_nothing(looked):
+    looked.disk.paths.version_file.with_name("LEAST_VERSION").write_text("9.9.9\n")
+    looked.page = (502, "")
+    looked.judge()
+    assert least_version.of_box(looked.disk.paths) == ""
 
 
 def test_the_page_is_looked_for_at_its_port(looked):

@@ -215,9 +215,9 @@ def test_a_disk_that_takes_no_mark(box, monkeypatch):
     assert box.apply(TWO)["state"] == "done"
 
 
-KEPT = ("lost+found/x", "shared/update.json", "shared/slots.json")
+KEPT = ("lost+found/x", "shared/update.json", "shared/slots.json", "shared/least-version")
 GONE = ("A/applier/set-up", "A/web/fairlead.sqlite3", "A/tls/key.pem", "B/web/fairlead.sqlite3", "B.new/x", ".hidden/x")
-GONE += ("shared/upload/x.raucb", "shared/taken/y", "A/name with blanks/-rf")
+GONE += ("shared/web/ledger.json", "shared/upload/x.raucb", "shared/taken/y", "A/name with blanks/-rf")
 
 
 @pytest.fixture

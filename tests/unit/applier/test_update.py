@@ -101,6 +101,20 @@ def test_what_is_refused_touches_nothing(box, info, data, code):
     assert not box.busy and not box.host.ran("rauc", "--conf=/etc/rauc/system.conf", "mount")
 
 
+def test_nothing_older_than_the_least_version(box):
+    box.paths.least_version.write_text("0.3.0\n")
+    before = box.paths.boot_state.read_bytes()
+    for ask in (box.updates.update_check, lambda source: box.updates.update_install(source, "ann")):
+        found = refused(ask, box.upload())
+        assert found.code == "version-too-old" and "nothing before 0.3.0 is safe" in found.message
+        assert not list(box.paths.taken.iterdir())
+    box.host.versions["slot-b"] = "0.2.9"
+    assert refused(box.updates.boot_slot, "B", "ann").code == "version-too-old"
+    assert box.paths.boot_state.read_bytes() == before and not box.busy
+    box.host.info = Output(0, manifest(RAUC_MF_VERSION="0.3.0"), "")
+    assert box.updates.update_check(box.upload())["version"] == "0.3.0"
+
+
 def test_damage_that_only_the_whole_bundle_shows_is_found_before_anything_is_written(box):
     before = box.paths.boot_state.read_bytes()
     box.host.image = IMAGE[:-1] + b"X"

@@ -86,6 +86,20 @@ def test_nobody_answers(tmp_path, monkeypatch, capsys):
     assert "does not answer" in capsys.readouterr().err
 
 
+def test_the_token_is_a_file_of_the_web_process(tmp_path):
+    """Root reads it, and sends it to the web process: a link led to any file of root's, a FIFO to no end."""
+    (tmp_path / "web").mkdir()
+    (tmp_path / "secret").write_text("of root's")
+    token = tmp_path / "web/console-token"
+    token.symlink_to(tmp_path / "secret")
+    with pytest.raises(Unreachable, match="console-token"):
+        Api(tmp_path).get("status")
+    token.unlink()
+    os.mkfifo(token)
+    with pytest.raises(Unreachable, match="it is no file of the web process"):
+        Api(tmp_path).get("status")
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
 def test_another_user(tmp_path):
     (tmp_path / "web").mkdir()

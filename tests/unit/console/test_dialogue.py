@@ -14,6 +14,13 @@ def test_questions_answers_and_a_default(person, talk):
     assert person.terminal.dialogue is None
 
 
+def test_nothing_that_is_shown_acts_on_the_terminal(load, person):
+    """A comment, a name or an error may hold anything: only the console's own red and its new lines go through."""
+    screen = load("screen")
+    person.terminal.show(f"{screen.RED}FAULT{screen.NORMAL} Büro\033[2J\033]0;x\a\u202e\x9b\n")
+    assert person.look() == f"{screen.RED}FAULT{screen.NORMAL} Büro?[2J?]0;x????\n".replace("????", "???")
+
+
 def test_an_empty_line_ends_it_where_there_is_no_default(person, talk):
     person.terminal.begin(talk(), True)
     person.type("")

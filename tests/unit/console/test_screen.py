@@ -1,5 +1,7 @@
 """The text of the console, from answers of the pretended appliance."""
 
+import os
+
 import pytest
 
 ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "2001:db8:1::2/64"]}
@@ -32,6 +34,34 @@ def test_where_the_box_runs_from_is_told(console, tmp_path):
     shown = screen.screen(found, [])
     assert "Runs from      slot B of no-such-disk" in shown and "USB stick" not in shown
     assert "This box runs from a USB stick; 'Install on a disk'" in screen.screen(state.State(on_a_stick=True), [])
+
+
+def test_the_fault_of_the_web_process_is_read_from_its_own_file_alone(console, tmp_path):
+    """It can put anything there: a link that root follows, a FIFO at which root waits, a terminal's orders."""
+    state, _ = console
+    (tmp_path / "secret").write_text("of root's")
+    fault = tmp_path / "web" / "fault"
+    fault.parent.mkdir()
+    assert state.text(fault) == ""
+    fault.write_bytes(b"damaged:\x1b[2J\nB\xc3\xbcro \xff")
+    assert state.text(fault) == "damaged:?[2J Büro \N{REPLACEMENT CHARACTER}"
+    fault.unlink()
+    fault.symlink_to(tmp_path / "secret")
+    assert state.text(fault) == ""
+    fault.unlink()
+    os.mkfifo(fault)
+    assert state.text(fault) == ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_somebody_else_s_is_not_told(console, tmp_path):
+    state, _ = console
+    path = tmp_path / "fault"
+    path.write_text("of root's")
+    os.chown(tmp_path, 12345, -1)
+    assert state.text(path) == ""
+    os.chown(path, 12345, -1)
+    assert state.text(path) == "of root's"
 
 
 def test_the_web_page_is_told_where_it_answers(console):

@@ -74,7 +74,8 @@ qhjquAIgWobA+ysWxQNm1knm6gJNaYpXNQTOEzAxoflmeboTpv0=
 # texts, drawn letter by letter or by a pattern, would rarely fit.
 LETTERS = string.ascii_letters + string.digits
 NASTY = '"#\\$@{}(?|%`] \xe9\u4f60\U0001f600'
-names = st.text(f"{LETTERS} ._-", max_size=64).map(lambda text: text.strip().lstrip(" ._-") or "1")
+IN_NAMES = f"{LETTERS}\xe4\xdf\u0416\u4f60\U00020000 ._-"
+names = st.text(IN_NAMES, max_size=64).map(lambda text: text.strip().lstrip(" ._-") or "1")
 paths = st.text(f"{LETTERS}._~!$&'()*+,;=:@%/?-", max_size=60).map("/{}".format)
 hosts = st.sampled_from(["", "a", "www.example.org", "xn--9ca.example", "1-2.3", "a_b.org:8080", "sh\xf6p.example:1"])
 printable = st.characters(exclude_categories=("C", "Z"))

@@ -41,7 +41,7 @@ from lbconfig.snapshot import (
 IPV4, IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}"
 ADDRESS = rf"(?:{IPV4}|{IPV6})"
 ENDPOINT = rf"(?:{IPV4}|\[{IPV6}\]):\d+"
-NAME = r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]*[A-Za-z0-9._-])?"
+NAME = r"[^\W_](?:[\w .-]*[\w.-])?"
 PLACE = rf"{ADDRESS} \. (?:tcp|udp|sctp) \. \d+"
 RANGE = rf"{PLACE}(?:-\d+)?"
 
@@ -174,7 +174,7 @@ def test_nftables_takes_values_only_as_elements(snapshot):
             continue
         assert any(form.fullmatch(line) for form in (NFT_ELEMENT, NFT_SIZE, NFT_DHCP, NFT_WEB, NFT_OWN)), line
         for comment in re.findall(r'comment "(.*)"', line):
-            assert len(comment) <= 127
+            assert len(comment.encode()) <= 127
 
 
 LINES = {

@@ -30,7 +30,7 @@ REFUSED = [
     *cases(
         with_service,
         "services[id=3]",
-        name=(*(text for text in HOSTILE if text != "a'b"), "a'b", "a" * 65, "caf\xe9", "a\xa0b", "."),
+        name=(*(text for text in HOSTILE if text not in ("\uff41", "\u0661")), "a" * 65, "a\xa0b", "."),  # letters
         address=ADDRESSES,
         port=NUMBERS,
     ),
@@ -126,7 +126,6 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
     assert all(problem.field == field for problem in named)
     for problem in found:
         assert str(problem).isprintable()
-        assert str(problem).isascii() or problem.object == "snapshot"
         assert len(problem.message) < 400
 
 

@@ -11,6 +11,7 @@ from lbconfig.kept import kept
 from lbconfig.ports import parse
 from lbconfig.render import own_rules
 from lbconfig.snapshot import Snapshot, VirtualService
+from lbconfig.spelling import in_comment
 
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI
@@ -72,7 +73,7 @@ def _ranges(all_of: All, version: int, suffix: str, place: str) -> list[str]:
         *one_set(
             f"marks{suffix}",
             f"{place} : mark",
-            (f'{element} comment "{one.name}" : {one.mark}' for element, one in elements),
+            (f'{element} comment "{in_comment(one.name)}" : {one.mark}' for element, one in elements),
             "services of several ports, and their marks",
             "interval",
             "map",
@@ -172,7 +173,7 @@ def _place(service: VirtualService) -> tuple[int, tuple, str] | None:
     """Version, order and element of a service that is found by its address and port."""
     if service.by_mark:
         return None
-    element = f'{service.address} . {service.protocol} . {service.port} comment "{service.name}"'
+    element = f'{service.address} . {service.protocol} . {service.port} comment "{in_comment(service.name)}"'
     return addresses.version(service.address), (order(service.address), service.protocol, service.port), element
 
 
@@ -225,5 +226,6 @@ def by_place(all_of: All, version: int, places: Callable[[VirtualService], Itera
 
 
 def _comment(names: list[str]) -> str:
-    """nft takes 127 characters; a server of many services names the first and counts the rest."""
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    """A server of many services names the first and counts the rest."""
+    first = in_comment(names[0])
+    return first if len(names) == 1 else f"{first} and {len(names) - 1} more"

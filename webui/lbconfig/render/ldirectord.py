@@ -110,7 +110,12 @@ def _block(service: VirtualService) -> str:
         *_question(check),
         f'receive="(?:vs{service.id}){{0}}{_pattern(check)}"',
     ]
-    return f"# {service.name}\n" + "\n    ".join(lines) + "\n"
+    return f"{_heading(service.name)}\n" + "\n    ".join(lines) + "\n"
+
+
+def _heading(name: str) -> str:
+    """The name as a comment, and as none of those that the modules of ours read."""
+    return f"# service {name}" if name.startswith(("tunnel ", "balance ")) else f"# {name}"
 
 
 def _real(service: VirtualService, server: RealServer) -> str:

@@ -15,6 +15,7 @@ from ipaddress import ip_network
 
 from lbconfig.addresses import SOURCE_BITS
 from lbconfig.firewall import Action, Firewall, Per, Rule, RuleProtocol, Where
+from lbconfig.spelling import in_comment
 
 CHAINS = {where: f"own_{where}" for where in Where}
 MASQUERADE = 0x80000000  # a mark that no service has; it says how a packet leaves
@@ -55,11 +56,17 @@ def sets(firewall: Firewall) -> Iterator[tuple[str, str, list[str], str, str]]:
                         _set_name(rule, word, kind),
                         type_,
                         list(map(str, networks)),
-                        f"{rule.name}: {word}",
+                        f"{in_comment(rule.name)}: {word}",
                         "interval",
                     )
             if rule.limit.rate and rule.limit.each_source:
-                yield f"rule_{rule.id}_rate{suffix}", type_, [], f"{rule.name}: who came lately", _rate_flags(rule)
+                yield (
+                    f"rule_{rule.id}_rate{suffix}",
+                    type_,
+                    [],
+                    f"{in_comment(rule.name)}: who came lately",
+                    _rate_flags(rule),
+                )
 
 
 def _rate_flags(rule: Rule) -> str:

@@ -8,6 +8,7 @@ from lbconfig.kept import kept
 from lbconfig.render import own_rules
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, by_place, foreign_vips, one_set
 from lbconfig.snapshot import Forwarding, VirtualService
+from lbconfig.spelling import in_comment
 
 LASTING = "inet fairlead_translation"
 
@@ -122,5 +123,5 @@ def _masqueraded_marks(all_of: All, version: int) -> list[str]:
     for one in by_mark(all_of, version):
         for server in one.machines:
             if one.forwarding_of(server) is Forwarding.SNAT:
-                found.setdefault((one.mark, server.address), one.name)
+                found.setdefault((one.mark, server.address), in_comment(one.name))
     return [f'{mark} . {address} comment "{name}"' for (mark, address), name in found.items()]

@@ -6,6 +6,9 @@ from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError
 
+from accounts import credentials
+from lbconfig.problem import quote
+
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is read for another one
 GROUPS, LENGTH = 4, 4  # about 79 bits
 
@@ -25,12 +28,10 @@ class Command(BaseCommand):
                 return
             user = users.filter(username=name).first()
             if user is None:
-                raise CommandError(f"There is no user {name!a}.")
+                raise CommandError(f"There is no user {quote(name)}.")
             password = new_password()
-            user.set_password(password)
-            user.is_active = True
-            user.save()
-        except DatabaseError as error:
+            credentials.set_password(user, password)
+        except (DatabaseError, OSError) as error:
             raise CommandError(f"The database of the web page: {error}.") from error
         self.stdout.write(password)
 

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 
+from accounts import credentials
 from applier.client import ApplierDown, ApplierRefused, connect
 from applier.shapes import ENDED
 from changes import actions, draft
@@ -45,9 +46,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
 
     def create(self, name: str, password: str, code: str) -> None:
-        user, _ = get_user_model().objects.get_or_create(username=name)
-        user.set_password(password)
-        user.save()
+        user = get_user_model().objects.filter(username=name).first() or get_user_model()(username=name)
+        credentials.set_password(user, password)
         if code:
             connect().setup_done(code)
 

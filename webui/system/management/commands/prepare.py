@@ -9,6 +9,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, call_command
 from django.db import DatabaseError, connection
 
+from accounts import ledger, sessions
 from fairlead.faults import DAMAGED, fault_of
 from system import backups, restoring
 
@@ -29,6 +30,8 @@ class Command(BaseCommand):
                 self.fault(f"{settings.DATABASE.name}: {found}")
                 return
             call_command("migrate", interactive=False, verbosity=0)
+            ledger.bring_forward()
+            sessions.clear()
         except (OSError, DatabaseError, sqlite3.Error) as error:
             if fault_of(error) is DAMAGED:
                 self.fault(f"{settings.DATABASE.name}: {error}")

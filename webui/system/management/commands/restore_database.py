@@ -3,9 +3,11 @@
 import sqlite3
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DatabaseError, connection
 
+from accounts import ledger
 from system import backups
 
 
@@ -29,6 +31,7 @@ class Command(BaseCommand):
             if aside:
                 self.stdout.write(f"The old database is kept in {aside}.")
             call_command("migrate", interactive=False, verbosity=0)
+            ledger.bring_forward()
         except (OSError, DatabaseError, sqlite3.Error) as error:
             raise CommandError(f"the database could not be restored: {error}") from error
         finally:
@@ -37,7 +40,8 @@ class Command(BaseCommand):
         if backup:
             self.stdout.write(f"Restored the backup of {backup.made:%d %B %Y %H:%M} UTC.")
         else:
-            self.stdout.write(
-                "There is no good backup: the draft starts again from what the box runs, and without users."
-            )
-            self.stdout.write("Ask the console for a new set-up code and open the web page.")
+            self.stdout.write("There is no good backup: the draft starts again from what the box runs.")
+        if get_user_model().objects.exists():
+            self.stdout.write("Users and API tokens are those that the box had last.")
+        else:
+            self.stdout.write("There are no users. Ask the console for a new set-up code and open the web page.")

@@ -12,6 +12,7 @@ one terminal waits for an answer or works, the other one can do the same.
 from __future__ import annotations
 
 import os
+import re
 import termios
 import time
 from collections.abc import Generator, Sequence
@@ -36,6 +37,8 @@ class Cancelled(Exception):
 Dialogue = Generator[str | Ask | Pause, str | None, None]
 NOTHING_DONE = "Nothing was done.\n"
 WIDTH = 70  # of a line that replaces itself
+RED, NORMAL = "\033[1;31m", "\033[0m"
+OURS = re.compile(f"({re.escape(RED)}|{re.escape(NORMAL)}|[\r\n])")  # what the console itself tells a terminal to do
 LONG = 0.5  # seconds after which somebody may grow impatient
 
 
@@ -52,6 +55,15 @@ def numbered(question: str, usable: Sequence[bool]) -> Generator[str | Ask, str,
 def one_line(text: str) -> str:
     """In the place of the line before it, if that was one of these too."""
     return f"\r{text:{WIDTH}}"
+
+
+def harmless(text: str) -> str:
+    """The text without what a terminal would obey, whoever wrote it: names, comments and errors come from anybody."""
+    pieces = OURS.split(text)
+    return "".join(
+        piece if place % 2 else "".join(one if one.isprintable() else "?" for one in piece)
+        for place, piece in enumerate(pieces)
+    )
 
 
 class Terminal:
@@ -71,7 +83,7 @@ class Terminal:
         return self.dialogue is not None and self.asked is None
 
     def show(self, text: str) -> None:
-        os.write(self.descriptor, text.replace("\n", "\r\n").encode(errors="replace"))
+        os.write(self.descriptor, harmless(text).replace("\n", "\r\n").encode(errors="replace"))
 
     def read(self) -> str:
         return os.read(self.descriptor, 1000).decode(errors="replace").strip().lower()

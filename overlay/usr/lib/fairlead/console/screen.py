@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dialogue import NORMAL, RED
 from state import State
 
 from lbconfig.addresses import web_page
 
-RED = "\033[1;31m"
-NORMAL = "\033[0m"
 RULE = "-" * 60
 STICK = "  This box runs from a USB stick; 'Install on a disk' puts it on the internal disk."
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,12 +104,20 @@ def services(status: dict) -> tuple[str, ...]:
 
 
 def text(path: Path) -> str:
-    """The text of a small file; empty when it is not there."""
+    """The text of a small file, as one line of what can be printed; empty when it is not there.
+
+    Some of these folders belong to the web process. What it left instead of a file of its own (a link, a FIFO) is
+    not followed, and nothing of its text acts on the terminal.
+    """
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(1000).strip()
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode) or about.st_uid != path.parent.stat().st_uid:
+                return ""
+            found = file.read(1000).decode(errors="replace")
     except OSError:
         return ""
+    return "".join(one if one.isprintable() else "?" for one in " ".join(found.split()))
 
 
 def distinct(faults: list[str]) -> tuple[str, ...]:
