@@ -143,7 +143,7 @@ def test_health_goes_before_what_an_agent_says(run, tell):
 
 
 def known_shares(one):
-    return (one.box.root / "run/fairlead/weights").read_text()
+    return known_file(one).read_text()
 
 
 GARBAGE = [
@@ -223,6 +223,18 @@ def test_the_next_ldirectord_goes_on(run, tell):
     two.wait_for("agents that are not heard", lambda: len(lines(two, "is not heard")) == 3)
     assert weights(two) == {ONE: 40, TWO: 0, THREE: 10}
     assert not [line for line in two.commands() if " -w 100" in line]
+
+
+def test_the_name_of_a_service_is_no_setting(run, tell):
+    tell(ONE, "says", "50%\n")
+    line = f"-t {VIP} id=9 agent=text port=3333 interval=1 floor=10 slow=0 least=0 then=tell again=0"
+    one = run(name=f"balance {line}")
+    expect(one, dict.fromkeys(ALL, 1))
+    assert not known_file(one).exists()
+
+
+def known_file(one):
+    return one.box.root / "run/fairlead/weights"
 
 
 def keep(count, then=TooFew.KEEP, again=0):

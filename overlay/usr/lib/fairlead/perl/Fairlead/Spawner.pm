@@ -24,6 +24,7 @@ use Socket qw(AF_UNIX SOCK_STREAM SOMAXCONN pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime sleep CLOCK_MONOTONIC);
 
 use Fairlead::Table ();
+use Fairlead::Weights ();
 use Fairlead::Words ();
 
 use constant {
@@ -76,6 +77,7 @@ INIT {
 sub wait_for_turn {
 	Fairlead::Table::tunnels();    # of the file as it is now
 	Fairlead::Words::read_all();
+	Fairlead::Weights::read_all();
 	note('good');
 	my $word = readline $order;
 	POSIX::_exit(0) unless defined $word && $word eq "go\n";

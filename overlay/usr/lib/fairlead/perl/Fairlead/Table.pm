@@ -126,7 +126,7 @@ sub tunnels {
 	$tunnels = {};
 	if (open my $file, '<', $main::CONFIG) {
 		while (<$file>) {
-			my ($service, $server, $options) = /^\s*# tunnel (.*) -r (\S+) (--tun-.*\S)\s*$/ or next;
+			my ($service, $server, $options) = /^    # tunnel (.*) -r (\S+) (--tun-.*\S)\s*$/ or next;
 			$tunnels->{service_of($service) . " $server"} = $options;
 		}
 	}

@@ -39,7 +39,7 @@ my $settings;     # by Table's key of the service
 my %servers;      # "KEY SERVER" -> { v, r, set, share, said, silent, seconds, back, fell, written, kept }
 my %by_service;   # key -> the same, in the order of ldirectord's file
 my %aside;        # key -> servers that must be well before the service comes back
-my ($to_tell, $told_at) = (0, 0);
+my ($to_tell, $told_at, $remembered) = (0, 0, 0);
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
@@ -48,19 +48,24 @@ sub key_of {
 	return Fairlead::Table::service_of("$v->{proto} " . main::get_virtual_option($v));
 }
 
+# The whole file, once: before it becomes another one.
+sub read_all {
+	return if $settings;
+	$settings = {};
+	open my $file, '<', $main::CONFIG // '' or return;
+	while (<$file>) {
+		# A name of a service is a comment as well, at the beginning of a line.
+		my ($service, $words) = /^    # balance (-[tuf] \S+(?: -6)?) (\S.*\S)\s*$/ or next;
+		$settings->{Fairlead::Table::service_of($service)} = { map { split /=/, $_, 2 } split ' ', $words };
+	}
+	return;
+}
+
 # Of a service: { id, agent, port, … }, undef where its weights are the admin's alone.
 sub settings {
 	my ($key) = @_;
-	if (!$settings) {
-		$settings = {};
-		if (open my $file, '<', $main::CONFIG) {
-			while (<$file>) {
-				my ($service, $words) = /^\s*# balance (-[tuf] \S+(?: -6)?) (\S.*\S)\s*$/ or next;
-				$settings->{Fairlead::Table::service_of($service)} = { map { split /=/, $_, 2 } split ' ', $words };
-			}
-		}
-		remember() if %$settings;
-	}
+	read_all();
+	remember() if %$settings && !$remembered++;
 	return $settings->{$key};
 }
 

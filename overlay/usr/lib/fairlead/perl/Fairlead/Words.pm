@@ -17,7 +17,8 @@ sub read_all {
 	$known = {};
 	open my $file, '<', $main::CONFIG // '' or return;
 	while (<$file>) {
-		my ($name, $words) = /^\s*# check (vs\d+) (.*\S)\s*$/ or next;
+		# A name of a service is a comment as well, at the beginning of a line.
+		my ($name, $words) = /^    # check (vs\d+) (.*\S)\s*$/ or next;
 		$known->{$name} = { map { split /=/, $_, 2 } split ' ', $words };
 		s{^hex:([0-9a-f]*)$}{pack 'H*', $1}e for values %{$known->{$name}};
 	}
