@@ -29,7 +29,7 @@ def at(snapshot, field: str) -> list[str]:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("name", text) for text in HOSTILE),
+        *(("name", text) for text in HOSTILE if text not in ("\uff41", "\u0661")),  # letters
         *(("sources", (text,)) for text in HOSTILE),
         *(("interface", text) for text in HOSTILE if text),
         *(("ports", text) for text in HOSTILE if text),
