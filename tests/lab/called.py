@@ -88,7 +88,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         "nft -j -t list ruleset inet | grep -q nftables",
         "echo 'table inet tried {}' | nft -c -f -",
     ),
-    "nginx": ("setpriv --reuid 991 --regid 991 --clear-groups nginx -e stderr -t -q -c /etc/fairlead/sorry.conf",),
+    "nginx": ("setpriv --reuid 988 --regid 988 --clear-groups nginx -e stderr -t -q -c /etc/fairlead/sorry.conf",),
     "nice": ("nice -n 10 true",),
     "openssl": (
         f"printf '[req]\\nprompt=no\\ndistinguished_name=a\\nx509_extensions=b\\n[a]\\nCN=tried\\n[b]\\n"
