@@ -190,6 +190,17 @@ sub wake {
 	}
 }
 
+# In the order in which they began, which is not the one in which they end: a check that ran into its timeout may be due
+# at once, and others that are over began long after it.
+sub rest {
+	my ($check) = @_;
+	my $resting = $rest{$check->{wait}} //= [];
+	my $place = @$resting;
+	$place-- while $place && $resting->[$place - 1]{began} > $check->{began};
+	splice @$resting, $place, 0, $check;
+	return;
+}
+
 # Give workers what is due. Seconds until there may be something to do again, if nobody answers before.
 sub hand_out {
 	my $most = most();
@@ -274,7 +285,7 @@ sub verdict {
 	return unless $check;
 	if ($check->{agent}) {
 		$check->{failing} = $state eq 'down';
-		push @{$rest{$check->{interval}}}, $check;
+		rest($check);
 		return Fairlead::Weights::answered($check->{agent}, $state eq 'up' ? $message : undef, $message);
 	}
 	my ($v, $r) = @$check{qw(v r)};
@@ -295,7 +306,7 @@ sub verdict {
 	# Where more than this check decides on a server, what it said may be no reason.
 	event($check, $state, $message) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
 	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
-	push @{$rest{$check->{wait}}}, $check;
+	rest($check);
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
