@@ -71,9 +71,9 @@ class Checker:
     def commands(self) -> list[str]:
         return (self.box.root / "run/commands").read_text().splitlines()
 
-    def wait_for(self, what, look):
+    def wait_for(self, what, look, seconds=SOON):
         try:
-            return until(what, look, SOON, expected=(OSError, ValueError, KeyError))
+            return until(what, look, seconds, expected=(OSError, ValueError, KeyError))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log.read_text()[-3000:]}") from None
 
