@@ -71,9 +71,9 @@ class Checker:
     def commands(self) -> list[str]:
         return (self.box.root / "run/commands").read_text().splitlines()
 
-    def wait_for(self, what, look):
+    def wait_for(self, what, look, seconds=SOON):
         try:
-            return until(what, look, SOON, expected=(OSError, ValueError, KeyError))
+            return until(what, look, seconds, expected=(OSError, ValueError, KeyError))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log.read_text()[-3000:]}") from None
 
@@ -304,7 +304,8 @@ def test_a_check_that_does_not_come_back_has_failed_in_time(check, web):
         os.kill(int(worker.name), signal.SIGSTOP)
     one.wait_for("it to be judged", lambda: f"no verdict within {CONNECT.timeout} s" in one.log.read_text())
     assert time.monotonic() - began < CONNECT.interval + CONNECT.timeout + 3
-    assert any(f"-r {web}:80" in line and "-w 0" in line for line in one.commands())
+    left = f"-r {web}:80 -m -w 0"
+    one.wait_for("it to leave", lambda: any(left in line for line in one.commands()))
 
 
 def test_why_a_server_leaves_is_told(lab, check, web):

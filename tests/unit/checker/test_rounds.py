@@ -13,36 +13,48 @@ from talking_servers import PERL
 LDIRECTORD = """
 use strict; use warnings;
 our ($SERVICE_UP, $SERVICE_DOWN, $CHECKINTERVAL, $CONFIG, @VIRTUAL) = (0, 1, $ENV{INTERVAL}, $ENV{CONFIG});
-my $in = !$ENV{OUT};
+setpgrp;
+my %out;
 use Fairlead::Rounds;
 $Fairlead::Table::starting = 0;
-my $lines = 0;
-sub ld_log { print "$_[0]\\n"; CORE::exit(0) if ++$lines == $ENV{LINES} }
+my $lines = $ENV{LATER} ? -1_000_000 : 0;
+sub ld_log {
+    print "$_[0]\\n";
+    if ($ENV{LATER} && $_[0] =~ /^All /) { $lines = 0 }
+    elsif (++$lines == $ENV{LINES}) { end_all() }
+}
+sub end_all { $SIG{TERM} = 'IGNORE'; kill 'TERM', -$$; CORE::exit(0) }
 sub check_signal { }
 sub get_virtual_option { "192.0.2.$_[0]{name}:53" }
 sub get_virtual_id_str { "tcp:$_[0]{name}" }
-sub _status_check { $in }
-sub _service_up { ld_log('in'); $in = 1 }
-sub _service_down { ld_log('out'); $in = 0 unless $ENV{STAYS} }
+sub _status_check { !$out{$_[0]{name}} }
+sub _service_up { ld_log('in'); $out{$_[0]{name}} = 0 }
+sub _service_down { ld_log('out'); $out{$_[0]{name}} = 1 unless $ENV{STAYS} eq $_[0]{name} }
 sub service_set { die "the worker's own one is called" }
 Fairlead::Rounds::install();
 for my $number (1 .. $ENV{SERVERS}) {
     push @VIRTUAL, { name => $number, checktype => 'negotiate', protocol => 'tcp', proto => '-t', service => 'dns',
-        checktimeout => 1, negotiatetimeout => 1,
+        checktimeout => $ENV{TIMEOUT}, negotiatetimeout => $ENV{TIMEOUT},
         real => [{ server => "192.0.2.$number", port => 53, num_connects => 0, receive => "(?:vs$number){0}" }] };
+    $out{$number} = $ENV{OUT};
 }
 """
 
 
-def log(check, lines, servers=1, words=None, interval=1, stays=False, events="/dev/null", out=False):
-    """What the log says while this check (the body of a Perl function) is made. `words`: a file with more of it."""
+def log(
+    check, lines, servers=1, words=None, interval=1, timeout=1, stays=False, events="/dev/null", out=False, later=False
+):
+    """What the log says while this check (the body of a Perl function) is made.
+
+    `words`: a file with more of it; `stays`: server 1 never leaves; `later`: `lines` after each was checked once.
+    """
     text = f"{LDIRECTORD}\nsub _check_real {{ my ($v, $r) = @_; {check} }}\n$| = 1;\nFairlead::Rounds::watch();"
     done = subprocess.run(
         ["perl", "-I", PERL, "-e", text],
         env=os.environ
         | {"LINES": str(lines), "SERVERS": str(servers), "INTERVAL": str(interval), "CONFIG": str(words or "/dev/null")}
-        | ({"STAYS": "1"} if stays else {})
-        | {"FAIRLEAD_EVENTS": str(events), "OUT": "1" if out else ""},
+        | {"FAIRLEAD_EVENTS": str(events), "OUT": "1" if out else ""}
+        | {"STAYS": "1" if stays else "", "TIMEOUT": str(timeout), "LATER": "1" if later else ""},
         capture_output=True,
         text=True,
         timeout=30,
@@ -106,6 +118,27 @@ def test_a_server_that_has_not_failed_is_up_with_its_first_good_check(words):
 def test_a_server_that_failed_and_is_still_in_is_asked_again_sooner(words):
     said = log(BAD, 4, words=words("retry=1"), interval=3600, stays=True)
     assert said.count("out") == 2
+
+
+# By server 1 a little longer than an interval.
+SLOW_ONE = f"""print "asked $v->{{name}}\\n"; select undef, undef, undef, 0.44 if $v->{{name}} == 1; {GOOD}"""
+
+
+def test_a_check_that_took_long_begins_again_at_once_though_others_that_began_later_are_over():
+    """It would wait until these are due, for another interval, and a silent server would leave later than promised."""
+    said = log(SLOW_ONE, 12, servers=2, interval=0.4)
+    assert said.count("asked 2") < 1.6 * said.count("asked 1")  # twice as often where it waits
+
+
+# Each but server 1 has failed and left, and is silent from then on. The number of connects is what a check knows of the
+# one before.
+SILENT_ONCE_DEAD = f"sleep 600 if $r->{{server}} !~ /\\.1$/ && $r->{{num_connects}}++; {BAD}"
+
+
+def test_a_server_that_begins_to_fail_is_asked_again_however_many_dead_ones_are_silent():
+    """It would wait until all of them have been asked, each time, and leave so much later than promised."""
+    said = log(SILENT_ONCE_DEAD, 4, servers=60, interval=0.1, timeout=600, stays=True, later=True)
+    assert said[-4:] == ["out"] * 4
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import base64
 import re
 import socket
 import ssl
+import struct
 import time
 import warnings
 
@@ -318,6 +319,14 @@ def test_https_with_a_certificate_that_must_be_good(tls, name, trusted, good):
         found, message, _, _ = check("https", port, secret=hidden("verify\n"), virtualhost=name, ca=ca)
     assert found == good, message
     assert good or message.startswith("TLS: "), message
+
+
+@pytest.mark.parametrize("service", ["https", "imaps"])
+def test_a_server_that_resets_the_connection_while_tls_begins(service):
+    server = Server(ANY)
+    server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # of what it accepts, too
+    with server as port:
+        assert check(service, port)[:2] == (False, "Connection reset by peer")
 
 
 @pytest.mark.parametrize("service", ["pop", "imap"])

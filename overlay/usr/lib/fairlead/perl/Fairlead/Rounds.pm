@@ -12,8 +12,10 @@ package Fairlead::Rounds;
 # failed since the checks began comes with its first good one: else every start would wait for all of them.
 #
 # A server that failed its last check waits for a worker in a queue of its own, which may use some of the workers
-# only: however many are dead, the others are asked in time. New workers come when those there are wait for answers.
-# While they compute, more of them would slow each other down until good servers seem not to answer in time.
+# only: however many fail, the others are asked in time. One that has left already waits in a third queue, which may
+# use fewer: however many are dead, one that begins to fail is asked again in time, and leaves. New workers come when
+# those there are wait for answers. While they compute, more of them would slow each other down until good servers seem
+# not to answer in time.
 
 use strict;
 use warnings;
@@ -39,7 +41,7 @@ use constant {
 	FEWEST => 2,              # workers that are kept when there is little to do
 	MOST => 32,
 	WORKER => 10 * 1024,      # KiB: what a worker may come to own of its memory
-	RESERVED => 0.25,         # of the workers: for servers whose last check went well, and as many for the others
+	RESERVED => 0.25,         # of the workers: for each of the three queues
 	MOMENT => 0.05,           # seconds after which workers that were computing are looked at again
 	WORN => 1000,             # checks after which a worker is replaced: Perl gives no memory back
 	IDLE => 30,               # seconds without work after which a worker ends
@@ -54,8 +56,9 @@ use constant {
 # weighed }. Its agent is asked in the same way, as an entry of its own.
 my @checks;
 my (@due, %rest);    # @due: of those whose time has come; $rest{seconds to wait}: the others, the next one first
-my @suspects;        # of those whose time has come: the last check failed
-my %workers;         # pid -> { pid, to, from, check, since, done }
+my @suspects;        # of those whose time has come: the last check failed, and clients may still be sent there
+my @dead;            # and those to which nobody is sent any more
+my %workers;         # pid -> { pid, to, from, check, from_queue, since, done }
 my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that are checked, for the first time
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
@@ -184,31 +187,61 @@ sub wake {
 		my $resting = $rest{$wait};
 		while (@$resting && $resting->[0]{began} + $wait <= $now) {
 			my $check = shift @$resting;
-			if ($check->{failing}) { push @suspects, $check }
-			else { push @due, $check }
+			push @{queue_of($check)}, $check;
 		}
 	}
+}
+
+# In the order in which they began, which is not the one in which they end: a check that ran into its timeout may be due
+# at once, and others that are over began long after it.
+sub rest {
+	my ($check) = @_;
+	my $resting = $rest{$check->{wait}} //= [];
+	my $place = @$resting;
+	$place-- while $place && $resting->[$place - 1]{began} > $check->{began};
+	splice @$resting, $place, 0, $check;
+	return;
+}
+
+# An agent that is silent is no reason for haste: its server has its own weight meanwhile.
+sub queue_of {
+	my ($check) = @_;
+	return \@due unless $check->{failing};
+	return !$check->{agent} && main::_status_check(@$check{qw(v r)}) ? \@suspects : \@dead;
 }
 
 # Give workers what is due. Seconds until there may be something to do again, if nobody answers before.
 sub hand_out {
 	my $most = most();
 	my $kept = int($most * RESERVED) || 1;
-	my $on_suspects = grep { $_->{check} && $_->{check}{failing} } values %workers;
-	while (@due || @suspects) {
-		my $queue = @suspects && $on_suspects < $kept ? \@suspects : @due ? \@due : \@suspects;
-		last if $queue == \@suspects && $on_suspects >= $kept && $on_suspects >= $most - $kept;
+	my %on = (\@due => 0, \@suspects => 0, \@dead => 0);    # how many workers are at those of each queue
+	$on{$_->{from_queue}}++ for grep { $_->{check} } values %workers;
+	while (my $queue = next_queue($most, $kept, \%on)) {
 		my $worker = idle() // (keys %workers < $most && !computing() ? hire() : undef) or last;
-		$on_suspects++ if $queue == \@suspects;
+		$on{$queue}++;
+		$worker->{from_queue} = $queue;
 		ask($worker, shift @$queue);
 	}
-	complain() if @due;
+	complain($_) for grep { @$_ } \@suspects, \@due;
 	return until_something();
+}
+
+# Whose turn it is, where so many workers are at those of each queue: first those for which some are kept.
+sub next_queue {
+	my ($most, $kept, $on) = @_;
+	my $may_fail = $on->{\@suspects} + $on->{\@dead} < max($kept, $most - $kept);
+	my $may_be_dead = $may_fail && $on->{\@dead} < max($kept, $most - 2 * $kept);
+	return \@suspects if @suspects && $may_fail && $on->{\@suspects} < $kept;
+	return \@dead if @dead && $may_be_dead && $on->{\@dead} < $kept;
+	return \@due if @due;
+	return \@suspects if @suspects && $may_fail;
+	return \@dead if @dead && $may_be_dead;
+	return undef;
 }
 
 sub until_something {
 	my ($now, @waits) = (now(), IDLE);
-	push @waits, MOMENT if @due || @suspects;
+	push @waits, MOMENT if @due || @suspects || @dead;
 	push @waits, SILENT if $to_say;
 	push @waits, Fairlead::Weights::soon() // ();
 	push @waits, map { $_->[0]{began} + $_->[0]{wait} - $now } grep { @$_ } values %rest;
@@ -274,7 +307,7 @@ sub verdict {
 	return unless $check;
 	if ($check->{agent}) {
 		$check->{failing} = $state eq 'down';
-		push @{$rest{$check->{interval}}}, $check;
+		rest($check);
 		return Fairlead::Weights::answered($check->{agent}, $state eq 'up' ? $message : undef, $message);
 	}
 	my ($v, $r) = @$check{qw(v r)};
@@ -295,7 +328,7 @@ sub verdict {
 	# Where more than this check decides on a server, what it said may be no reason.
 	event($check, $state, $message) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
 	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
-	push @{$rest{$check->{wait}}}, $check;
+	rest($check);
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
@@ -460,14 +493,14 @@ sub work {
 
 # Checks that begin later than they should are said, not hidden.
 sub complain {
-	my $now = now();
-	my $check = $due[0];
+	my ($queue) = @_;
+	my ($now, $check) = (now(), $queue->[0]);
 	return unless $check->{seen} && defined $check->{began};
 	my $late = $now - $check->{began} - $check->{wait};
 	return if $late < $check->{wait} || $now - $complained < LATE;
 	$complained = $now;
 	main::ld_log(sprintf 'Checks begin %.0f s later than they should: %d servers wait, %d workers.', $late,
-		scalar @due, scalar keys %workers);
+		scalar @$queue, scalar keys %workers);
 }
 
 1;

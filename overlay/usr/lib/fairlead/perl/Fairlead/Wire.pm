@@ -8,7 +8,7 @@ use strict;
 use warnings;
 no warnings 'once';    # $SSL_ERROR
 
-use Errno qw(EAGAIN EALREADY EINPROGRESS EINTR EWOULDBLOCK);
+use Errno qw(EAGAIN EALREADY ECONNRESET EINPROGRESS EINTR EWOULDBLOCK);
 use Exporter qw(import);
 use IO::Socket::IP ();
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
@@ -71,6 +71,7 @@ sub secure {
 		or die "TLS: $IO::Socket::SSL::SSL_ERROR\n";
 	$socket->blocking(0);
 	until ($socket->connect_SSL) {
+		die "$!\n" if $! == ECONNRESET;    # of which the library says only that it failed
 		die "TLS: $IO::Socket::SSL::SSL_ERROR\n" unless wants($socket);
 	}
 	return $socket;
