@@ -121,12 +121,12 @@ def test_a_server_that_failed_and_is_still_in_is_asked_again_sooner(words):
 
 
 # By server 1 a little longer than an interval.
-SLOW_ONE = f"""print "asked $v->{{name}}\\n"; select undef, undef, undef, 0.44 if $v->{{name}} == 1; {GOOD}"""
+SLOW_ONE = f"""print "asked $v->{{name}}\\n"; select undef, undef, undef, 1.1 if $v->{{name}} == 1; {GOOD}"""
 
 
 def test_a_check_that_took_long_begins_again_at_once_though_others_that_began_later_are_over():
     """It would wait until these are due, for another interval, and a silent server would leave later than promised."""
-    said = log(SLOW_ONE, 12, servers=2, interval=0.4)
+    said = log(SLOW_ONE, 10, servers=2)
     assert said.count("asked 2") < 1.6 * said.count("asked 1")  # twice as often where it waits
 
 
