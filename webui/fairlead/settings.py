@@ -6,7 +6,7 @@ FAIRLEAD_LEDGER      file of the users and tokens of both slots (default: beside
 FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default: build/dev/uploads)
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
-FAIRLEAD_APPLIER     "fake": pretend to be an appliance; read by applier.client
+FAIRLEAD_APPLIER     "fake": pretend to be an appliance, "instant": one that applies at once; read by applier.client
 FAIRLEAD_PLAIN_HTTP  "1": cookies also without TLS; for developers and tests only
 """
 

@@ -35,8 +35,11 @@ def test_it_has_the_methods_of_the_client():
 
 
 def test_the_environment_chooses_it(monkeypatch):
-    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
-    assert isinstance(connect(), fake.Fake)
+    for name, instant in (("fake", False), ("instant", True)):
+        fake.reset()
+        monkeypatch.setenv("FAIRLEAD_APPLIER", name)
+        assert isinstance(connect(), fake.Fake)
+        assert fake.box.instant is instant
     monkeypatch.delenv("FAIRLEAD_APPLIER")
     assert isinstance(connect(), Client)
 
