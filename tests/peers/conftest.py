@@ -7,6 +7,7 @@ import os
 
 import pytest
 from board.lab import build, peers
+from tests.lab.wait import found
 from tests.peers.front import Front
 from tests.peers.lab import Lab
 
@@ -21,7 +22,7 @@ def lab(tmp_path_factory):
         yield lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def front():
     """The web page of a new box."""
     if os.geteuid() != 0:
@@ -29,6 +30,21 @@ def front():
     with contextlib.closing(Front(build.base_tree())) as front:
         front.start()
         yield front
+
+
+@pytest.fixture(scope="module")
+def cookies(front) -> str:
+    """The session of the first admin."""
+    return front.set_up()
+
+
+@pytest.fixture(scope="module")
+def token(front, cookies) -> str:
+    """Of a program that may change the draft and apply it."""
+    values = {"name": "robot", "scopes": ["change", "apply"], "days": "365"}
+    (status, text, _), _ = front.form("/system/api/", cookies, post="/system/api/tokens/", **values)
+    assert status == 200
+    return found("(fairlead_[A-Za-z0-9_-]+)", text)
 
 
 @pytest.hookimpl(hookwrapper=True)

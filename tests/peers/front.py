@@ -60,7 +60,7 @@ class Front(Room):
         for service in ("web", "nginx"):
             with self.log.open("a") as log:
                 words = self.inside("sh", f"/etc/sv/{service}/run")
-                environment = CLEAN | {"FAIRLEAD_APPLIER": "fake"}
+                environment = CLEAN | {"FAIRLEAD_APPLIER": "instant"}
                 self._running.append(
                     subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 )
@@ -93,14 +93,18 @@ class Front(Room):
 
     # --- clients ---
 
+    def enter(self) -> None:
+        """Take the thread that calls this, and no other, into the room's network."""
+        if _libc.setns(self._network, NEW_NETWORK):
+            raise OSError(ctypes.get_errno(), "setns")
+
     def _made(self, make: Callable[[], Made]) -> Made:
         """What it makes in a thread of its own: only that goes into the room's network, and its sockets stay there."""
         made: list = []
 
         def inside() -> None:
             try:
-                if _libc.setns(self._network, NEW_NETWORK):
-                    raise OSError(ctypes.get_errno(), "setns")
+                self.enter()
                 made.append(make())
             except OSError as error:
                 made.append(error)
@@ -111,6 +115,8 @@ class Front(Room):
         if isinstance(made[0], OSError):
             raise made[0]
         return made[0]
+
+    web = ("127.0.0.1", 443)
 
     def plain(self, source: str = "127.0.0.2") -> socket.socket:
         """A TCP connection to the web page."""
@@ -161,6 +167,17 @@ class Front(Room):
         finally:
             connection.close()
 
+    @contextlib.contextmanager
+    def far_away(self) -> Iterator[None]:
+        """Let the kernel hold little of what goes to a client, as on a slow line."""
+        file = "/proc/sys/net/ipv4/tcp_wmem"
+        before = self.do("cat", file)
+        self.do("sh", "-c", f"echo 4096 16384 16384 >{file}")
+        try:
+            yield
+        finally:
+            self.do("sh", "-c", f"echo {before.strip()} >{file}")
+
     def get(self, path: str, source: str = "127.0.0.3") -> tuple[int, str, http.client.HTTPMessage]:
         return self.ask("GET", path, source=source)
 
@@ -174,13 +191,13 @@ class Front(Room):
         one.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
         return one
 
-    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", post: str = "", **fields: str):
+    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", post: str = "", **fields: object):
         """Fill in a form as a browser does; the answer and the cookies from then on."""
         _, text, headers = self.ask("GET", path, source=source, Cookie=cookies)
         kept = _cookies(cookies, headers)
         fields["csrfmiddlewaretoken"] = found(r'name="csrfmiddlewaretoken" value="([^"]+)"', text)
         answer = self.ask(
-            "POST", post or path, urlencode(fields).encode(), source, Cookie=kept,
+            "POST", post or path, urlencode(fields, doseq=True).encode(), source, Cookie=kept,
             Content_Type="application/x-www-form-urlencoded",
         )  # fmt: skip
         return answer, _cookies(kept, answer[2])
