@@ -129,3 +129,14 @@ def test_an_answer_is_whole_while_the_room_of_bodies_is_full(front, cookies):
         finally:
             full.unlink()
     assert "openapi" in document
+
+
+@pytest.mark.parametrize(("path", "source"), [("/static/nothing", "127.0.0.5"), ("/not-there", "127.0.0.6")])
+def test_who_asks_for_nothing_or_too_often_fills_no_log(front, cookies, path, source):
+    """The box's log is 4 MB in memory: no stranger may push out its older lines."""
+    ask = f"GET {path} HTTP/1.1\r\nHost: box\r\n"
+    with front.connect(source) as one:
+        one.sendall((f"{ask}\r\n" * 150 + f"{ask}Connection: close\r\n\r\n").encode())
+        answers = b"".join(iter(lambda: one.recv(65536), b"")).decode()
+    assert min(answers.count(f"HTTP/1.1 {status} ") for status in (404, 429)) > 0, answers[-2000:]
+    assert path not in front.log.read_text()

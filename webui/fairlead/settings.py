@@ -208,6 +208,8 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        # Who asks for what is not there pushes nothing out of the box's log.
+        "django.request": {"level": "ERROR"},
         "django.server": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
         "axes": {"level": "WARNING"},
     },
