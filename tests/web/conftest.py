@@ -32,6 +32,7 @@ from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 
+from accounts import sessions  # noqa: E402
 from applier import fake  # noqa: E402
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -106,6 +107,7 @@ def log_in(context, user, url: str) -> None:
     session[SESSION_KEY] = str(user.pk)
     session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    sessions.begin(session)
     session.save()
     context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": session.session_key, "url": url}])
 

@@ -401,7 +401,7 @@ class RealServerForm(forms.Form):
     )
     upper = number_field("At most so many connections", required=False)
     lower = number_field("New ones again below", required=False)
-    name = _text("Name", 64, required=False, help_text="For yourself, such as “web 1”.")
+    name = _text("Name of the server", 64, required=False, help_text="For yourself, such as “web 1”.")
     forwarding = forms.TypedChoiceField(
         label="Forwarding",
         coerce=Forwarding,
