@@ -14,7 +14,7 @@ from applier.host import Host
 from applier.paths import Paths
 from lbconfig.addresses import endpoint
 
-ALL = "*"  # in place of a server: of the service as a whole
+ALL = "*"  # instead of a server: of the service as a whole
 ASIDE = "aside"  # too few servers are up, so none serves
 
 
