@@ -7,6 +7,7 @@ Each place relays one kind of fault. Where the port is one of TLS, the fault is 
 
 import json
 import os
+import select
 import socket
 import ssl
 import struct
@@ -47,17 +48,14 @@ def say(end, fault, data):
     return False
 
 
-def pass_on(source, target):
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        pass  # one of them has gone
+def heard(*ends):
+    """Those that have something to say; none where all are silent for too long."""
+    waiting = [end for end in ends if isinstance(end, ssl.SSLSocket) and end.pending()]
+    return waiting or select.select(ends, (), (), ENDS)[0]
 
 
 def relay(end, fault, server, port, context):
-    """One connection."""
+    """One connection. By one thread: two that use the same TLS at once make OpenSSL end the whole program."""
     try:
         with socket.create_connection((server, port), ENDS) as far:
             end.settimeout(ENDS)
@@ -65,10 +63,20 @@ def relay(end, fault, server, port, context):
             if port in TLS:
                 inner = context.wrap_socket(end, server_side=True)
                 outer = ssl._create_unverified_context().wrap_socket(far)
-            with inner:
-                threading.Thread(target=pass_on, args=(inner, outer), daemon=True).start()
-                if say(inner, fault, outer.recv(65536)):
-                    pass_on(outer, inner)
+            with inner, outer:
+                first = True
+                while ready := heard(inner, outer):
+                    for source in ready:
+                        if not (data := source.recv(65536)):
+                            return
+                        if source is inner:
+                            outer.sendall(data)
+                        elif not first:
+                            inner.sendall(data)
+                        elif say(inner, fault, data):
+                            first = False
+                        else:
+                            return
     except OSError:
         pass  # the check has hung up
 
