@@ -33,7 +33,7 @@ MOMENT = "%Y%m%d-%H%M%S-%f"
 class Backup:
     path: Path
     number: int  # 0: of a version that did not number them
-    made: datetime  # by the clock of then
+    made: datetime  # as the clock was set at that moment
     size: int  # bytes
 
 
