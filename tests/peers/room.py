@@ -40,6 +40,7 @@ ALONE = ["unshare", "--net", "--mount", "--pid", "--propagation=private", "--for
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 LISTENING = {"tcp": "0A", "udp": "07"}  # proc_net_tcp(5)
 ENDS = 60.0  # seconds until a room is empty
+UNDEFINED = "Use of uninitialized value"  # as Perl warns: a condition that nobody thought of
 
 
 class Room:

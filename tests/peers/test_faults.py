@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.wait import until
-from tests.peers.room import CLEAN
+from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_kinds import NEEDS, PLACES
 
 from lbconfig.render import ldirectord
@@ -88,6 +88,7 @@ class Checker:
 
     def wait(self):
         self._process.wait(SOON)
+        assert UNDEFINED not in self.log.read_text()
 
 
 @pytest.fixture

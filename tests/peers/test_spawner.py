@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.wait import until
-from tests.peers.room import CLEAN
+from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_faults import NOBODY, VIP, render, service
 
 SPAWNER = {
@@ -86,6 +86,7 @@ def spawner(lab):
     yield started
     lab.box.end_processes()
     started.process.wait(SOON)
+    assert UNDEFINED not in (started.run / "log").read_text()
 
 
 @pytest.fixture

@@ -313,7 +313,7 @@ sub hear {
 		close delete $child->{$which};
 		return;
 	}
-	if ($handle == $child->{output}) {
+	if ($child->{output} && $handle == $child->{output}) {    # which may be at its end before the notes are
 		print LOG $text;
 		$child->{said} = substr $child->{said} . $text, -(HEARD);
 		return;
