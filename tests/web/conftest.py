@@ -31,14 +31,17 @@ from django.contrib.contenttypes.management import create_contenttypes  # noqa: 
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+from tests.lab.wait import PATIENCE  # noqa: E402
 
 from accounts import sessions  # noqa: E402
 from applier import fake  # noqa: E402
+from web.browsing import picture  # noqa: E402
+from web.late import LATE, SLOW  # noqa: E402
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-TIMEOUT = int(os.environ.get("FAIRLEAD_PATIENCE", "30")) * 1000  # milliseconds; enough for a machine that is busy
+TIMEOUT = PATIENCE * 1000  # milliseconds
 # A page that refuses says so by its status, and a busy machine is late: Chromium and htmx write that as well.
 EXPECTED = (
     "the server responded with a status of",
@@ -52,6 +55,10 @@ EXPECTED = (
 # Every test leaves an empty database, and these would fill it again with rows that no page reads.
 post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 post_migrate.disconnect(create_contenttypes)
+
+
+if LATE:
+    settings.MIDDLEWARE.insert(0, "web.late.Late")
 
 
 def pytest_unconfigure():
@@ -83,6 +90,7 @@ def chromium():
 def quick(settings, tmp_path):
     """Passwords that hash in no time, and folders of the test's own: two processes of tests have the same settings."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.LEDGER = tmp_path / "ledger.json"
     settings.BACKUPS = tmp_path / "backups"
     settings.INCOMING = tmp_path / "incoming"
     settings.UPLOADS = tmp_path / "uploads"
@@ -124,6 +132,8 @@ def open_page(chromium: Browser, live_server):
         if user is not None:
             log_in(context, user, live_server.url)
         page = context.new_page()
+        if SLOW > 1:
+            context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOW})
         _watch(page, live_server.url, complaints)
         return page
 
@@ -147,7 +157,7 @@ def shoot():
         page.set_viewport_size(
             {"width": before["width"], "height": max(high, before["height"])}
         )  # bars stay at the edge
-        page.screenshot(path=SCREENSHOTS / f"{name}-{look}.png")
+        picture(page, SCREENSHOTS / f"{name}-{look}.png")
         page.set_viewport_size(before)
         assert wide <= window, f"{name} is wider than the {look} window"
 

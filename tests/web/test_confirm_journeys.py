@@ -17,6 +17,7 @@ from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import draft
+from web.browsing import follow
 
 NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 
@@ -24,7 +25,7 @@ NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 def change_gateway(page) -> None:
     page.goto("/network/")
     page.fill("[name=gateway]", "192.168.10.254")
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     page.goto("/changes/")
 
 
@@ -153,7 +154,7 @@ def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_se
     fake.box.snapshot = dataclasses.replace(running, management=dataclasses.replace(running.management, port=own.port))
     page.goto("/access/")
     page.fill("[name=port]", str(new))
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     page.goto("/changes/")
     expect(page.get_by_text(f"The web page moves to port {new}.")).to_be_visible()
     expect(page.get_by_text(f"http://{own.hostname}:{new}/")).to_be_visible()
@@ -177,10 +178,10 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     page.goto("/access/certificate/")
     page.fill("[name=certificate]", pems.OTHER)
     page.fill("[name=key]", pems.LB_KEY)
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     expect(page.get_by_text("The private key does not belong to the certificate.")).to_be_visible()
     page.fill("[name=key]", pems.OTHER_KEY)
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     expect(page.get_by_text("Saved to the draft: the certificate for *.example.net")).to_be_visible()
     page.goto("/changes/")
     expect(page.get_by_text("Your browser may warn of the new certificate")).to_be_visible()
@@ -224,9 +225,9 @@ def test_screenshots(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/services/1/")
     page.check("[name=scheduler][value=lc]")
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     page.goto("/services/2/delete/")
-    page.click("main button")
+    follow(page, "main button")
     change_gateway(page)
     page.get_by_text("By service").click()
     shoot(page, "review-impact", look)
@@ -256,5 +257,5 @@ def test_screenshots(open_page, admin, look, shoot):
 def change_gateway_back(page) -> None:
     page.goto("/network/")
     page.fill("[name=gateway]", "192.168.10.1")
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     page.goto("/changes/")

@@ -7,6 +7,7 @@ from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+from web.browsing import follow
 
 RULES = (
     Rule(1, "monitoring", sources=("192.168.10.0/24", "2001:db8::/32"), protocol=RuleProtocol.UDP, ports="161"),
@@ -42,7 +43,7 @@ def test_pictures(open_page, ruled, look, shoot):
     shoot(page, "firewall-rule", look)
     page.fill("[name=ports]", "80,70000")
     page.fill("[name=sources]", "everybody")
-    page.click("button:text('Save to the draft')")
+    follow(page, "button:text('Save to the draft')")
     shoot(page, "firewall-rule-wrong", look)
     page.goto("/firewall/add/?where=through")
     shoot(page, "firewall-add", look)

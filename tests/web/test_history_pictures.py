@@ -11,6 +11,7 @@ from applier import fake
 from changes import actions, draft
 from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
 from system import restoring, sealed
+from web.browsing import follow
 
 PASSPHRASE = "rope and tide and moon"
 
@@ -114,7 +115,7 @@ def test_a_backup_file_from_download_to_log_in(open_page, admin, past, look, sho
     page.get_by_role("button", name="Restore", exact=True).click()
     page.fill("[name=username]", "admin")
     page.fill("[name=password]", "a good password")
-    page.click("text=Log in >> nth=-1")
+    follow(page, "text=Log in >> nth=-1")
     page.get_by_role("heading", name="The backup file is restored").wait_for()
     shoot(page, "restored", look)
     page.get_by_role("link", name="Review changes").last.click()

@@ -1,0 +1,29 @@
+"""What a person does with a page, with the wait that a person makes."""
+
+from playwright.sync_api import Error, Page
+from tests.lab import spent
+
+PICTURES = 3  # tries of a picture
+BUSY = "Unable to capture screenshot"  # Chromium's words when its drawing process does not answer in time
+
+
+def follow(page: Page, words: str) -> None:
+    """Click on what leads to another page, or to the same one with its errors, and wait until that is there.
+
+    A click alone does not always wait: a browser on a busy machine may still show the page before.
+    """
+    with page.expect_navigation():
+        page.click(words)
+
+
+def picture(page: Page, path) -> None:
+    """Take a picture of what the window shows; the browser may be too busy for the first one."""
+    for left in reversed(range(PICTURES)):
+        try:
+            page.screenshot(path=path)
+        except Error as error:
+            if not left or BUSY not in error.message:
+                raise
+            spent.retried(f"a picture for {path.name}")
+        else:
+            return
