@@ -3,6 +3,12 @@
 from playwright.sync_api import Error, Page
 from tests.lab import spent
 
+# A window, and what its pictures are called in the light and in the dark.
+LOOKS = {
+    "wide": {"viewport": {"width": 1280, "height": 860}},
+    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
+}
+IN_THE_DARK = {"wide": "dark", "phone": "phone-dark"}
 PICTURES = 3  # tries of a picture
 BUSY = "Unable to capture screenshot"  # Chromium's words when its drawing process does not answer in time
 
@@ -20,7 +26,7 @@ def picture(page: Page, path) -> None:
     """Take a picture of what the window shows; the browser may be too busy for the first one."""
     for left in reversed(range(PICTURES)):
         try:
-            page.screenshot(path=path)
+            page.screenshot(path=path, animations="disabled")  # what changes its colour slowly has changed it
         except Error as error:
             if not left or BUSY not in error.message:
                 raise

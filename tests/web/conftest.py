@@ -35,7 +35,7 @@ from tests.lab.wait import PATIENCE  # noqa: E402
 
 from accounts import sessions  # noqa: E402
 from applier import fake  # noqa: E402
-from web.browsing import picture  # noqa: E402
+from web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
 from web.late import LATE, SLOW  # noqa: E402
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -143,9 +143,14 @@ def open_page(chromium: Browser, live_server):
     assert not complaints
 
 
+@pytest.fixture(params=LOOKS)
+def look(request):
+    return request.param
+
+
 @pytest.fixture
 def shoot():
-    """shoot(page, name, look): a picture of the whole page; nothing may be wider than the window."""
+    """shoot(page, name, look): pictures of the whole page, light and dark; nothing may be wider than the window."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
 
     def shoot_one(page: Page, name: str, look: str) -> None:
@@ -158,6 +163,9 @@ def shoot():
             {"width": before["width"], "height": max(high, before["height"])}
         )  # bars stay at the edge
         picture(page, SCREENSHOTS / f"{name}-{look}.png")
+        page.emulate_media(color_scheme="dark")
+        picture(page, SCREENSHOTS / f"{name}-{IN_THE_DARK[look]}.png")
+        page.emulate_media(color_scheme="light")
         page.set_viewport_size(before)
         assert wide <= window, f"{name} is wider than the {look} window"
 

@@ -3,16 +3,10 @@
 import json
 import urllib.request
 
-import pytest
 from playwright.sync_api import expect
-from tests.web.test_screenshots import LOOKS
 
 from accounts import tokens
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
+from web.browsing import LOOKS
 
 
 def test_a_token_by_the_keyboard_alone_opens_the_api(open_page, admin, live_server):

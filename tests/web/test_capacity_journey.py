@@ -1,15 +1,9 @@
 """How near the box is to its limit, in a real browser: from nothing measured to a bar that warns, with pictures."""
 
-import pytest
 from playwright.sync_api import expect
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake_capacity
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
+from web.browsing import LOOKS
 
 
 def test_from_nothing_measured_to_a_bar_that_warns(open_page, admin, box, look, shoot):

@@ -13,11 +13,10 @@ import lbconfig_certificates as pems
 import pytest
 from playwright.sync_api import expect
 from tests.web.conftest import TIMEOUT
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import draft
-from web.browsing import follow
+from web.browsing import LOOKS, follow
 
 NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 
@@ -220,7 +219,6 @@ def test_a_wrong_address_keeps_the_page_where_it_is_until_the_box_is_back(plain_
     expect(page.get_by_text("No answer at this address any more")).to_be_hidden()
 
 
-@pytest.mark.parametrize("look", LOOKS)
 def test_screenshots(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/services/1/")

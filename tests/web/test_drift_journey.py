@@ -1,15 +1,9 @@
 """A box that does not run what it should, in a real browser: from the banner to the repair, with pictures."""
 
-import pytest
 from playwright.sync_api import expect
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake_drift
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
+from web.browsing import LOOKS
 
 
 def test_from_the_banner_to_the_repair(open_page, admin, box, look, shoot):

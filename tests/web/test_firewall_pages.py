@@ -3,11 +3,10 @@
 import dataclasses
 
 import pytest
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
-from web.browsing import follow
+from web.browsing import LOOKS, follow
 
 RULES = (
     Rule(1, "monitoring", sources=("192.168.10.0/24", "2001:db8::/32"), protocol=RuleProtocol.UDP, ports="161"),
@@ -34,7 +33,6 @@ def ruled(admin):
     return admin
 
 
-@pytest.mark.parametrize("look", LOOKS)
 def test_pictures(open_page, ruled, look, shoot):
     page = open_page(ruled, **LOOKS[look])
     page.goto("/firewall/")

@@ -4,17 +4,12 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake_hardware
 from changes import draft
 from lbconfig.snapshot import Power
 from system import hardware
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
+from web.browsing import LOOKS
 
 
 @pytest.fixture(autouse=True)

@@ -5,20 +5,14 @@ import dataclasses
 import pytest
 from django.db.utils import ConnectionHandler
 from playwright.sync_api import expect
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake
 from changes import actions, draft
 from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
 from system import restoring, sealed
-from web.browsing import follow
+from web.browsing import LOOKS, follow
 
 PASSPHRASE = "rope and tide and moon"
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
 
 
 @pytest.fixture(autouse=True)

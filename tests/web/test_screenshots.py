@@ -6,7 +6,6 @@ What is asserted is little: the page is there, nothing is wider than the window,
 from dataclasses import replace
 
 import lbconfig_certificates as pems
-import pytest
 
 from applier import fake
 from balancing.models import VirtualService
@@ -21,19 +20,7 @@ from lbconfig.snapshot import (
     StaticRoute,
     Vlan,
 )
-from web.browsing import follow
-
-LOOKS = {
-    "wide": {"viewport": {"width": 1280, "height": 860}},
-    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
-    "dark": {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
-    "phone-dark": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "color_scheme": "dark"},
-}
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
+from web.browsing import LOOKS, follow
 
 
 def test_log_in_and_password(open_page, admin, look, shoot):

@@ -5,10 +5,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests.web.test_journeys import tab_to
-from tests.web.test_screenshots import LOOKS
 
 from applier import fake, fake_updates
 from applier.client import ApplierRefused
+from web.browsing import LOOKS
 
 BUNDLE = {"name": "fairlead-0.2.0.raucb", "mimeType": "application/octet-stream", "buffer": b"hsqs" + bytes(3_000_000)}
 
@@ -17,11 +17,6 @@ BUNDLE = {"name": "fairlead-0.2.0.raucb", "mimeType": "application/octet-stream"
 def spool(settings, tmp_path):
     settings.UPLOADS = tmp_path / "uploads"
     return settings.UPLOADS
-
-
-@pytest.fixture(params=LOOKS)
-def look(request):
-    return request.param
 
 
 def test_from_the_file_to_the_new_version_and_back(open_page, admin, spool):
