@@ -88,7 +88,7 @@ class Checker:
 
     def wait(self):
         self._process.wait(SOON)
-        assert UNDEFINED not in self.log.read_text()
+        assert not UNDEFINED.search(self.log.read_text())
 
 
 @pytest.fixture
