@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import ipaddress
+from collections.abc import Iterable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -61,6 +62,21 @@ def shown(address: str, port: int) -> str:
 def web_page(address: str, port: int) -> str:
     """The URL of the web UI at an address of the box."""
     return f"https://{in_url(address) if port == 443 else endpoint(address, port)}"
+
+
+def collapsed(networks: Iterable[Network]) -> list[Network]:
+    """As few networks as cover the same addresses, in order, IPv4 first; they do not overlap."""
+    known = list(networks)
+    four = ipaddress.collapse_addresses(one for one in known if isinstance(one, ipaddress.IPv4Network))
+    six = ipaddress.collapse_addresses(one for one in known if isinstance(one, ipaddress.IPv6Network))
+    return [*four, *six]
+
+
+def within(network: Network, other: Network) -> bool:
+    """Whether all of the one lies in the other; False where they are of two kinds."""
+    if isinstance(network, ipaddress.IPv4Network):
+        return isinstance(other, ipaddress.IPv4Network) and network.subnet_of(other)
+    return isinstance(other, ipaddress.IPv6Network) and network.subnet_of(other)
 
 
 def contains(network: Network, address: str) -> bool:

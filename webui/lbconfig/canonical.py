@@ -47,7 +47,7 @@ def digest(snapshot: Snapshot) -> str:
 
 
 @kept
-def named(snapshot: Snapshot) -> dict:
+def named(snapshot: Snapshot) -> dict[str, object]:
     """Plain data with the name of each service in its place."""
     rest = {
         field.name: plain(getattr(snapshot, field.name))

@@ -73,9 +73,9 @@ def blocks(text: str) -> list[tuple[str, str]]:
 def tidy(block: str) -> str:
     """The same block as every program writes it. One with headers, as an encrypted key has them, stays as it is."""
     match = BLOCK.fullmatch(block)
-    body = "".join(match[2].split())
-    if ":" in body:
+    if match is None or ":" in match[2]:
         return block
+    body = "".join(match[2].split())
     lines = [body[at : at + _WIDTH] for at in range(0, len(body), _WIDTH)]
     return "\n".join([f"-----BEGIN {match[1]}-----", *lines, f"-----END {match[1]}-----", ""])
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["added", "changed", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    kind: str  # "added", "changed", "removed"
+    kind: Kind
     object: str  # "virtual service 'web'"
     sentences: tuple[str, ...]
     impact: str | None = None  # what clients or the admin notice; None: nothing

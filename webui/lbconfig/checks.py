@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbconfig.snapshot import CheckKind, HealthCheck
 
@@ -68,7 +68,7 @@ def unused(check: HealthCheck) -> list[str]:
 
 def without_unused(check: HealthCheck) -> HealthCheck:
     """The same check with these fields as they are by default."""
-    defaults = {field.name: field.default for field in dataclasses.fields(check)}
+    defaults: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(check)}
     return dataclasses.replace(check, **{name: defaults[name] for name in unused(check)})
 
 

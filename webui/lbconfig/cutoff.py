@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lbconfig.addresses import contains, version
+from lbconfig.addresses import contains, version, within
 from lbconfig.render.interfaces import static_networks
 from lbconfig.snapshot import Management, Network, Snapshot
 
@@ -115,7 +115,7 @@ def _management(running: Management, new: Management) -> Iterator[str]:
 def _covered(text: str, allow: tuple[str, ...]) -> bool:
     network = ipaddress.ip_network(text)
     others = [ipaddress.ip_network(other) for other in allow]
-    return any(network.version == other.version and network.subnet_of(other) for other in others)
+    return any(within(network, other) for other in others)
 
 
 def _places(network: Network) -> Mapping[str, str]:

@@ -56,7 +56,8 @@ def _unified(old: list[str], new: list[str], name: str) -> Iterator[str]:
     old_end, new_end = len(old) - end, len(new) - end
     between = difflib.SequenceMatcher(None, old[begin:old_end], new[begin:new_end]).get_opcodes()
     whole = difflib.SequenceMatcher(None, "", "")
-    whole.opcodes = [
+    # get_opcodes keeps what it found there, and finds it there; the type stubs know only what is documented.
+    whole.opcodes = [  # type: ignore[attr-defined]
         *([("equal", 0, begin, 0, begin)] if begin else []),
         *((tag, *(place + begin for place in places)) for tag, *places in between),
         *([("equal", old_end, len(old), new_end, len(new))] if end else []),
@@ -181,11 +182,11 @@ def _options(service: VirtualService) -> tuple[_Option, ...]:
 def _fallback_words(service: VirtualService) -> str:
     words = names.FALLBACKS[service.fallback.kind].long
     if service.fallback.kind is FallbackKind.SERVER:
-        words += f" {shown(service.fallback.address, service.fallback_server.port)}"
+        words += f" {shown(service.fallback.address, service.fallback.port or service.port)}"
     return words
 
 
-def _front(service: VirtualService) -> tuple:
+def _front(service: VirtualService) -> tuple[object, ...]:
     return service.vips, service.port, service.protocol, service.more_ports
 
 
@@ -211,10 +212,10 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
         if before.value != after.value:
             sentences.append(after.on if after.value else after.off)
     if old.check != new.check:
-        before, after = _check_words(old.check), _check_words(new.check)
+        check, now = _check_words(old.check), _check_words(new.check)
         sentences.append(
-            f"Health check changes from {before} to {after}."
-            if before != after
+            f"Health check changes from {check} to {now}."
+            if check != now
             else "The health check uses another password, or keeps another setting for later."
         )
     server_sentences, closed = _server_changes(old, new)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbconfig import names
-from lbconfig.change import Change, list_change
+from lbconfig.change import Change, Kind, list_change
 from lbconfig.network_model import BY_HASH, ONE_SPEAKS, Bond, BondMode, Interface, Network, PolicyRoute, StaticRoute
 
 NETWORK = "The box may be reached at another address, or not at all."
@@ -38,7 +38,7 @@ def _whole(old: Network, new: Network) -> Iterator[Change]:
         ("Time server", "ntp", "The time servers that DHCP brings are asked."),
     ):
         before, after = getattr(old, field), getattr(new, field)
-        sentences += list_change(before, after, lambda text, words=words: f"{words} {text}")
+        sentences += list_change(before, after, f"{words} {{}}".format)
         if before and not after and nobody:
             sentences.append(nobody)
     if sentences:
@@ -145,7 +145,7 @@ def _interface_change(old: Interface, new: Interface) -> Change:
     )
 
 
-def _reach(interface: Interface) -> tuple:
+def _reach(interface: Interface) -> tuple[object, ...]:
     """What decides where the box is reached."""
     vlan = (interface.vlan.parent, interface.vlan.id) if interface.vlan else ()
     return interface.dhcp, interface.addresses, interface.on, vlan, interface.members, kind_words(interface)
@@ -174,7 +174,7 @@ def _routes(old: Network, new: Network) -> Iterator[Change]:
     after = {(route.destination, route.metric): route for route in new.routes}
     for key, route in after.items():
         if before.get(key) != route:
-            kind = "changed" if key in before else "added"
+            kind: Kind = "changed" if key in before else "added"
             yield Change(kind, f"route to {route.destination}", (f"It goes {_way(route)}.",), OTHER_WAY)
     for key, route in before.items():
         if key not in after:
@@ -186,7 +186,7 @@ def _policies(old: Network, new: Network) -> Iterator[Change]:
     after = {policy.source: policy for policy in new.policies}
     for source, policy in after.items():
         if before.get(source) != policy:
-            kind = "changed" if source in before else "added"
+            kind: Kind = "changed" if source in before else "added"
             sentence = f"What is sent from this address leaves {_way(policy)}."
             yield Change(kind, f"way out of {source}", (sentence,), OTHER_WAY)
     for source in before:

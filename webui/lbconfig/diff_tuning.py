@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbconfig import names
-from lbconfig.change import Change
+from lbconfig.change import Change, Kind
 from lbconfig.hardware.settings import BY_KEY
 from lbconfig.hardware.tuning import CardChoice, Tuning
 
@@ -39,7 +39,7 @@ def _settings(old: Tuning, new: Tuning) -> Iterator[Change]:
         yield Change(_kind(key in before, key in after), f"kernel setting {key}", (said,), impact)
 
 
-def _kind(before: bool, after: bool) -> str:
+def _kind(before: bool, after: bool) -> Kind:
     return "changed" if before and after else "added" if after else "removed"
 
 

@@ -14,7 +14,7 @@ from lbconfig import names
 from lbconfig.addresses import endpoint
 from lbconfig.netstate import MAIN, Link, NetworkState, Route, Rule
 from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Change, Server, Service, Table
+from lbconfig.render.ipvs import Change, Server, ServerKey, Service, Table
 from lbconfig.render.sysctl import Setting
 from lbconfig.snapshot import CheckKind, Scheduler, Snapshot
 
@@ -55,7 +55,7 @@ def table(running: Table, snapshot: Snapshot) -> list[Difference]:
         if change.place is None:
             found.append(_service(change, named.get(change.service.key, "")))
         elif change.service.key in there and not _by_health(change, snapshot):
-            found.append(_server(change, named[change.service.key], change.service.key in checked))
+            found.append(_server(change, change.place, named[change.service.key], change.service.key in checked))
     return found
 
 
@@ -69,11 +69,11 @@ def _by_health(change: Change, snapshot: Snapshot) -> bool:
 
 
 def _service(change: Change, name: str) -> Difference:
-    if change.new is None:
+    if not isinstance(change.new, Service):
         why = "The box takes connections at a place that nobody has asked it to serve."
         return Difference("table", f"virtual service {_place(change.service)}", "none", "there", why, CLOSED)
     object_ = f"virtual service '{name}'"
-    if change.old is None:
+    if not isinstance(change.old, Service):
         return Difference("table", object_, "in the kernel's table", "not there", "Nobody answers its clients.")
     new, old = _service_words(change.new), _service_words(change.old)
     words = [key for key in new if new[key] != old[key]]
@@ -101,12 +101,12 @@ def _service_words(service: Service) -> dict[str, str]:
     }
 
 
-def _server(change: Change, name: str, checked: bool) -> Difference:
-    object_ = f"real server {endpoint(*change.place)} of virtual service '{name}'"
-    if change.new is None:
+def _server(change: Change, place: ServerKey, name: str, checked: bool) -> Difference:
+    object_ = f"real server {endpoint(*place)} of virtual service '{name}'"
+    if not isinstance(change.new, Server):
         why = "It gets connections of clients that you have not given it."
         return Difference("table", object_, "none", "there", why, "Connections to it are closed.")
-    if change.old is None:
+    if not isinstance(change.old, Server):
         wanted = "in the kernel's table"
         return Difference("table", object_, wanted, "not there", "It gets no connections, whether it is up or not.")
     new, old = _server_words(change.new), _server_words(change.old)
@@ -246,7 +246,7 @@ def timeouts(present: tuple[int, int, int], wanted: tuple[int, int, int]) -> lis
     """Seconds, in the order of ipvs.timeouts."""
     if present == wanted:
         return []
-    said: Mapping[tuple, str] = {
+    said: Mapping[tuple[int, int, int], str] = {
         one: "TCP {} s, TCP after its end {} s, UDP {} s".format(*one) for one in (present, wanted)
     }
     why = "The kernel forgets silent connections sooner or later than you chose."

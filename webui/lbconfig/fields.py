@@ -140,8 +140,9 @@ def pattern(text: str) -> str | None:
     if not text.isascii():
         return "must be a regular expression of ASCII characters; others are looked for without a pattern"
     unknown = next((one[0] for one in _ESCAPE.finditer(text) if one[1].isalnum() and one[1] not in _ESCAPES), None)
-    if unknown or (group := _ODD_GROUP.search(text)):
-        return f"must be a regular expression without {quote(unknown or group[0])}, which is not known here"
+    odd = _ODD_GROUP.search(text)
+    if unknown := unknown or (odd and odd[0]):
+        return f"must be a regular expression without {quote(unknown)}, which is not known here"
     try:
         with warnings.catch_warnings(action="error"):
             re.compile(text)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig import ports as port_lists
-from lbconfig.addresses import Network, version
+from lbconfig.addresses import Network, collapsed, version
 
 
 class Action(StrEnum):
@@ -114,7 +114,7 @@ class Rule:
 
 def joined(texts: Iterable[str]) -> list[Network]:
     """Networks of one kind in order; an interval set of nft refuses overlaps."""
-    return list(ipaddress.collapse_addresses(ipaddress.ip_network(text) for text in texts))
+    return collapsed(ipaddress.ip_network(text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

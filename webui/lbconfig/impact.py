@@ -61,13 +61,13 @@ def _service(
     """`new`: the service that has its place in the kernel's table afterwards; `stays`: it is served somewhere."""
     if new is old:  # the usual case, and a thousand services have many servers to look at
         return ServiceImpact(old.id, old.name, sum(counts.values()), 0, False, "", "")
-    here = new is not None and _covered(old, new)
-    places = _places(new) if here else set()
+    after = new if new is not None and _covered(old, new) else None  # None: what `old` served is served no more
+    places = set() if after is None else _places(after)
     gone = {key for key, place in _numbered(old).items() if place not in places}
     closed = sum(count for key, count in counts.items() if key in gone)
     kept = sum(counts.values()) - closed
-    refused = here and old.scheduler != new.scheduler
-    leaves = ("server" if gone - {FALLBACK} else "") if here else ("place" if stays else "service")
+    refused = after is not None and old.scheduler != after.scheduler
+    leaves = ("server" if gone - {FALLBACK} else "") if after else ("place" if stays else "service")
     return ServiceImpact(
         old.id, old.name, kept, closed, refused, leaves, _sentence(leaves, kept, closed, refused, releases)
     )

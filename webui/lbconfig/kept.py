@@ -17,7 +17,8 @@ from lbconfig.lines import NAME, line, name_of
 from lbconfig.reading import MAX_ITEMS, SnapshotError
 from lbconfig.snapshot import Snapshot, VirtualService, from_data, part, plain
 
-One, Made = TypeVar("One"), TypeVar("Made")
+One = TypeVar("One")
+Made = TypeVar("Made")
 
 RECENT = 3  # snapshots whose services are known again: what runs, what is tried, and one between
 
@@ -27,7 +28,7 @@ def kept(function: Callable[[One], Made]) -> Callable[[One], Made]:
 
     It must not give the object itself, which would then be kept for ever.
     """
-    found: dict[int, tuple[weakref.ref, Made]] = {}
+    found: dict[int, tuple[weakref.ref[One], Made]] = {}
 
     @functools.wraps(function)
     def once(one: One) -> Made:
@@ -122,7 +123,9 @@ class Reading:
         }
 
     def _read(self, data: object, told: dict[str, object]) -> _Read | None:
-        services = data.get("services") if isinstance(data, Mapping) else None
+        if not isinstance(data, Mapping):
+            return None
+        services = data.get("services")
         if not isinstance(services, list) or len(services) > MAX_ITEMS:
             return None
         rest = {name: value for name, value in data.items() if name != "services"}
@@ -143,7 +146,9 @@ class Reading:
 
     def _spelt_out(self, data: object, told: dict[str, object]) -> object:
         """The data with the services whose names it has."""
-        services = data.get("services") if isinstance(data, Mapping) else None
+        if not isinstance(data, Mapping):
+            return data
+        services = data.get("services")
         if not isinstance(services, list) or not any(isinstance(one, str) for one in services):
             return data
         known = self._known()

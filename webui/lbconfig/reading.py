@@ -12,7 +12,9 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import TypeVar
 
+Kind = TypeVar("Kind")
 Reader = Callable[[object, str], object]  # of a value at its path
 
 MAX_TEXT = 1024  # characters; a field that needs more says so ("longest"), and may have several lines
@@ -28,15 +30,15 @@ class SnapshotError(ValueError):
         self.message = message
 
 
-def build(kind: type, data: object, path: str = ""):
+def build(kind: type[Kind], data: object, path: str = "") -> Kind:
     """One of that dataclass. Raises SnapshotError."""
     if not isinstance(data, Mapping):
         raise SnapshotError(path, f"must be an object, not {_type_name(data)}")
-    fields = _fields(kind)
+    fields = _fields(kind)  # type: ignore[arg-type] # a class is hashable; mypy asks it of what the class makes
     for key in data:
         if key not in fields:
             raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
-    values = {}
+    values: dict[str, object] = {}
     for name, (read, needed) in fields.items():
         if name in data:
             values[name] = read(data[name], _join(path, name))
@@ -49,7 +51,7 @@ def build(kind: type, data: object, path: str = ""):
 def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
     """Of each field: how its value is read, and whether it must be there."""
     hints = typing.get_type_hints(kind)
-    found = {}
+    found: dict[str, tuple[Reader, bool]] = {}
     for field in dataclasses.fields(kind):
         longest = field.metadata.get("longest")
         read = _reader(hints[field.name]) if longest is None else functools.partial(_lines, longest=longest)
@@ -67,18 +69,20 @@ def _reader(hint: object) -> Reader:
         return functools.partial(_or_nothing, _reader(typing.get_args(hint)[0]))
     if typing.get_origin(hint) is tuple:
         return functools.partial(_list, _reader(typing.get_args(hint)[0]))
+    if not isinstance(hint, type):
+        raise TypeError(f"{hint} is no type that a field can have")
     if dataclasses.is_dataclass(hint):
         return functools.partial(build, hint)
-    if isinstance(hint, type) and issubclass(hint, StrEnum):
+    if issubclass(hint, StrEnum):
         return functools.partial(_member, {str(member): member for member in hint})
     return _text if hint is str else functools.partial(_exactly, hint)
 
 
-def _or_nothing(read: Reader, value: object, path: str):
+def _or_nothing(read: Reader, value: object, path: str) -> object:
     return None if value is None else read(value, path)
 
 
-def _list(read: Reader, value: object, path: str) -> tuple:
+def _list(read: Reader, value: object, path: str) -> tuple[object, ...]:
     if not isinstance(value, list | tuple):
         raise SnapshotError(path, f"must be a list, not {_type_name(value)}")
     if len(value) > MAX_ITEMS:
@@ -92,32 +96,32 @@ def _member(members: dict[str, StrEnum], value: object, path: str) -> StrEnum:
     return members[value]
 
 
-def _exactly(kind: type, value: object, path: str):
+def _exactly(kind: type[Kind], value: object, path: str) -> Kind:
     if type(value) is not kind:  # exactly: True is no int
         raise SnapshotError(path, f"must be {_TYPE_WORDS[kind]}, not {_type_name(value)}")
     return value
 
 
 def _text(value: object, path: str) -> str:
-    _exactly(str, value, path)
-    if len(value) > MAX_TEXT:
+    text = _exactly(str, value, path)
+    if len(text) > MAX_TEXT:
         raise SnapshotError(path, f"is longer than {MAX_TEXT} characters")
-    if not value.isprintable():
+    if not text.isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
-    return value
+    return text
 
 
 def _lines(value: object, path: str, longest: int) -> str:
     """A text of several lines."""
-    _exactly(str, value, path)
-    if len(value) > longest:
+    text = _exactly(str, value, path)
+    if len(text) > longest:
         raise SnapshotError(path, f"is longer than {longest} characters")
-    if not value.replace("\n", "").isprintable():
+    if not text.replace("\n", "").isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
-    return value
+    return text
 
 
-_TYPE_WORDS = {str: "text", int: "a whole number", bool: "true or false"}
+_TYPE_WORDS: dict[type[object], str] = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def _type_name(value: object) -> str:

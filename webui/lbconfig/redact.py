@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from lbconfig.snapshot import Snapshot
 
@@ -13,7 +13,7 @@ Part = TypeVar("Part")  # a snapshot, or one of the dataclasses that it is made 
 
 def without_secrets(part: Part, instead: str = "") -> Part:
     """Every field that is marked as a secret is empty; one that held something is `instead`."""
-    return _cleared(part, instead)
+    return cast(Part, _cleared(part, instead))  # it replaces fields of each dataclass, and nothing by another class
 
 
 def losing(old: Snapshot, new: Snapshot) -> list[str]:
@@ -31,20 +31,21 @@ def with_key(new: Snapshot, now: Snapshot) -> Snapshot:
     if not management.certificate or management.key:
         return new
     same = management.certificate.rstrip() == known.certificate.rstrip()
-    kept = {"key": known.key} if same and known.key else {"certificate": ""}
-    return dataclasses.replace(new, management=dataclasses.replace(management, **kept))
+    if same and known.key:
+        return dataclasses.replace(new, management=dataclasses.replace(management, key=known.key))
+    return dataclasses.replace(new, management=dataclasses.replace(management, certificate=""))
 
 
 def has_secrets(snapshot: Snapshot) -> bool:
     return any(True for _ in _secrets(snapshot))
 
 
-def _cleared(value, instead: str):
+def _cleared(value: object, instead: str) -> object:
     if isinstance(value, tuple):
         return tuple(_cleared(entry, instead) for entry in value)
-    if not dataclasses.is_dataclass(value):
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
-    changes = {}
+    changes: dict[str, object] = {}
     for field in dataclasses.fields(value):
         if field.metadata.get("secret"):
             if getattr(value, field.name) != field.default:

@@ -22,6 +22,8 @@ from lbconfig.validate_tuning import MAX_QUEUES, MAX_RING
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ID = f"urn:fairlead:configuration:{SCHEMA}"
 
+Part = dict[str, object]  # of a schema, as plain data
+
 _ID = (1, rules.MAX_ID)
 _PORT = (0, 65535)
 # Class and field -> the numbers that it may have. One that is not here may be any whole number, for the schema.
@@ -108,16 +110,16 @@ SENTENCES: dict[str, str] = {
     "CardChoice.tx_ring": "Packets that wait in the card; 0: the box decides.",
     "Management.key": "PEM, not encrypted: the private key of `certificate`.",
 }
-_SCALARS = {str: "string", int: "integer", bool: "boolean"}
+_SCALARS: dict[type, str] = {str: "string", int: "integer", bool: "boolean"}
 # What each name of an enumeration means, in the words of the screens.
 _MEANINGS = tuple(value for value in vars(names).values() if isinstance(value, dict))
 
 
-def schema() -> dict:
+def schema() -> Part:
     """The whole schema, as plain data."""
-    definitions: dict[str, dict] = {}
+    definitions: dict[str, Part] = {}
     top = _object(Snapshot, definitions)
-    head = {"$schema": DIALECT, "$id": ID, "title": "Configuration of a Fairlead load balancer"}
+    head: Part = {"$schema": DIALECT, "$id": ID, "title": "Configuration of a Fairlead load balancer"}
     return head | top | {"$defs": dict(sorted(definitions.items()))}
 
 
@@ -125,9 +127,10 @@ def to_json() -> str:
     return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
 
 
-def _object(kind: type, definitions: dict[str, dict]) -> dict:
+def _object(kind: type, definitions: dict[str, Part]) -> Part:
     hints = typing.get_type_hints(kind)
-    properties, required = {}, []
+    properties: dict[str, Part] = {}
+    required = []
     for field in dataclasses.fields(kind):
         name = f"{kind.__name__}.{field.name}"
         found = _of_type(hints[field.name], definitions, field.metadata.get("longest", MAX_TEXT))
@@ -142,12 +145,12 @@ def _object(kind: type, definitions: dict[str, dict]) -> dict:
         properties[field.name] = found
     if kind is Snapshot:
         properties["schema"] |= {"minimum": 1, "maximum": SCHEMA}
-    said = {"description": " ".join(kind.__doc__.split())} if _is_written(kind) else {}
+    said = {"description": " ".join((kind.__doc__ or "").split())} if _is_written(kind) else {}
     needed = {"required": required} if required else {}
     return {"type": "object", **said, "properties": properties, **needed, "additionalProperties": False}
 
 
-def _of_type(hint: object, definitions: dict[str, dict], longest: int) -> dict:
+def _of_type(hint: object, definitions: dict[str, Part], longest: int) -> Part:
     if typing.get_origin(hint) is types.UnionType:  # of a type and None
         return {"anyOf": [_of_type(typing.get_args(hint)[0], definitions, longest), {"type": "null"}]}
     if typing.get_origin(hint) is tuple:
@@ -156,6 +159,8 @@ def _of_type(hint: object, definitions: dict[str, dict], longest: int) -> dict:
             "items": _of_type(typing.get_args(hint)[0], definitions, longest),
             "maxItems": MAX_ITEMS,
         }
+    if not isinstance(hint, type):
+        raise TypeError(f"{hint} is no type that a field can have")
     if hint in _SCALARS:
         return {"type": _SCALARS[hint]} | ({"maxLength": longest} if hint is str else {})
     if hint.__name__ not in definitions:
@@ -164,11 +169,12 @@ def _of_type(hint: object, definitions: dict[str, dict], longest: int) -> dict:
     return {"$ref": f"#/$defs/{hint.__name__}"}
 
 
-def _enumeration(kind: type[enum.Enum]) -> dict:
+def _enumeration(kind: type[enum.Enum]) -> Part:
     members = list(kind)
     words = next((table for table in _MEANINGS if all(member in table for member in members)), {})
     said = "; ".join(f"{member.value}: {words[member].long}" for member in members if member in words)
-    return {"type": "string", "enum": [member.value for member in members]} | ({"description": said} if said else {})
+    described = {"description": said} if said else {}
+    return {"type": "string", "enum": [member.value for member in members], **described}
 
 
 def _plain(value: object) -> object:
@@ -181,4 +187,5 @@ def _plain(value: object) -> object:
 
 def _is_written(kind: type) -> bool:
     """Whether somebody wrote the docstring; the one that a dataclass makes up is its signature."""
-    return bool(kind.__doc__) and not kind.__doc__.startswith(f"{kind.__name__}(")
+    doc = kind.__doc__ or ""
+    return bool(doc) and not doc.startswith(f"{kind.__name__}(")

@@ -12,25 +12,30 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from lbconfig import ports
 from lbconfig.firewall import NO_RULES, Firewall
 from lbconfig.hardware.tuning import CardChoice as CardChoice
 from lbconfig.hardware.tuning import Power as Power
 from lbconfig.hardware.tuning import SettingChoice as SettingChoice
-from lbconfig.hardware.tuning import Tuning
+from lbconfig.hardware.tuning import Tuning as Tuning
 from lbconfig.network_model import Bond as Bond
 from lbconfig.network_model import BondMode as BondMode
 from lbconfig.network_model import Bridge as Bridge
 from lbconfig.network_model import HashPolicy as HashPolicy
-from lbconfig.network_model import Interface, Network
+from lbconfig.network_model import Interface as Interface
 from lbconfig.network_model import LacpRate as LacpRate
+from lbconfig.network_model import Network as Network
 from lbconfig.network_model import PolicyRoute as PolicyRoute
 from lbconfig.network_model import StaticRoute as StaticRoute
 from lbconfig.network_model import Vlan as Vlan
 from lbconfig.reading import MAX_ITEMS as MAX_ITEMS
 from lbconfig.reading import MAX_TEXT as MAX_TEXT
-from lbconfig.reading import SnapshotError, build
+from lbconfig.reading import SnapshotError as SnapshotError
+from lbconfig.reading import build
+
+Kind = TypeVar("Kind")
 
 SCHEMA = 3
 MAX_LINES = 50_000  # characters of a field that may have several lines
@@ -407,19 +412,20 @@ FACTORY = Snapshot(
 )
 
 
-def to_data(snapshot: Snapshot) -> dict:
+def to_data(snapshot: Snapshot) -> dict[str, object]:
     """The snapshot as plain dicts, lists, strings, ints and bools (tuples become lists)."""
-    return plain(snapshot)
+    return {name: plain(getattr(snapshot, name)) for name in _names(Snapshot)}
 
 
-def plain(value: object):
+def plain(value: object) -> object:
     """The same of any value that a snapshot is made of."""
     if type(value) in _AS_IT_IS:  # most are, and there are a hundred thousand of them
         return value
     if isinstance(value, tuple):
         return [plain(one) for one in value]
     if dataclasses.is_dataclass(value):
-        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+        names = _names(type(value))  # type: ignore[arg-type] # a class is hashable; mypy asks it of what the class makes
+        return {name: plain(getattr(value, name)) for name in names}
     return str(value) if isinstance(value, StrEnum) else value
 
 
@@ -452,6 +458,6 @@ def from_data(data: object) -> Snapshot:
     return build(Snapshot, data, "")
 
 
-def part(kind: type, data: object, path: str = ""):
+def part(kind: type[Kind], data: object, path: str = "") -> Kind:
     """The same for one of its dataclasses, or for another one made of the same types. Raises SnapshotError."""
     return build(kind, data, path)

@@ -359,12 +359,12 @@ def _fits(
 def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sources: Sources) -> Iterator[Problem]:
     fallback, place = service.fallback, outer.inner("fallback")
     yield from each(place, kind=_fallback_kind(service, neighbours))
-    if fallback.kind is not FallbackKind.SERVER:
+    server = service.fallback_server
+    if server is None or fallback.kind is not FallbackKind.SERVER:
         # One wish, one spelling: what means nothing is empty.
         nothing = f"must be empty, because {FALLBACKS[fallback.kind].long} answers"
         yield from each(place, address=nothing if fallback.address else None, port=nothing if fallback.port else None)
         return
-    server = service.fallback_server
     yield from each(place, address=server_address(fallback.address), port=in_range(fallback.port, 0, 65535))
     if service.by_mark:
         through = service.forwarding_of(server) in THROUGH_THE_BOX

@@ -23,6 +23,8 @@ from lbconfig.snapshot import (
 )
 from lbconfig.validate_routes import routed_networks
 
+Source = tuple[str, str, str, int]  # VIP and protocol, address and port of a real server
+
 
 def more_ports(service: VirtualService) -> str | None:
     if sentence := ports.problem(service.more_ports):
@@ -103,7 +105,7 @@ class Sources:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple, Forwarding] = {}
+        self._known: dict[Source, Forwarding] = {}
 
     def fit(self, service: VirtualService) -> bool:
         """Whether all servers of a service agree with what came before; from now on they are known if they do."""
@@ -120,13 +122,13 @@ class Sources:
 
 
 @kept
-def _sources(service: VirtualService) -> tuple[tuple[tuple, Forwarding], ...]:
+def _sources(service: VirtualService) -> tuple[tuple[Source, Forwarding], ...]:
     servers = (*service.real_servers, *([service.fallback_server] if service.fallback_server else ()))
     methods = ((server, service.forwarding_of(server)) for server in servers)
     return tuple((_source(service, server), method) for server, method in methods if method in THROUGH_THE_BOX)
 
 
-def _source(service: VirtualService, server: RealServer) -> tuple:
+def _source(service: VirtualService, server: RealServer) -> Source:
     return (service.address, service.protocol, server.address, server.port)
 
 

@@ -103,11 +103,11 @@ def usable(network: Network) -> Network:
         )
         for interface in network.interfaces
     )
-    gateways = {
-        name: text if host_address(text := getattr(network, name)) is None and version(text) == kind else ""
-        for name, kind in (("gateway", 4), ("gateway6", 6))
-    }
-    return dataclasses.replace(network, interfaces=usable, **gateways)
+    gateway, gateway6 = (
+        text if host_address(text) is None and version(text) == kind else ""
+        for text, kind in ((network.gateway, 4), (network.gateway6, 6))
+    )
+    return dataclasses.replace(network, interfaces=usable, gateway=gateway, gateway6=gateway6)
 
 
 def management_problems(snapshot: Snapshot) -> Iterator[Problem]:

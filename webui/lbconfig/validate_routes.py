@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from lbconfig.addresses import Network as IPNetwork
 from lbconfig.addresses import contains, version
@@ -21,6 +21,8 @@ from lbconfig.netstate import own_table
 from lbconfig.network_model import Interface, Network, PolicyRoute, StaticRoute
 from lbconfig.problem import Place, Problem, Unseen, each, quote
 from lbconfig.snapshot import Snapshot
+
+Rule = Callable[[str], str | None]  # of one entry: a sentence about what is wrong with it
 
 MAX_ROUTES = 1000
 MAX_POLICIES = 256
@@ -68,7 +70,7 @@ def name_problems(network: Network) -> Iterator[Problem]:
         yield place.problem("search", f"must not be longer than {MAX_SEARCH_TEXT} characters in all")
 
 
-def _list(place: Place, field: str, entries: tuple[str, ...], longest: int, rule) -> Iterator[Problem]:
+def _list(place: Place, field: str, entries: tuple[str, ...], longest: int, rule: Rule) -> Iterator[Problem]:
     if len(entries) > longest:
         yield place.problem(field, f"must not be more than {longest}, and are {len(entries)}")
         return

@@ -1,8 +1,10 @@
-"""What counts as one client."""
+"""What counts as one client, and how networks of both kinds lie in each other."""
+
+from ipaddress import ip_network
 
 import pytest
 
-from lbconfig.addresses import source
+from lbconfig.addresses import collapsed, source, within
 
 
 @pytest.mark.parametrize(
@@ -19,3 +21,16 @@ from lbconfig.addresses import source
 )
 def test_the_source_of_a_client(address, counts_as):
     assert source(address) == counts_as
+
+
+def test_networks_of_both_kinds_are_collapsed_each_for_itself():
+    texts = ("2001:db8::/33", "10.0.1.0/24", "2001:db8:8000::/33", "10.0.0.0/24", "10.0.0.128/25")
+    assert [str(one) for one in collapsed(map(ip_network, texts))] == ["10.0.0.0/23", "2001:db8::/32"]
+
+
+def test_a_network_lies_within_one_of_its_own_kind_alone():
+    assert within(ip_network("10.0.1.0/24"), ip_network("10.0.0.0/8"))
+    assert within(ip_network("2001:db8::/64"), ip_network("2001:db8::/64"))
+    assert not within(ip_network("10.0.0.0/8"), ip_network("10.0.1.0/24"))
+    assert not within(ip_network("10.0.0.0/8"), ip_network("::/0"))
+    assert not within(ip_network("2001:db8::/64"), ip_network("0.0.0.0/0"))

@@ -7,16 +7,20 @@ RFC 2544, section 26.1. What is counted is what IPVS forwards, all services toge
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import Final, Literal, TypedDict
 
-FIGURES = ("connections", "packets", "bytes")  # per second, of all services together
+Figure = Literal["connections", "packets", "bytes"]
+FIGURES: tuple[Figure, ...] = ("connections", "packets", "bytes")  # per second, of all services together
 CLOSE = 0.05  # rates nearer to each other than this count as the same
 BUSY = 0.95  # of a CPU's time: nothing more is to be had of it
 WINDOW = 5  # seconds that a rate has to last to count
 SHORTEST_WATCH, LONGEST_WATCH, USUAL_WATCH = 10, 600, 30  # seconds
 
 # Who held the highest rate where it is: the box itself, or the clients, who asked for no more.
-BOX, SENDER = "box", "sender"
+BOX: Final = "box"
+SENDER: Final = "sender"
+Held = Literal["box", "sender"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,15 @@ class Limit:
 
     rates: Rates
     cpus: Cpus
-    held: str  # BOX or SENDER
+    held: Held
+
+
+class HardwareData(TypedDict):
+    """Hardware as plain data."""
+
+    processor: str
+    cpus: int
+    cards: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +94,8 @@ class Hardware:
     cpus: int
     cards: tuple[str, ...]  # "virtio_net 0000:00:03.0", sorted
 
-    def to_data(self) -> dict:
-        return asdict(self) | {"cards": list(self.cards)}
+    def to_data(self) -> HardwareData:
+        return {"processor": self.processor, "cpus": self.cpus, "cards": list(self.cards)}
 
 
 # --- reading ---------------------------------------------------------------------------------------
@@ -194,7 +206,7 @@ class Known:
     """The highest known rate of one figure."""
 
     rate: float
-    held: str
+    held: Held
 
     @property
     def at_least(self) -> bool:
@@ -202,12 +214,12 @@ class Known:
         return self.held == SENDER
 
 
-def known(limits: Iterable[Limit]) -> dict[str, Known]:
+def known(limits: Iterable[Limit]) -> dict[Figure, Known]:
     """By figure, from the measurements on this hardware, the newest first.
 
     The newest that came to an end of the box holds, unless something higher was seen since.
     """
-    best: dict[str, Known] = {}
+    best: dict[Figure, Known] = {}
     for limit in limits:
         for figure in FIGURES:
             rate = getattr(limit.rates, figure)
@@ -218,7 +230,7 @@ def known(limits: Iterable[Limit]) -> dict[str, Known]:
     return best
 
 
-def share(now: Rates, limits: dict[str, Known]) -> tuple[str, float] | None:
+def share(now: Rates, limits: dict[Figure, Known]) -> tuple[Figure, float] | None:
     """The figure that is nearest to its limit, and how near: 0.5 is half of it. None: nothing was ever measured."""
     shares = {figure: getattr(now, figure) / one.rate for figure, one in limits.items()}
     if not shares:

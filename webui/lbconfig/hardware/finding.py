@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from lbconfig.hardware.cpu_lists import list_text
 from lbconfig.hardware.facts import Card, Interrupt, Machine
 from lbconfig.hardware.queue_names import TX, queue_of
 
-COSTS = "costs"  # it costs speed or packets
-LOOK = "look"  # it may; somebody should look
+COSTS: Final = "costs"  # it costs speed or packets
+LOOK: Final = "look"  # it may; somebody should look
 
 BOX = "the box"
 
@@ -24,7 +25,7 @@ BUSY = 0.01
 @dataclass(frozen=True, slots=True)
 class Finding:
     code: str  # "shared-interrupt"
-    severity: str  # COSTS or LOOK
+    severity: Literal["costs", "look"]
     object: str  # "eth0", "interrupt 16", "CPU 0", BOX
     what: str  # what is so, in a sentence or two
     cost: str  # what it costs, with a figure where one is known

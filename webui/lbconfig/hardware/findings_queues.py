@@ -130,8 +130,8 @@ def remote_queues(machine: Machine) -> Iterator[Finding]:
         near = home(machine, card)
         if card.node not in nodes.values() or len(near) == len(nodes) or card.queues.rx > len(near):
             continue
-        far = {cpu for one in receiving(machine, card) if (cpu := handler(machine, one)) is not None} - set(near)
-        far = sorted(far & nodes.keys())
+        handling = {cpu for one in receiving(machine, card) if (cpu := handler(machine, one)) is not None}
+        far = sorted((handling - set(near)) & nodes.keys())
         if not far:
             continue
         yield Finding(

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from lbconfig.hardware.facts import Card, Interrupt, Machine
 from lbconfig.hardware.finding import handler
 from lbconfig.hardware.queue_names import TX, Queue, queue_of
 
 # What a CPU does for a device.
-TAKES, SENDS, HELPS, OTHER = "takes", "sends", "helps", "other"
+TAKES: Final = "takes"
+SENDS: Final = "sends"
+HELPS: Final = "helps"
+OTHER: Final = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     device: str  # "eth0", "ahci[0000:00:17.0]"
-    kind: str  # TAKES: packets in (and out); SENDS: only out; HELPS: by RPS; OTHER: no packets
+    # TAKES: packets in (and out); SENDS: only out; HELPS: by RPS; OTHER: no packets
+    kind: Literal["takes", "sends", "helps", "other"]
     queue: int | None = None  # None: the device has a single one
 
 
@@ -38,9 +43,9 @@ def layout(machine: Machine) -> tuple[Seat, ...]:
     counted = {one.cpu: one for one in machine.softnet}
     total = sum(one.processed for one in machine.softnet)
     works: dict[int, list[Work]] = {number: [] for number in machine.numbers}
-    for cpu, work in _works(machine):
-        if cpu in works and work not in works[cpu]:
-            works[cpu].append(work)
+    for number, work in _works(machine):
+        if number in works and work not in works[number]:
+            works[number].append(work)
     seats = []
     for cpu in machine.cpus:
         one = counted.get(cpu.number)

@@ -77,6 +77,6 @@ def coalescing(machine: Machine, tuning: Tuning) -> Iterator[Action]:
                 Ethtool(("-C", card.name, "adaptive-rx", "on")),
                 "At rest each packet is told at once; under load many share one interrupt, and the CPU forwards.",
                 f"{ETHTOOL}, -C; Linux, Documentation/networking/net_dim.rst",
-                done=card.coalescing.adaptive_rx,
+                done=bool(card.coalescing.adaptive_rx),
                 undo=Ethtool(("-C", card.name, "adaptive-rx", "off")),
             )

@@ -176,7 +176,8 @@ def _softnet(files: Mapping[str, str], cpus: tuple[int, ...]) -> tuple[Softnet, 
         if len(words) < 3 or cpu not in cpus:
             continue
         net_rx, net_tx = (runs.get(name, {}).get(cpu, 0) for name in ("NET_RX", "NET_TX"))
-        found.append(Softnet(cpu, *words[:3], net_rx, net_tx))
+        processed, dropped, squeezed = words[:3]
+        found.append(Softnet(cpu, processed, dropped, squeezed, net_rx, net_tx))
     return tuple(found)
 
 

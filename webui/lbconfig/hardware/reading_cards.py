@@ -38,7 +38,7 @@ def _names(files: Mapping[str, str], commands: Mapping[str, str]) -> list[str]:
     )
 
 
-def _natural(name: str) -> tuple:
+def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d{1,9})", name))
 
 
@@ -156,10 +156,10 @@ def _queues(source: _Source) -> Queues:
     if not used:
         return Queues(rx=rx, tx=tx, most_rx=rx, most_tx=tx)
     both, limit = used.get("Combined", 0), most.get("Combined", 0)
-    counts = [max(1, both + used.get(way, 0)) for way in ("RX", "TX")]
-    ends = [limit if both else limit + most.get(way, 0) for way in ("RX", "TX")]
-    limits = [max(one, end) for one, end in zip(counts, ends, strict=True)]
-    return Queues(*counts, *limits, combined=both > 0, settable=max(limits) > 1)
+    rx, tx = (max(1, both + used.get(way, 0)) for way in ("RX", "TX"))
+    end_rx, end_tx = (limit if both else limit + most.get(way, 0) for way in ("RX", "TX"))
+    most_rx, most_tx = max(rx, end_rx), max(tx, end_tx)
+    return Queues(rx, tx, most_rx, most_tx, combined=both > 0, settable=max(most_rx, most_tx) > 1)
 
 
 def _ring(text: str) -> Ring:
@@ -173,11 +173,10 @@ _WORDS = {"on": True, "off": False}
 def _coalescing(text: str) -> Coalescing:
     fields = _fields(text)
     adaptive = re.search(r"Adaptive RX:\s*(\S+)\s+TX:\s*(\S+)", text)
-    times = [whole(fields.get(name, ""), -1) for name in ("rx-usecs", "tx-usecs")]
-    return Coalescing(
-        *(None if one < 0 else one for one in times),
-        *(_WORDS.get(adaptive[1]), _WORDS.get(adaptive[2])) if adaptive else (None, None),
-    )
+    times = (whole(fields.get(name, ""), -1) for name in ("rx-usecs", "tx-usecs"))
+    rx, tx = (None if one < 0 else one for one in times)
+    adaptive_rx, adaptive_tx = (_WORDS.get(adaptive[1]), _WORDS.get(adaptive[2])) if adaptive else (None, None)
+    return Coalescing(rx, tx, adaptive_rx, adaptive_tx)
 
 
 def _offloads(text: str) -> tuple[dict[str, bool], frozenset[str]]:

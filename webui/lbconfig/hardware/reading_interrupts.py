@@ -41,7 +41,7 @@ def interrupts(files: Mapping[str, str], cpus: tuple[int, ...], msi: Mapping[int
     """Of the numbered lines; counts in the order of `cpus`. `msi`: what sysfs calls them, "msi" or "msix"."""
     text = files.get("/proc/interrupts", "")
     heads = columns(text)
-    found = {}
+    found: dict[int, Interrupt] = {}
     for line in text.splitlines()[1:]:
         if match := _LINE.fullmatch(line):
             number = int(match["number"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from lbconfig import addresses
 from lbconfig.addresses import order
 from lbconfig.kept import kept
-from lbconfig.ports import parse
+from lbconfig.ports import Range, parse
 from lbconfig.render import own_rules
 from lbconfig.snapshot import Snapshot, VirtualService
 from lbconfig.spelling import in_comment
@@ -17,6 +17,8 @@ FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of name
 FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI
 KNOWN = 8192  # of them at once: a flood from forged sources takes a few megabytes, and then nobody else is limited
 All = tuple[Snapshot, ...]  # the wished one, and what leaves
+Order = tuple[int, int]  # of an address (addresses.order)
+Element = tuple[tuple[object, ...], str]  # what its place in a set is by, and its own text
 
 
 def sets(all_of: All) -> list[str]:
@@ -95,7 +97,7 @@ def _overlaps(ports: tuple[int, int], taken: list[tuple[tuple[int, int], Virtual
     return any(first <= ports[1] and ports[0] <= last for (first, last), _ in taken)
 
 
-def _apart(backs: list[tuple]) -> list[str]:
+def _apart(backs: Iterable[tuple[Order, str, Range, str]]) -> list[str]:
     """Servers behind several services: an interval set refuses ranges that overlap."""
     found: dict[tuple[str, str], list[str]] = {}
     for _, protocol, ports, address in backs:
@@ -145,8 +147,8 @@ def one_set(
 
 def _management(snapshot: Snapshot, version: int) -> list[str]:
     """Networks in order; an interval set refuses overlaps, so what lies in another one is left out."""
-    networks = [ipaddress.ip_network(text) for text in snapshot.management.allow if addresses.version(text) == version]
-    return [str(network) for network in ipaddress.collapse_addresses(networks)]
+    networks = (ipaddress.ip_network(text) for text in snapshot.management.allow if addresses.version(text) == version)
+    return [str(network) for network in addresses.collapsed(networks)]
 
 
 def foreign_vips(all_of: All, version: int) -> list[str]:
@@ -169,7 +171,7 @@ def _services(all_of: All, version: int) -> list[str]:
 
 
 @kept
-def _place(service: VirtualService) -> tuple[int, tuple, str] | None:
+def _place(service: VirtualService) -> tuple[int, tuple[Order, str, int], str] | None:
     """Version, order and element of a service that is found by its address and port."""
     if service.by_mark:
         return None
@@ -187,7 +189,7 @@ def _replies(all_of: All, version: int) -> list[str]:
 
 
 @kept
-def _answers(service: VirtualService) -> tuple[tuple, ...]:
+def _answers(service: VirtualService) -> tuple[Element, ...]:
     protocol = str(service.protocol)
     return tuple(
         ((order(server.address), protocol, server.port), f"{server.address} . {protocol} . {server.port}")
@@ -208,14 +210,14 @@ def _machines(service: VirtualService) -> frozenset[str]:
     return frozenset(server.address for server in service.machines)
 
 
-def by_place(all_of: All, version: int, places: Callable[[VirtualService], Iterable[tuple]]) -> list[str]:
+def by_place(all_of: All, version: int, places: Callable[[VirtualService], Iterable[Element]]) -> list[str]:
     """Elements of a set, in order, with the names of the services that have them.
 
     `places` gives those of a service, each as a key for their order and the element's own text.
     """
-    found: dict[tuple, list[str]] = {}
+    found: dict[Element, list[str]] = {}
     for snapshot in all_of:
-        here: dict[tuple, list[str]] = {}
+        here: dict[Element, list[str]] = {}
         for service in snapshot.enabled_services:
             if service.by_mark or addresses.version(service.address) != version:
                 continue

@@ -121,7 +121,7 @@ def _alike(old: VirtualService | None, new: VirtualService | None) -> bool:
     return old is new or _part(old) == _part(new)
 
 
-def _part(service: VirtualService) -> tuple:
+def _part(service: VirtualService) -> tuple[object, ...]:
     off = service.check.kind is CheckKind.OFF
     return _service(service), _servers(service), None if off else _watched(service)
 
@@ -144,8 +144,11 @@ def _service(service: VirtualService) -> Service:
     # the kernel, which asks for the Call-ID of the first only (ip_vs_core.c: conn_in_get comes before the schedulers).
     one_packet = service.one_packet or service.call_id
     flags = {ONE_PACKET: one_packet, HASH_NEXT: service.hash_next, HASH_PORT: service.hash_port}
+    protocol, address, port = key(service)
     return Service(
-        *key(service),
+        protocol,
+        address,
+        port,
         scheduler=str(service.scheduler),
         flags=tuple(sorted(name for name, wanted in flags.items() if wanted)),
         persistence=service.persistence,
@@ -243,7 +246,7 @@ class Change:
             if self.new is None:
                 return f"-D {_service_name(self.service)}"
             return _service_line("-A" if self.old is None else "-E", self.service)
-        if self.new is None:
+        if not isinstance(self.new, Server):
             return f"-d {_service_name(self.service)} -r {endpoint(*self.place)}"
         return _server_line("-a" if self.old is None else "-e", self.service, self.place, self.new)
 
@@ -263,7 +266,10 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
     definition.
     """
     before = running.by_key()
-    services, additions, edits, deletions = [], [], [], []
+    services: list[Change] = []
+    additions: list[Change] = []
+    edits: list[Change] = []
+    deletions: list[Change] = []
     for service, servers in wanted.services.items():
         old = before.get(service.key)
         if old != service:

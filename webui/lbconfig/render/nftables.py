@@ -43,7 +43,7 @@ _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @mark
 _WEB_LIMIT = "limit rate over 20/second burst 40 packets"
 
 
-def _part(snapshot: Snapshot) -> tuple:
+def _part(snapshot: Snapshot) -> tuple[object, ...]:
     """All of a snapshot that the rules are made of."""
     services = tuple(map(_of_service, snapshot.enabled_services))
     return services, snapshot.network, snapshot.management, snapshot.firewall
@@ -73,7 +73,11 @@ def render(snapshot: Snapshot, *leaving: Snapshot) -> str:
     return _rules((snapshot, *(one for one in leaving if _part(one) != part)))
 
 
-@kept_by(lambda all_of: tuple(map(_part, all_of)))
+def _parts(all_of: All) -> tuple[object, ...]:
+    return tuple(map(_part, all_of))
+
+
+@kept_by(_parts)
 def _rules(all_of: All) -> str:
     snapshot = all_of[0]
     parts = [

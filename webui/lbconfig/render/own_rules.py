@@ -10,7 +10,7 @@ each packet of UDP. Of what comes for the box itself, packets of TCP that begin 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from ipaddress import ip_network
 
 from lbconfig.addresses import SOURCE_BITS
@@ -109,7 +109,7 @@ def _enabled(firewall: Firewall) -> list[Rule]:
     return [rule for rule in firewall.rules if rule.enabled]
 
 
-def _chain(name: str, rules: list[str]) -> list[str]:
+def _chain(name: str, rules: Iterable[str]) -> list[str]:
     return [f"\tchain {name} {{", *(f"\t\t{rule}" for rule in rules), "\t}", ""]
 
 

@@ -6,7 +6,7 @@ from lbconfig import addresses
 from lbconfig.addresses import order
 from lbconfig.kept import kept
 from lbconfig.render import own_rules
-from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, by_place, foreign_vips, one_set
+from lbconfig.render.firewall_sets import FAMILIES, All, Element, by_mark, by_place, foreign_vips, one_set
 from lbconfig.snapshot import Forwarding, VirtualService
 from lbconfig.spelling import in_comment
 
@@ -105,7 +105,7 @@ def _masqueraded(all_of: All, version: int) -> list[str]:
 
 
 @kept
-def _with_own_source(service: VirtualService) -> tuple[tuple, ...]:
+def _with_own_source(service: VirtualService) -> tuple[Element, ...]:
     """Of each server that sees the box as the client, as `by_place` takes it."""
     vip, protocol = service.address, str(service.protocol)
     return tuple(
