@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import types
 import typing
+from typing import Any
 
 from lbconfig.schema import RANGES, SENTENCES
 from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT
@@ -21,7 +22,7 @@ class Components:
         self.schemas: dict[str, dict] = {}
         self._types: dict[str, object] = {}
 
-    def of(self, hint: object) -> dict:
+    def of(self, hint: Any) -> dict:
         """The schema of a type; a reference where it has a name."""
         if isinstance(hint, Variant):
             return self._named(hint.name, hint, lambda: self._fields(hint.kind, hint))
@@ -46,7 +47,7 @@ class Components:
         if origin in (tuple, list):
             return {"type": "array", "items": self.of(inner[0])}
         if origin is dict:
-            return {"type": "object", "additionalProperties": self.of(inner[1])}
+            return {"type": "object"} | ({} if inner[1] is Any else {"additionalProperties": self.of(inner[1])})
         if origin is typing.NotRequired:
             return self.of(inner[0])
         if hint is dict:
@@ -81,7 +82,7 @@ class Components:
         properties = {}
         for name, hint in typing.get_type_hints(kind).items():
             if name not in without:
-                given = Patch(hint) if dataclasses.is_dataclass(hint) else hint
+                given = Patch(hint) if isinstance(hint, type) and dataclasses.is_dataclass(hint) else hint
                 properties[name] = {"anyOf": [self.of(given), {"type": "null"}]}
         return {"type": "object", "properties": properties, "additionalProperties": False}
 

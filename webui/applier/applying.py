@@ -13,7 +13,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from applier import pending, storage, web_server
 from applier.deadline import Clock, Deadline, Decision
@@ -27,7 +27,7 @@ from applier.paths import Paths
 from applier.pending import Ask, Pending
 from applier.review import admit, parse
 from applier.runs import WAITING_SENTENCE, RunRecord
-from applier.shapes import ENDED, RunState, RunStatus
+from applier.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
 from applier.steps import APPLY, CONVERGE
 from applier.target import Target, joined
 from lbconfig.cutoff import USUAL, cutoff
@@ -96,9 +96,9 @@ class Applies:
     # --- verbs -----------------------------------------------------------------------------------
 
     def apply(
-        self, snapshot: dict | str, digest: str, base: int | None, user: str, comment: str, client: str,
+        self, snapshot: dict[str, object] | str, digest: str, base: int | None, user: str, comment: str, client: str,
         confirm_within: int | None, services: Sequence[object] = (),
-    ) -> dict:  # fmt: skip
+    ) -> ApplyStarted:  # fmt: skip
         core = self._core
         new = parse(snapshot, services)
         core.take(f"the changes of {user} are being applied")
@@ -134,7 +134,7 @@ class Applies:
         """Give up what waits. Answers at once: the way back may take the asker's connection."""
         return self._decide(apply, secret, user, "back").record.to_data()
 
-    def _decide(self, apply: str, secret: str, user: str, kind: str) -> Waiting:
+    def _decide(self, apply: str, secret: str, user: str, kind: Literal["keep", "back"]) -> Waiting:
         """By the secret, which proves that one is who applied; or by the apply's id and one's name."""
         waiting = self._waiting
         if waiting is None or apply not in ("", waiting.record.id):
@@ -199,11 +199,11 @@ class Applies:
         if failure is None and record.ask is not None:
             now = self._clock()
             note = Pending(
-                record.id, record.user, target.number, core.confirmed, now, now + record.ask.within, secret, record.ask
+                record.id, record.user, target.stored, core.confirmed, now, now + record.ask.within, secret, record.ask
             )
             try:
                 # The disk first: after a power cut nothing else knows that it was never confirmed.
-                core.generations.end(target.number, "waiting", course.engine.seconds())
+                core.generations.end(target.stored, "waiting", course.engine.seconds())
                 core.host.put(core.paths.pending, note.to_json())
             except (OSError, Damaged, HostError) as error:
                 failure = f"That the changes wait to be confirmed could not be noted: {error}."
@@ -275,7 +275,7 @@ class Applies:
             core.host.put(core.paths.pending, note.going_back(why).to_json())
         return self._put_back(course, why, "not confirmed")
 
-    def _put_back(self, course: Course, why: str, outcome: RunState) -> RunState:
+    def _put_back(self, course: Course, why: str, outcome: Ending) -> RunState:
         core, record = self._core, course.record
         waited = core.running is not course.before
         core.known_good = False
@@ -291,7 +291,7 @@ class Applies:
         outcome = "failed" if left else outcome
         core.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
         with contextlib.suppress(OSError, Damaged):
-            core.generations.end(course.target.number, outcome, course.engine.seconds())
+            core.generations.end(course.target.stored, outcome, course.engine.seconds())
         self._forget()
         log.warning("generation %s: %s: %s", course.target.number, outcome, record.message)
         return outcome

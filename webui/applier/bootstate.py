@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 SLOTS = ("A", "B")
 TRIES = 3  # boots that a slot gets; grub.cfg counts to the same number
@@ -45,6 +46,14 @@ class Slot:
     good: bool = False  # has been marked good since something was written to it
 
 
+class _Changes(TypedDict, total=False):
+    """Fields of a slot."""
+
+    ok: bool
+    tries: int
+    good: bool
+
+
 @dataclass(frozen=True, slots=True)
 class BootState:
     """`order` names the slot that is wanted first; both slots are always in it."""
@@ -58,7 +67,7 @@ class BootState:
         except KeyError:
             raise BootStateError(f"there is no slot {name!r}") from None
 
-    def changed(self, name: str, **values: bool | int) -> BootState:
+    def changed(self, name: str, **values: Unpack[_Changes]) -> BootState:
         return replace(self, slots={**self.slots, name: replace(self.slot(name), **values)})
 
     def can_boot(self, name: str) -> bool:
@@ -83,8 +92,8 @@ def parse(block: bytes) -> BootState:
         if assigned:
             values[name] = value
     wanted = [name for name in values.get("ORDER", "").split() if name in SLOTS]
-    order = tuple(dict.fromkeys([*wanted, *SLOTS]))
-    return BootState(order, {name: _slot(name, values) for name in SLOTS})
+    first, second = dict.fromkeys([*wanted, *SLOTS])
+    return BootState((first, second), {name: _slot(name, values) for name in SLOTS})
 
 
 def _slot(name: str, values: dict[str, str]) -> Slot:
@@ -134,8 +143,8 @@ def with_bad(state: BootState, name: str) -> BootState:
 
 def with_primary(state: BootState, name: str) -> BootState:
     """To be booted first, with all its tries before it. Whether it was ever good stays as it is."""
-    other = [one for one in state.order if one != name]
-    return replace(state.changed(name, ok=True, tries=0), order=(name, *other))
+    other = next(one for one in state.order if one != name)
+    return replace(state.changed(name, ok=True, tries=0), order=(name, other))
 
 
 # --- the partition ---

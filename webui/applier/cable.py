@@ -17,6 +17,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from applier import capacity_meter
 from applier.host import Host, HostError, Live, run
@@ -48,10 +49,11 @@ class Sender:
     def send(self, traffic: Traffic, rate: float, seconds: float) -> int:
         """Packets that were sent."""
         self._program.say(json.dumps([traffic.name, rate, seconds]))
-        return self._answer()["sent"]
+        sent: int = self._answer()["sent"]
+        return sent
 
-    def _answer(self) -> dict:
-        answer = json.loads(next(self._program.lines(ANSWERS), '{"error": "it has ended"}'))
+    def _answer(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(next(self._program.lines(ANSWERS), '{"error": "it has ended"}'))
         if "error" in answer:
             raise Unmeasurable(f"The sender failed: {answer['error']}.")
         return answer
@@ -110,7 +112,7 @@ def end_with_the_input(host: Host, sender: Sender) -> None:
 
 def main(port: str, other: str, own_address: str, other_end: str) -> int:
     host = Live()
-    os.unshare(os.CLONE_NEWNET)
+    os.unshare(os.CLONE_NEWNET)  # type: ignore[attr-defined] # Python 3.12, which the box has; we check for 3.11
     try:
         sender = Sender(host, other, own_address)
         try:

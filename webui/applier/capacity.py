@@ -11,16 +11,18 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from applier import capacity_cable, capacity_record, network
 from applier.capacity_meter import Look, Meter, between, look
+from applier.capacity_record import to_rates
 from applier.errors import ApplierRefused
 from applier.faults import now
 from applier.host import Host, HostError
 from applier.paths import Paths
-from applier.shapes_capacity import Capacity, LoadStatus, Measurement, WatchJob
+from applier.shapes import Nothing, Problem
+from applier.shapes_capacity import Capacity, KeptMeasurement, LoadStatus, WatchJob, WatchStarted
 from applier.target import Target
 from lbconfig.hardware import cable
 from lbconfig.hardware.capacity import WINDOW, Hardware, Limit, Rates, Sample, share, sustained
@@ -50,7 +52,7 @@ class Job:
     id: str
     user: str
     wanted: float  # seconds
-    state: str = "running"
+    state: Literal["running", "done", "stopped", "failed"] = "running"
     message: str = "Watching"
     between: bool = False  # two ports of the box
     samples: list[Sample] = field(default_factory=list)
@@ -73,7 +75,7 @@ class Job:
             "percent": min(100, int(100 * self.seconds / self.wanted)) if self.state == "running" else 100,
             "message": self.message,
             "between": self.between,
-            "rates": asdict(last.rates) if last else None,
+            "rates": to_rates(last.rates) if last else None,
             "busiest": round(last.cpus.busiest, 3) if last else 0.0,
             "dropped": self.dropped,
         }
@@ -98,13 +100,13 @@ class Capacities:
         return {
             "job": self._job.to_data() if self._job else None,
             "hardware": hardware.to_data(),
-            "now": asdict(rates) if rates else None,
+            "now": to_rates(rates) if rates else None,
             "load": self.load(),
             "measurements": self._record.of(hardware),
             "ports": self._free_ports(),
         }
 
-    def capacity_watch(self, seconds: int, user: str) -> dict:
+    def capacity_watch(self, seconds: int, user: str) -> WatchStarted:
         with self._starting:
             self._must_be_idle()
             hardware = self._look_at_hardware()
@@ -119,7 +121,7 @@ class Capacities:
         threading.Thread(target=self._watch, args=(job, hardware, cards, first), name=job.id, daemon=True).start()
         return {"job": job.id, "seconds": job.wanted}
 
-    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+    def capacity_between(self, sender: str, receiver: str, user: str) -> WatchStarted:
         """`receiver` is the port of the balancer that is measured."""
         core = self._core
         with self._starting:
@@ -144,7 +146,7 @@ class Capacities:
                     core.release()
         return {"job": job.id, "seconds": job.wanted}
 
-    def capacity_stop(self, user: str) -> dict:
+    def capacity_stop(self, user: str) -> Nothing:
         job = self._job
         if job is None or job.state != "running":
             raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
@@ -171,7 +173,7 @@ class Capacities:
         return {
             "share": round(nearest[1], 4) if nearest else None,
             "figure": nearest[0] if nearest else None,
-            "now": asdict(rates) if rates else None,
+            "now": to_rates(rates) if rates else None,
             "limits": [
                 {"figure": figure, "rate": one.rate, "at_least": one.at_least} for figure, one in limits.items()
             ],
@@ -220,9 +222,10 @@ class Capacities:
 
     def _end(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> None:
         """`found`: traffic as in Measurement, its limit, and packets dropped. OSError where it cannot be kept."""
-        job.message, ended = NOTHING_LASTED, "failed"
+        ended: Literal["done", "failed"] = "failed"
+        job.message = NOTHING_LASTED
         for traffic, limit, dropped in found:
-            one: Measurement = {
+            one: KeptMeasurement = {
                 "when": now(),
                 "user": job.user,
                 "seconds": round(job.seconds, 1),
@@ -232,7 +235,6 @@ class Capacities:
                 "limit": capacity_record.to_status(limit),
                 "dropped": dropped,
                 "traffic": traffic,
-                "same": True,
             }
             self._record.add(one)
             job.message, ended = f"Measured for {job.seconds:.0f} seconds, and kept.", "done"
@@ -272,7 +274,7 @@ class Capacities:
 
 def not_free(sender: str, receiver: str, said: dict[str, str]) -> ApplierRefused:
     """`said`: what is wrong, by the field, "sender" or "receiver"."""
-    wrong = [
+    wrong: list[Problem] = [
         {"object": "measurement", "field": field, "message": message, "path": field} for field, message in said.items()
     ]
     ports = {"sender": sender, "receiver": receiver}

@@ -9,7 +9,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from applier import capacity_record, hardware, network
 from applier.host import Host, HostError, run, wait_until
@@ -89,9 +89,9 @@ class Rig:
             self._found.setdefault(told["traffic"], []).append(trial)
             yield trial
 
-    def _told(self, line: str) -> dict:
+    def _told(self, line: str) -> dict[str, Any]:
         try:
-            told = json.loads(line)
+            told: dict[str, Any] = json.loads(line)
         except ValueError:
             raise NotMeasured(f"The program that measures has ended ({line[:80] or 'without a word'}).") from None
         if "error" in told:

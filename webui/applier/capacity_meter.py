@@ -79,6 +79,7 @@ class Meter:
                 return self._rates
             found, before = totals(self._host), self._before
             self._before = (now, found)
-            fresh = before is not None and now - before[0] <= STALE
-            self._rates = rates(before[1], found, now - before[0]) if fresh else None
+            self._rates = None
+            if before is not None and now - before[0] <= STALE:
+                self._rates = rates(before[1], found, now - before[0])
             return self._rates

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from dataclasses import asdict
 from pathlib import Path
 
 from applier import durable, network
 from applier.host import Host
 from applier.paths import Paths
-from applier.shapes_capacity import LimitStatus, Measurement
-from lbconfig.hardware.capacity import Cpus, Hardware, Known, Limit, Rates, known, read_driver, read_processor
+from applier.shapes_capacity import KeptMeasurement, LimitStatus, Measurement, RatesStatus
+from lbconfig.hardware.capacity import Cpus, Figure, Hardware, Known, Limit, Rates, known, read_driver, read_processor
 
 log = logging.getLogger("applier")
 
@@ -40,9 +39,13 @@ def driver(host: Host, name: str) -> str:
     return found if " " in found else f"{found} {read_driver(above).rpartition(' ')[2]}".strip()
 
 
+def to_rates(rates: Rates) -> RatesStatus:
+    return {"connections": rates.connections, "packets": rates.packets, "bytes": rates.bytes}
+
+
 def to_status(limit: Limit) -> LimitStatus:
     return {
-        "rates": asdict(limit.rates),
+        "rates": to_rates(limit.rates),
         "busy": round(limit.cpus.mean, 3),
         "busiest": round(limit.cpus.busiest, 3),
         "softirq": round(limit.cpus.softirq, 3),
@@ -53,7 +56,8 @@ def to_status(limit: Limit) -> LimitStatus:
 def to_limit(told: LimitStatus) -> Limit:
     """ValueError, KeyError or TypeError where a file says what none of ours would."""
     cpus = Cpus(told["busy"], told["busiest"], told["softirq"])
-    return Limit(Rates(**{name: float(rate) for name, rate in told["rates"].items()}), cpus, told["held"])
+    rates = told["rates"]
+    return Limit(Rates(float(rates["connections"]), float(rates["packets"]), float(rates["bytes"])), cpus, told["held"])
 
 
 class Record:
@@ -61,11 +65,11 @@ class Record:
 
     def __init__(self, paths: Paths) -> None:
         self._path = paths.capacity
-        self._kept: list[Measurement] | None = None
+        self._kept: list[KeptMeasurement] | None = None
         self._lock = threading.RLock()  # who looks while the first one is added must not put back that there was none
 
-    def all(self) -> list[Measurement]:
-        """The newest first; `same` is not there yet."""
+    def all(self) -> list[KeptMeasurement]:
+        """The newest first."""
         with self._lock:
             if self._kept is None:
                 self._kept = self._load()
@@ -75,19 +79,19 @@ class Record:
         """The same, and whether each was measured on this hardware."""
         return [{**one, "same": one["hardware"] == hardware_.to_data()} for one in self.all()]
 
-    def known(self, hardware_: Hardware) -> dict[str, Known]:
+    def known(self, hardware_: Hardware) -> dict[Figure, Known]:
         return known(to_limit(one["limit"]) for one in self.of(hardware_) if one["same"])
 
-    def add(self, one: Measurement) -> None:
+    def add(self, one: KeptMeasurement) -> None:
         """OSError where it cannot be kept."""
         with self._lock:
-            kept = [{key: value for key, value in one.items() if key != "same"}, *self.all()][:KEPT]
+            kept = [one, *self.all()][:KEPT]
             durable.replace(self._path, json.dumps(kept, indent=1).encode() + b"\n")
             self._kept = kept
 
-    def _load(self) -> list[Measurement]:
+    def _load(self) -> list[KeptMeasurement]:
         try:
-            found = json.loads(self._path.read_text())
+            found: list[KeptMeasurement] = json.loads(self._path.read_text())
             for one in found:
                 _must_be_ours(one)
         except FileNotFoundError:
@@ -98,7 +102,7 @@ class Record:
         return found
 
 
-def _must_be_ours(one: Measurement) -> None:
-    for name in Measurement.__annotations__.keys() - {"same"}:
-        one[name]
+def _must_be_ours(one: KeptMeasurement) -> None:
+    if lacking := KeptMeasurement.__required_keys__ - one.keys():
+        raise KeyError(*lacking)
     to_limit(one["limit"])

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from applier.client import connect
@@ -14,13 +14,16 @@ from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
 from applier.shapes import ENDED
 
+Run = Callable[[argparse.Namespace], int]  # carries out a verb; the exit code
+
 POLL = 0.2  # seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        code: int = options.run(options)
+        return code
     except ApplierDown as error:
         print(error, file=sys.stderr)
         return 3
@@ -130,7 +133,7 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
     applier = connect()
     deadline = time.monotonic() + options.timeout
     run = applier.progress()
-    while run["state"] not in ENDED:
+    while run is not None and run["state"] not in ENDED:
         if run["state"] == "waiting" and keep:
             # Whoever asks here asks at the box itself: no change of the network cuts him off.
             applier.confirm(apply=run["id"], user=options.user)
@@ -139,6 +142,8 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
             return 4
         time.sleep(POLL)
         run = applier.progress()
+    if run is None:
+        raise ApplierDown("The applier started anew and knows nothing of this run. Its status tells what runs now.")
     _print(run)
     return 0 if run["state"] == "done" else 1
 
@@ -146,9 +151,10 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
 def _pending(_: argparse.Namespace) -> int:
     """One line; exit 2 where nothing waits."""
     run = connect().progress()
-    if run is None or run["state"] != "waiting":
+    left = run["confirm"]["left"] if run and run["confirm"] else None
+    if run is None or run["state"] != "waiting" or left is None:  # None: it has just been decided
         return 2
-    print(f"The changes of {run['user']} wait to be confirmed: {run['confirm']['left']:.0f} seconds left.")
+    print(f"The changes of {run['user']} wait to be confirmed: {left:.0f} seconds left.")
     return 0
 
 
@@ -162,11 +168,11 @@ def _roll_back(options: argparse.Namespace) -> int:
     return _print(connect().roll_back(apply=run["id"] if run else "", user=options.user))
 
 
-_DECIDE = {
+_DECIDE: dict[str, tuple[Run, str]] = {
     "confirm": (_confirm, "keep the changes that wait to be confirmed"),
     "roll-back": (_roll_back, "take the changes back that wait to be confirmed"),
 }
-_PLAIN = {
+_PLAIN: dict[str, tuple[Run, str]] = {
     "pending": (_pending, "whose changes wait to be confirmed; exit 2 where none do"),
     "status": (lambda _: _print(connect().status()), "everything, as JSON"),
     "faults": (_faults, "what is wrong, one sentence a line"),

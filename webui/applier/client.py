@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from applier.errors import ApplierDown, ApplierRefused
 from applier.paths import Paths
@@ -22,20 +22,31 @@ from lbconfig.lines import name_of
 if TYPE_CHECKING:
     from applier.fake import Fake
     from applier.shapes import (
+        ApplyStarted,
         BundleReview,
         BundleSource,
+        Certificate,
+        CodeChecked,
+        CodeMade,
         Diagnosis,
         DriftStatus,
         Event,
         GenerationEntry,
+        InstallStarted,
+        Nothing,
+        Pair,
+        RepairStarted,
+        Restored,
         Review,
+        RoomMade,
         RuleCounter,
         RunStatus,
+        SetupOpen,
         Status,
         Trial,
         UpdateState,
     )
-    from applier.shapes_capacity import Capacity
+    from applier.shapes_capacity import Capacity, WatchStarted
     from applier.shapes_machine import MachineStatus
     from lbconfig.snapshot import Snapshot
 
@@ -48,7 +59,7 @@ MAX_ANSWER = 64 * 1024 * 1024  # bytes
 class Client:
     # Digest and snapshot of the last status that anybody here asked for. With a thousand services it is megabytes,
     # pages ask every two seconds, and it changes with an apply alone. Nobody writes into it.
-    _held: tuple[str, dict] | None = None
+    _held: tuple[str, dict[str, Any] | None] | None = None
 
     def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
         self.path = str(path)
@@ -57,7 +68,7 @@ class Client:
     def status(self, known: Collection[str] = ()) -> Status:
         """`known`: digests of snapshots that the caller has; if one of them runs, the answer is without it."""
         held = Client._held
-        answer = self._ask("status", known=[*([held[0]] if held else []), *known])
+        answer: Status = self._ask("status", known=[*([held[0]] if held else []), *known])
         if answer["digest"] in known:
             return answer
         if held and answer["snapshot"] is None:
@@ -65,28 +76,27 @@ class Client:
         Client._held = answer["digest"], answer["snapshot"]
         return answer
 
-    def check(self, snapshot: Snapshot | dict) -> Review:
+    def check(self, snapshot: Snapshot | dict[str, object]) -> Review:
         """What the snapshot would change; changes nothing."""
         return self._send("check", snapshot)
 
     def apply(
         self,
-        snapshot: Snapshot | dict | str,
+        snapshot: Snapshot | dict[str, object] | str,
         digest: str,
         base: int | None,
         user: str,
         comment: str = "",
         client: str = "",
         confirm_within: int | None = None,
-    ) -> dict:
+    ) -> ApplyStarted:
         """Start to apply. `digest` and `base` as check() gave them; `client` is the admin's address.
 
         `snapshot` may be the digest that check() gave, for as long as the applier knows it (refusal
         "unknown-snapshot"): of a thousand services the snapshot itself is megabytes.
 
         `confirm_within`: seconds within which it has to be confirmed, or everything is undone; None: as the change
-        needs it. Follow progress() until its state is one of shapes.ENDED. The answer: {"apply": id,
-        "secret": text, "confirm_within": seconds}; "" and 0 where no confirmation will be asked for.
+        needs it. Follow progress() until its state is one of shapes.ENDED.
         """
         return self._send(
             "apply", snapshot, digest=digest, base=base, user=user, comment=comment, client=client,
@@ -109,7 +119,7 @@ class Client:
         """Look for the usual faults of a service that runs; takes some seconds and changes nothing."""
         return self._ask("diagnose", service=service)
 
-    def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
+    def try_check(self, snapshot: Snapshot | dict[str, object], service: int) -> list[Trial]:
         """Ask every real server of that service once, by its health check; nothing is applied."""
         return self._send("try_check", snapshot, service=service)
 
@@ -125,8 +135,8 @@ class Client:
         """Compare the kernel with what runs, now; changes nothing. Refused with "busy" while something is changed."""
         return self._ask("look")
 
-    def repair(self, user: str) -> dict:
-        """Start to put right what differs; {"apply": id}. Follow status()["apply"] until its state is in ENDED."""
+    def repair(self, user: str) -> RepairStarted:
+        """Start to put right what differs. Follow status()["apply"] until its state is in ENDED."""
         return self._ask("repair", user=user)
 
     def hardware(self) -> MachineStatus:
@@ -145,24 +155,24 @@ class Client:
         """With the text of its snapshot; `files`: also what was rendered from it."""
         return self._ask("generation", number=number, files=files)
 
-    def setup_open(self) -> dict:
-        """{"open": bool}: whether a set-up code is active. It costs next to nothing: strangers have it asked."""
+    def setup_open(self) -> SetupOpen:
+        """Whether a set-up code is active. It costs next to nothing: strangers have it asked."""
         return self._ask("setup_open")
 
-    def setup_check(self, code: str) -> dict:
-        """{"valid": bool}. Who asks for strangers counts how often (accounts.limits)."""
+    def setup_check(self, code: str) -> CodeChecked:
+        """Whether it is the active one. Who asks for strangers counts how often (accounts.limits)."""
         return self._ask("setup_check", code=code)
 
-    def setup_done(self, code: str) -> dict:
-        """Spend the code; {}. A wrong one is refused with "wrong-code"."""
+    def setup_done(self, code: str) -> Nothing:
+        """Spend the code. A wrong one is refused with "wrong-code"."""
         return self._ask("setup_done", code=code)
 
-    def new_setup_code(self) -> dict:
-        """{"code": text}; for root alone."""
+    def new_setup_code(self) -> CodeMade:
+        """Make another one; for root alone."""
         return self._ask("new_setup_code")
 
-    def make_room(self) -> dict:
-        """On a full data partition; {"freed": bytes, "free": bytes}. For root alone."""
+    def make_room(self) -> RoomMade:
+        """On a full data partition. For root alone."""
         return self._ask("make_room")
 
     def slots(self) -> UpdateState:
@@ -177,62 +187,59 @@ class Client:
         """What installing would do; writes nothing. `source`: as in update_sources(), or "upload:" and its number."""
         return self._ask("update_check", source=source)
 
-    def update_install(self, source: str, user: str) -> dict:
-        """Start to write the bundle to the slot that does not run; {"job": id}. Follow slots()["job"]."""
+    def update_install(self, source: str, user: str) -> InstallStarted:
+        """Start to write the bundle to the slot that does not run. Follow slots()["job"]."""
         return self._ask("update_install", source=source, user=user)
 
-    def update_forget(self) -> dict:
-        """Throw an upload away that was checked and not installed; {}. It makes room for the next one."""
+    def update_forget(self) -> Nothing:
+        """Throw an upload away that was checked and not installed. It makes room for the next one."""
         return self._ask("update_forget")
 
-    def update_seen(self) -> dict:
-        """The admin knows that the last update failed; {}."""
+    def update_seen(self) -> Nothing:
+        """The admin knows that the last update failed."""
         return self._ask("update_seen")
 
-    def boot_slot(self, slot: str, user: str) -> dict:
-        """Restart into the other slot; {}."""
+    def boot_slot(self, slot: str, user: str) -> Nothing:
+        """Restart into the other slot."""
         return self._ask("boot_slot", slot=slot, user=user)
 
-    def reboot(self, user: str) -> dict:
-        """{}"""
+    def reboot(self, user: str) -> Nothing:
+        """Restart the box."""
         return self._ask("reboot", user=user)
 
-    def certificate(self) -> dict:
-        """{"certificate": PEM}: the box's own one of the web page."""
+    def certificate(self) -> Certificate:
+        """The box's own one of the web page."""
         return self._ask("certificate")
 
-    def pair(self) -> dict:
-        """{"certificate": PEM, "key": PEM}: the same with its private key, for a backup file."""
+    def pair(self) -> Pair:
+        """The same with its private key, for a backup file."""
         return self._ask("pair")
 
-    def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
-        """Root's part of a backup file; {"certificate": whether it changed}. `number`: of its newest revision."""
+    def restore(self, certificate: str, key: str, number: int, user: str) -> Restored:
+        """Root's part of a backup file. `number`: of its newest revision."""
         return self._ask("restore", certificate=certificate, key=key, number=number, user=user)
 
     def capacity(self) -> Capacity:
         """What was measured, what the box forwards now, and a measurement under way."""
         return self._ask("capacity")
 
-    def capacity_watch(self, seconds: int, user: str) -> dict:
-        """Start to count what is forwarded while somebody loads the box; {"job": id, "seconds": that it takes}.
-
-        Follow capacity()["job"].
-        """
+    def capacity_watch(self, seconds: int, user: str) -> WatchStarted:
+        """Start to count what is forwarded while somebody loads the box. Follow capacity()["job"]."""
         return self._ask("capacity_watch", seconds=seconds, user=user)
 
-    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+    def capacity_between(self, sender: str, receiver: str, user: str) -> WatchStarted:
         """Start to measure between two ports that a cable joins; answers as capacity_watch does."""
         return self._ask("capacity_between", sender=sender, receiver=receiver, user=user)
 
-    def capacity_stop(self, user: str) -> dict:
-        """End it; what lasted until then is kept. {}"""
+    def capacity_stop(self, user: str) -> Nothing:
+        """End it; what lasted until then is kept."""
         return self._ask("capacity_stop", user=user)
 
-    def factory_reset(self, hostname: str, user: str) -> dict:
-        """Forget all that the box has kept, and restart; {}. `hostname`: that of the box, as a proof of intent."""
+    def factory_reset(self, hostname: str, user: str) -> Nothing:
+        """Forget all that the box has kept, and restart. `hostname`: that of the box, as a proof of intent."""
         return self._ask("factory_reset", hostname=hostname, user=user)
 
-    def _send(self, verb: str, snapshot: Snapshot | dict | str, **fields: object):
+    def _send(self, verb: str, snapshot: Snapshot | dict[str, object] | str, **fields: object) -> Any:
         """Ask with a snapshot, of which only those services are sent that the applier does not know.
 
         Of a thousand they are megabytes, and a change is about few of them.
@@ -249,7 +256,8 @@ class Client:
                 if refusal.code != "unknown-snapshot" or not again:
                     raise  # else: it has been restarted, or has read others since
 
-    def _ask(self, verb: str, **fields: object):
+    def _ask(self, verb: str, **fields: object) -> Any:
+        """What the applier answers. It keeps to the shapes, and is not asked again whether it does."""
         line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
         try:
             answer = json.loads(self._exchange(line))
@@ -289,17 +297,17 @@ def connect() -> Client | Fake:
     return Client(Paths.from_environment().socket)
 
 
-def _parted(snapshot: Snapshot | dict) -> tuple[dict, dict[str, object]]:
+def _parted(snapshot: Snapshot | dict[str, object]) -> tuple[dict[str, object], dict[str, object]]:
     """Plain data with names instead of services, and the service of each name."""
     if not isinstance(snapshot, dict):
         from lbconfig import canonical  # only here: to load the model takes a small box most of a second
 
-        named = canonical.named(snapshot)
-        return named, dict(zip(named["services"], snapshot.services, strict=True))
-    if not isinstance(snapshot.get("services"), list):
+        return canonical.named(snapshot), {canonical.service_name(one): one for one in snapshot.services}
+    services = snapshot.get("services")
+    if not isinstance(services, list):
         return snapshot, {}
-    names = [name_of(one) for one in snapshot["services"]]
-    return {**snapshot, "services": names}, dict(zip(names, snapshot["services"], strict=True))
+    names = [name_of(one) for one in services]
+    return {**snapshot, "services": names}, dict(zip(names, services, strict=True))
 
 
 def _plain(service: object) -> object:

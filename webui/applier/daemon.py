@@ -48,7 +48,22 @@ from applier.review import missing, parse, review
 from applier.runs import RunRecord
 from applier.server import Server
 from applier.setup_code import SetupCode
-from applier.shapes import Diagnosis, Event, GenerationEntry, Review, RuleCounter, Status, Trial
+from applier.shapes import (
+    CodeChecked,
+    CodeMade,
+    Diagnosis,
+    Event,
+    GenerationEntry,
+    InterfaceStatus,
+    Nothing,
+    Review,
+    RoomMade,
+    RuleCounter,
+    RunningStatus,
+    SetupOpen,
+    Status,
+    Trial,
+)
 from applier.steps import CONVERGE
 from applier.target import Target, joined
 from applier.update import Updates
@@ -130,7 +145,7 @@ class Applier:
     def missing(self, names: list[str]) -> list[str]:
         return missing(names)
 
-    def check(self, snapshot: dict, services: Sequence[object] = ()) -> Review:
+    def check(self, snapshot: dict[str, object], services: Sequence[object] = ()) -> Review:
         new, running = parse(snapshot, services), self.running
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
@@ -146,7 +161,7 @@ class Applier:
         except HostError as error:
             raise ApplierRefused("no-diagnosis", f"The box cannot be asked: {error}.") from None
 
-    def try_check(self, snapshot: dict, service: int, services: Sequence[object] = ()) -> list[Trial]:
+    def try_check(self, snapshot: dict[str, object], service: int, services: Sequence[object] = ()) -> list[Trial]:
         with trial.slot():
             return trial.ask(self.host, parse(snapshot, services), service)
 
@@ -169,21 +184,21 @@ class Applier:
         entry: GenerationEntry = {**self.generations.entry(number), "text": text}
         return entry | {"files": texts} if files else entry
 
-    def setup_open(self) -> dict:
+    def setup_open(self) -> SetupOpen:
         return {"open": self.setup_code.active()}
 
-    def setup_check(self, code: str) -> dict:
+    def setup_check(self, code: str) -> CodeChecked:
         return {"valid": self.setup_code.check(code)}
 
-    def setup_done(self, code: str) -> dict:
+    def setup_done(self, code: str) -> Nothing:
         self.setup_code.done(code)
         log.info("the box was set up; the code is spent")
         return {}
 
-    def new_setup_code(self) -> dict:
+    def new_setup_code(self) -> CodeMade:
         return {"code": self.setup_code.renew()}
 
-    def make_room(self) -> dict:
+    def make_room(self) -> RoomMade:
         """For a full data partition: spend the reserve, and forget all but the newest generations."""
         self.take("room is being made on the data partition")
         try:
@@ -344,8 +359,10 @@ class Applier:
         if found is not None:
             self.faults.set(*found)
 
-    def _seen(self, running: Target) -> dict:
-        entries, checked_for, said = {}, None, health.NOTHING
+    def _seen(self, running: Target) -> RunningStatus:
+        entries: health.Entries = {}
+        said: shares.Shares = health.NOTHING
+        checked_for = None
         try:
             said = shares.read(self.host, self.paths)
             entries = self._listing(table.listing(self.host))
@@ -367,7 +384,7 @@ class Applier:
     def _name_of(self, service: int) -> str:
         return next((one.name for one in self.running.snapshot.services if one.id == service), f"service {service}")
 
-    def _interfaces(self) -> list[dict]:
+    def _interfaces(self) -> list[InterfaceStatus]:
         try:
             found = network.describe(self.host)
         except HostError as error:

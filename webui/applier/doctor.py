@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from applier import network
 from applier.host import Host
@@ -86,7 +87,7 @@ def _interfaces(
     """(interface, address of the box on it): where the VIP is, and where its servers are."""
     places = [service.address, *(server.address for server in servers)]
     vips = {vip for one in snapshot.enabled_services for vip in one.vips}
-    found = {}
+    found: dict[str, str] = {}
     for link in network.links(host):
         for text in link.addresses:
             address = ipaddress.ip_interface(text)
@@ -139,7 +140,8 @@ class _Connections:
 
 def _connections(host: Host, service: VirtualService) -> dict[tuple[str, int], _Connections]:
     """By real server, of this TCP service, from IPVS's list of connections (ip_vs_conn.c: all numbers in hex)."""
-    waiting, established = Counter(), Counter()
+    waiting: Counter[tuple[str, int]] = Counter()
+    established: Counter[tuple[str, int]] = Counter()
     wanted = {(_hex(vip), f"{service.port:04X}") for vip in service.vips}
     for line in (host.read(CONNECTIONS) or "").splitlines():
         words = line.split()
@@ -226,7 +228,7 @@ def _narrow_tunnels(host: Host, service: VirtualService, servers: list[RealServe
             )
 
 
-def _finding(code: str, server: str, message: str, advice: str, kind: str = "fault") -> Finding:
+def _finding(code: str, server: str, message: str, advice: str, kind: Literal["fault", "note"] = "fault") -> Finding:
     return {"kind": kind, "code": code, "server": server, "message": message, "advice": advice}
 
 

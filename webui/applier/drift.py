@@ -11,7 +11,7 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from applier import applying, director, firewall, hardware, network, steps, table, web_server
@@ -24,7 +24,8 @@ from applier.host import HostError
 from applier.job import Job
 from applier.network_steps import names_differ, time_differs
 from applier.runs import RunRecord
-from applier.shapes import DriftStatus, RunState
+from applier.shapes import Difference as DifferenceStatus
+from applier.shapes import DriftStatus, RepairStarted, RunState
 from applier.target import joined
 from lbconfig import drift
 from lbconfig.drift import Difference
@@ -140,6 +141,18 @@ def _checks(job: Job) -> list[Difference]:
 # --- now and then ----------------------------------------------------------------------------------
 
 
+def told(one: Difference) -> DifferenceStatus:
+    """As an answer has it."""
+    return {
+        "where": one.where,
+        "object": one.object,
+        "wanted": one.wanted,
+        "present": one.present,
+        "why": one.why,
+        "disturbs": one.disturbs,
+    }
+
+
 class Drift:
     """The verbs `look` and `repair`, and the timer."""
 
@@ -160,7 +173,7 @@ class Drift:
         return {
             "looked": last.when,
             "count": len(last.found),
-            "differences": [asdict(one) for one in last.found[:TOLD]],
+            "differences": [told(one) for one in last.found[:TOLD]],
             "fresh": last.fresh,
             "trouble": last.trouble,
         }
@@ -192,7 +205,7 @@ class Drift:
             raise refusal or ApplierRefused("busy", "The box was changed while it was looked at; look again.")
         return self.to_data()
 
-    def repair(self, user: str) -> dict:
+    def repair(self, user: str) -> RepairStarted:
         """The steps of the boot, from what is there to what should run; {"apply": id} to follow."""
         core, begun = self._core, False
         core.take(f"the box is being repaired for {user}")

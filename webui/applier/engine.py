@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from applier.job import Job, Step, Unsafe
 from applier.runs import TITLES, RunRecord, StepRecord
+from applier.shapes import StepState
 
 log = logging.getLogger("applier")
 
@@ -104,7 +105,7 @@ class Engine:
         log.info("step %s: %s (%.2f s)", step.name, detail, entry.seconds)
         return None
 
-    def _note(self, entry: StepRecord, state: str, detail: str) -> None:
+    def _note(self, entry: StepRecord, state: StepState, detail: str) -> None:
         entry.state, entry.detail = state, detail
         if self.job.number is not None:
             # A full disk must not keep a configuration from being put back.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from applier.shapes import Problem, Refusal
+
 
 class ApplierDown(Exception):
     """The applier cannot be reached, or gave no readable answer. The text says why, for an admin."""
@@ -16,11 +18,11 @@ class ApplierRefused(Exception):
     {"object", "field", "message", "path"} as in lbconfig.validate.Problem; empty where there is none to name.
     """
 
-    def __init__(self, code: str, message: str, problems: Sequence[dict] = ()) -> None:
+    def __init__(self, code: str, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.problems = list(problems)
 
-    def to_data(self) -> dict:
+    def to_data(self) -> Refusal:
         return {"code": self.code, "message": self.message, "problems": self.problems}

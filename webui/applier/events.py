@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from applier import durable
 from applier.faults import now
@@ -115,7 +116,7 @@ def _lines(events: Iterable[Event]) -> bytes:
     return "".join(f"{json.dumps(event)}\n" for event in events).encode()
 
 
-def _event(data: dict) -> Event:
+def _event(data: dict[str, Any]) -> Event:
     """ValueError, KeyError or TypeError where it is none."""
     event: Event = {
         "when": datetime.strptime(data["when"], TIME).strftime(TIME),

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from applier import doctor, fake_run, health
 from applier.errors import ApplierDown, ApplierRefused
@@ -31,7 +32,24 @@ from applier.fake_updates import FakeUpdate, FakeUpdates, check_up
 from applier.pending import Ask
 from applier.review import admit, parse, review
 from applier.runs import TITLES, RunRecord
-from applier.shapes import Diagnosis, Event, GenerationEntry, Review, RuleCounter, RunStatus, Status, Trial
+from applier.shapes import (
+    ApplyStarted,
+    CodeChecked,
+    CodeMade,
+    Diagnosis,
+    Event,
+    Fault,
+    GenerationEntry,
+    InterfaceStatus,
+    Nothing,
+    Review,
+    RoomMade,
+    RuleCounter,
+    RunStatus,
+    SetupOpen,
+    Status,
+    Trial,
+)
 from lbconfig import canonical
 from lbconfig.canonical import digest
 from lbconfig.cutoff import USUAL, cutoff
@@ -103,7 +121,7 @@ class Box:
     instant: bool = False
     reachable: bool = True
     down: set[tuple[str, int]] = field(default_factory=lambda: {("10.2.0.12", 80)})
-    faults: list[dict] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     failing_step: str | None = None
     refuse: ApplierRefused | None = None  # what every check and apply is refused with
     setup_done: bool = False
@@ -134,6 +152,8 @@ class Box:
     def expire(self) -> None:
         """Let the time to confirm be over."""
         with self.lock:
+            if self.run is None or self.run.deadline is None:
+                raise LookupError("nothing waits to be confirmed")
             self.run.deadline.until = 0.0
 
     def _old_generation(self, number: int) -> GenerationEntry:
@@ -156,9 +176,9 @@ class Box:
 box = Box()
 
 
-def reset(**settings: object) -> Box:
+def reset(**settings: Any) -> Box:
     """A box as new for all Fake objects; settings are the fields of Box."""
-    box.__init__(**settings)
+    vars(box).update(vars(Box(**settings)))
     return box
 
 
@@ -191,7 +211,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "load": b.capacity.load(),
             }
 
-    def check(self, snapshot: Snapshot | dict) -> Review:
+    def check(self, snapshot: Snapshot | dict[str, object]) -> Review:
         with self._box() as b:
             _refuse(b)
             seen = health.running(b.snapshot, _entries(b), checked_for=3600.0)
@@ -199,14 +219,14 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
 
     def apply(
         self,
-        snapshot: Snapshot | dict,
+        snapshot: Snapshot | dict[str, object] | str,
         digest: str,
         base: int | None,
         user: str,
         comment: str = "",
         client: str = "",
         confirm_within: int | None = None,
-    ) -> dict:
+    ) -> ApplyStarted:
         with self._box() as b:
             _refuse(b)
             if b.update.installing:
@@ -243,7 +263,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "findings": [doctor.closed_port(one.address, one.port, "refused") for one in closed],
             }
 
-    def try_check(self, snapshot: Snapshot | dict, service: int) -> list[Trial]:
+    def try_check(self, snapshot: Snapshot | dict[str, object], service: int) -> list[Trial]:
         """The servers in `box.down` are down."""
         with self._box() as b:
             wanted = next(one for one in _parse(snapshot).services if one.id == service)
@@ -280,36 +300,42 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
 
     def generations(self) -> list[GenerationEntry]:
         with self._box() as b:
-            hidden = ("text", "files")
-            return [{key: copy.deepcopy(e[key]) for key in e if key not in hidden} for e in b.generations]
+            entries = copy.deepcopy(b.generations)
+        for entry in entries:
+            entry.pop("text", None)
+            entry.pop("files", None)
+        return entries
 
     def generation(self, number: int, files: bool = False) -> GenerationEntry:
         with self._box() as b:
             for entry in b.generations:
                 if entry["number"] == number:
-                    return copy.deepcopy({key: entry[key] for key in entry if files or key != "files"})
+                    found = copy.deepcopy(entry)
+                    if not files:
+                        found.pop("files", None)
+                    return found
         raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
 
-    def setup_open(self) -> dict:
+    def setup_open(self) -> SetupOpen:
         with self._box() as b:
             return {"open": not b.setup_done}
 
-    def setup_check(self, code: str) -> dict:
+    def setup_check(self, code: str) -> CodeChecked:
         with self._box() as b:
             return {"valid": not b.setup_done and code == b.setup_code}
 
-    def setup_done(self, code: str) -> dict:
+    def setup_done(self, code: str) -> Nothing:
         if not self.setup_check(code)["valid"]:
             raise ApplierRefused("wrong-code", "This is not the set-up code that the console shows.")
         box.setup_done = True
         return {}
 
-    def make_room(self) -> dict:
+    def make_room(self) -> RoomMade:
         with self._box() as b:
             b.faults = [fault for fault in b.faults if fault["code"] != "data-full"]
         return {"freed": 8_000_000, "free": 908_000_000}
 
-    def new_setup_code(self) -> dict:
+    def new_setup_code(self) -> CodeMade:
         with self._box() as b:
             b.setup_done = False
             return {"code": b.setup_code}
@@ -337,9 +363,9 @@ class _Held:
         self.held.lock.release()
 
 
-def _faults(b: Box) -> list[dict]:
+def _faults(b: Box) -> list[Fault]:
     record = b.update.record
-    failed = (
+    failed: list[Fault] = (
         [{"code": "update-failed", "message": record.fault, "since": record.since}] if record and record.fault else []
     )
     return failed + copy.deepcopy(b.faults)
@@ -350,11 +376,11 @@ def _refuse(b: Box) -> None:
         raise b.refuse
 
 
-def _parse(snapshot: Snapshot | dict) -> Snapshot:
+def _parse(snapshot: Snapshot | dict[str, object] | str) -> Snapshot:
     return parse(to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot)
 
 
-def _entries(b: Box) -> dict:
+def _entries(b: Box) -> health.Entries:
     """What the kernel's table would hold, with connections that look alive but are the same on every call."""
     table = {
         ipvs.key(service): {
@@ -401,7 +427,7 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> health.Entry:
     return health.Entry(ipvs.weight_of(service, server), active=12 * server.weight + server.id, inactive=3 * server.id)
 
 
-def _interfaces(snapshot: Snapshot) -> list[dict]:
+def _interfaces(snapshot: Snapshot) -> list[InterfaceStatus]:
     vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [
         {

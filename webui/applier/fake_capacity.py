@@ -16,17 +16,31 @@ from applier import fake_run
 from applier.capacity import NO_CARD, NOTHING_LASTED, TWICE, Job, not_free
 from applier.capacity_record import to_limit
 from applier.errors import ApplierRefused
-from applier.shapes_capacity import Capacity, LoadStatus, Measurement, RatesStatus
+from applier.fake_part import Part
+from applier.shapes import Nothing
+from applier.shapes_capacity import (
+    Capacity,
+    HardwareStatus,
+    Held,
+    LoadStatus,
+    Measurement,
+    RatesStatus,
+    WatchStarted,
+)
 from lbconfig.hardware import cable
 from lbconfig.hardware.capacity import Cpus, Rates, Sample, known, share
 
 if TYPE_CHECKING:
     from applier.fake import Box
 
-HARDWARE = {"processor": "Example CPU @ 2.40GHz", "cpus": 4, "cards": ["igb 0000:03:00.0", "igb 0000:03:00.1"]}
+HARDWARE: HardwareStatus = {
+    "processor": "Example CPU @ 2.40GHz",
+    "cpus": 4,
+    "cards": ["igb 0000:03:00.0", "igb 0000:03:00.1"],
+}
 
 
-def sample(held: str = "box", factor: float = 1.0) -> Measurement:
+def sample(held: Held = "box", factor: float = 1.0) -> Measurement:
     return {
         "when": "2026-01-31T12:00:00Z",
         "user": "admin",
@@ -51,14 +65,16 @@ def _usual() -> list[Measurement]:
     return [sample()] if os.environ.get("FAIRLEAD_FAKE_CAPACITY") else []
 
 
+def _moderate() -> RatesStatus:
+    return {"connections": 4_000.0, "packets": 60_000.0, "bytes": 12_000_000.0}
+
+
 @dataclass
 class FakeCapacityState:
     """Everything that can be arranged."""
 
     measured: list[Measurement] = field(default_factory=_usual)
-    now: RatesStatus | None = field(
-        default_factory=lambda: {"connections": 4_000.0, "packets": 60_000.0, "bytes": 12_000_000.0}
-    )
+    now: RatesStatus | None = field(default_factory=_moderate)
     job: Job | None = None
     ports: list[str] = field(default_factory=lambda: ["eth4", "eth5"])  # that nothing uses
     between: str = ""  # the traffic that the measurement under way sends itself
@@ -78,13 +94,16 @@ class FakeCapacityState:
 
     def end(self, stopped: bool = False) -> None:
         """As if the clients had asked for as much as `now` all the time."""
-        self.job.state, self.job.message = "stopped" if stopped else "failed", NOTHING_LASTED
+        job = self.job
+        if job is None:
+            raise LookupError("nothing is being measured")
+        job.state, job.message = "stopped" if stopped else "failed", NOTHING_LASTED
         if self.now and any(self.now.values()):
-            one = sample("sender") | {"user": self.job.user, "seconds": self.job.seconds, "when": fake_run.now()}
+            one = sample("sender") | {"user": job.user, "seconds": job.seconds, "when": fake_run.now()}
             one["traffic"] = self.between
-            self.measured.insert(0, one | {"limit": one["limit"] | {"rates": dict(self.now), "busiest": 0.62}})
-            self.job.message = f"Measured for {self.job.seconds:.0f} seconds, and kept."
-            self.job.state = "stopped" if stopped else "done"
+            self.measured.insert(0, one | {"limit": one["limit"] | {"rates": self.now.copy(), "busiest": 0.62}})
+            job.message = f"Measured for {job.seconds:.0f} seconds, and kept."
+            job.state = "stopped" if stopped else "done"
 
     def load(self) -> LoadStatus | None:
         limits = known(to_limit(one["limit"]) for one in self.measured if one["same"])
@@ -99,12 +118,12 @@ class FakeCapacityState:
         }
 
 
-class FakeCapacity:
+class FakeCapacity(Part):
     """The methods of applier.client.Client that are about capacity."""
 
     def capacity(self) -> Capacity:
         with self._box() as b:
-            state: FakeCapacityState = b.capacity
+            state = b.capacity
             return {
                 "job": state.job.to_data() if state.job else None,
                 "hardware": copy.deepcopy(HARDWARE),
@@ -114,11 +133,11 @@ class FakeCapacity:
                 "ports": list(state.ports),
             }
 
-    def capacity_watch(self, seconds: int, user: str) -> dict:
+    def capacity_watch(self, seconds: int, user: str) -> WatchStarted:
         with self._box() as b:
             return self._begun(b, seconds, user)
 
-    def capacity_between(self, sender: str, receiver: str, user: str) -> dict:
+    def capacity_between(self, sender: str, receiver: str, user: str) -> WatchStarted:
         with self._box() as b:
             said = {
                 name: NO_CARD
@@ -131,7 +150,7 @@ class FakeCapacity:
                 raise not_free(sender, receiver, said)
             return self._begun(b, cable.longest(), user, f"{sender} to {receiver}: {cable.SMALL.name}")
 
-    def capacity_stop(self, user: str) -> dict:
+    def capacity_stop(self, user: str) -> Nothing:
         with self._box() as b:
             if not (b.capacity.job and b.capacity.job.state == "running"):
                 raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
@@ -139,7 +158,7 @@ class FakeCapacity:
         return {}
 
     @staticmethod
-    def _begun(b: Box, seconds: float, user: str, between: str = "") -> dict:
+    def _begun(b: Box, seconds: float, user: str, between: str = "") -> WatchStarted:
         job = b.capacity.job
         if job and job.state == "running":
             raise ApplierRefused("busy", f"{job.user} is measuring at this moment; wait until that has ended.")

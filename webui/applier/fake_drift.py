@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from applier import fake_run
 from applier.errors import ApplierRefused
+from applier.fake_part import Part
 from applier.runs import RunRecord
-from applier.shapes import Difference, DriftStatus
+from applier.shapes import Difference, DriftStatus, RepairStarted
 from lbconfig import drift
 
 if TYPE_CHECKING:
@@ -29,22 +30,24 @@ STEPS = (
 
 
 def sample() -> list[Difference]:
-    names = drift.Difference(
-        "table",
-        "virtual service 'names'",
-        "round robin",
-        "source hashing",
-        "Its clients are handed to its real servers in another way than you chose.",
-        drift.REFUSED,
-    )
-    mail = drift.Difference(
-        "addresses",
-        "virtual address 192.168.10.25",
-        "on eth0",
-        "not there",
-        "The box does not answer at this address, so no client reaches the services there.",
-    )
-    return [asdict(names), asdict(mail)]
+    return [
+        {
+            "where": "table",
+            "object": "virtual service 'names'",
+            "wanted": "round robin",
+            "present": "source hashing",
+            "why": "Its clients are handed to its real servers in another way than you chose.",
+            "disturbs": drift.REFUSED,
+        },
+        {
+            "where": "addresses",
+            "object": "virtual address 192.168.10.25",
+            "wanted": "on eth0",
+            "present": "not there",
+            "why": "The box does not answer at this address, so no client reaches the services there.",
+            "disturbs": "",
+        },
+    ]
 
 
 @dataclass
@@ -61,13 +64,13 @@ class FakeDriftState:
         return {
             "looked": self.looked,
             "count": len(self.found),
-            "differences": [dict(one) for one in self.found],
+            "differences": [one.copy() for one in self.found],
             "fresh": self.fresh,
             "trouble": self.trouble,
         }
 
 
-class FakeDrift:
+class FakeDrift(Part):
     """The methods of applier.client.Client that are about drift."""
 
     def look(self) -> DriftStatus:
@@ -76,18 +79,18 @@ class FakeDrift:
             box.drift.looks += 1
             return box.drift.to_data()
 
-    def repair(self, user: str) -> dict:
+    def repair(self, user: str) -> RepairStarted:
         with self._box() as box:
             _refuse(box)
-            box.run = RunRecord.of(f"repair-{box.confirmed or 0}-{secrets.token_hex(4)}", user, box.confirmed, STEPS)
-            box.run.kind, box.run.started = "repair", time.monotonic()
-            advance(box, float("inf") if box.instant else 0.0)
-            return {"apply": box.run.id}
+            run = RunRecord.of(f"repair-{box.confirmed or 0}-{secrets.token_hex(4)}", user, box.confirmed, STEPS)
+            run.kind, run.started = "repair", time.monotonic()
+            box.run = run
+            advance(box, run, float("inf") if box.instant else 0.0)
+            return {"apply": run.id}
 
 
-def advance(box: Box, elapsed: float) -> None:
+def advance(box: Box, run: RunRecord, elapsed: float) -> None:
     """Bring the record of a repair to where it is after so many seconds."""
-    run = box.run
     for index, step in enumerate(run.steps):
         begin = index * fake_run.STEP_SECONDS
         if elapsed < begin + fake_run.STEP_SECONDS:

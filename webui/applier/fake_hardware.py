@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from applier import fake_run
 from applier.errors import ApplierRefused
+from applier.fake_part import Part
 from applier.hardware_verbs import describe
 from applier.shapes_machine import MachineStatus
 from lbconfig.hardware.actions import Ethtool, Write
@@ -131,13 +132,12 @@ def _card_after(card: Card, do: Write | Ethtool) -> Card:
         sizes = dict(zip(words[2::2], map(int, words[3::2]), strict=True))
         return replace(card, ring=replace(card.ring, **sizes))
     way, queue = do.path.split("/")[6].split("-")
-    kind = {"rx": "rps", "tx": "xps"}[way]
-    masks = list(getattr(card, kind))
+    masks = list(card.rps if way == "rx" else card.xps)
     masks[int(queue)] = parse_mask(do.value)
-    return replace(card, **{kind: tuple(masks)})
+    return replace(card, rps=tuple(masks)) if way == "rx" else replace(card, xps=tuple(masks))
 
 
-class FakeHardware:
+class FakeHardware(Part):
     """The methods of applier.client.Client that are about the machine below."""
 
     def hardware(self) -> MachineStatus:

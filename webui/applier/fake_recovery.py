@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from applier.errors import ApplierRefused
+from applier.fake_part import Part
+from applier.shapes import Certificate, Nothing, Pair, Restored
 
 # It has signed itself, and is for the name "fairlead"; its key exists nowhere any more.
 CERTIFICATE = """\
@@ -35,18 +37,18 @@ class FakeBelongings:
     resets: list[str] = field(default_factory=list)  # by whom
 
 
-class FakeRecovery:
+class FakeRecovery(Part):
     """The methods of applier.client.Client that are about backup files and the factory reset."""
 
-    def certificate(self) -> dict:
+    def certificate(self) -> Certificate:
         with self._box() as box:
             return {"certificate": box.recovery.certificate}
 
-    def pair(self) -> dict:
+    def pair(self) -> Pair:
         with self._box() as box:
             return {"certificate": box.recovery.certificate, "key": box.recovery.key}
 
-    def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
+    def restore(self, certificate: str, key: str, number: int, user: str) -> Restored:
         with self._box() as box:
             own = box.recovery
             if own.refuse is not None:
@@ -57,7 +59,7 @@ class FakeRecovery:
             own.number = max(own.number, number)
             return {"certificate": changed}
 
-    def factory_reset(self, hostname: str, user: str) -> dict:
+    def factory_reset(self, hostname: str, user: str) -> Nothing:
         with self._box() as box:
             if hostname != box.snapshot.network.hostname:
                 raise ApplierRefused("wrong-hostname", "This is not the host name of this box. Nothing was reset.")

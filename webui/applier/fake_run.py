@@ -13,7 +13,7 @@ from applier.deadline import Deadline
 from applier.errors import ApplierRefused
 from applier.pending import Ask
 from applier.runs import TITLES, WAITING_SENTENCE, RunRecord
-from applier.shapes import ENDED, RunStatus
+from applier.shapes import ENDED, ApplyStarted, RunStatus
 from lbconfig import canonical
 from lbconfig.snapshot import Snapshot
 
@@ -33,12 +33,12 @@ class Change:
     secret: str  # "": it does not wait to be confirmed
 
 
-def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: str, ask: Ask | None) -> dict:
+def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: str, ask: Ask | None) -> ApplyStarted:
     number = max((entry["number"] for entry in box.generations), default=0)
     number = max(number, box.recovery.number) + 1
-    box.run = RunRecord.of(f"apply-{number}", user, number)
-    box.run.started, box.run.ask = time.monotonic(), ask
-    box.change = Change(new, box.snapshot, secrets.token_urlsafe(24) if ask else "")
+    box.run = run = RunRecord.of(f"apply-{number}", user, number)
+    run.started, run.ask = time.monotonic(), ask
+    box.change = change = Change(new, box.snapshot, secrets.token_urlsafe(24) if ask else "")
     box.generations.insert(
         0,
         {
@@ -54,68 +54,70 @@ def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: st
         },
     )
     advance(box, float("inf") if box.instant else 0.0)
-    return {"apply": box.run.id, "secret": box.change.secret, "confirm_within": ask.within if ask else 0}
+    return {"apply": run.id, "secret": change.secret, "confirm_within": ask.within if ask else 0}
 
 
 def advance(box: Box, elapsed: float | None = None) -> None:
     """Bring the record of the run to where it is after so many seconds; None: after those that have passed."""
-    run = box.run
+    run, change = box.run, box.change
     if run is None or run.state in ENDED:
         return
     if run.state == "waiting":
-        if run.deadline.left() <= 0:
+        if run.ask and change and run.deadline and run.deadline.left() <= 0:
             why = f"Nobody confirmed the changes within {run.ask.within} seconds, so the box went back by itself."
-            _go_back(box, why)
+            _go_back(box, run, change, why)
         return
     elapsed = time.monotonic() - run.started if elapsed is None else elapsed
     if run.kind == "repair":
-        fake_drift.advance(box, elapsed)
+        fake_drift.advance(box, run, elapsed)
+        return
+    if change is None:
         return
     for index, step in enumerate(run.steps):
         begin = index * STEP_SECONDS
         if step.name == CONFIRM and run.ask:
-            _wait(box)
+            _wait(box, run, run.ask, change)
             break
         if elapsed < begin + STEP_SECONDS:
             step.state, step.seconds = "running", max(0.0, elapsed - begin)
             break
         step.seconds = 0.01 if box.instant else STEP_SECONDS
         if step.name == box.failing_step:
-            _fail(box, index)
+            _fail(box, run, index)
             break
         step.state = "done"
     else:
-        _succeed(box)
-    _note(box)
+        _succeed(box, run, change)
+    _note(box, run)
 
 
-def _note(box: Box) -> None:
+def _note(box: Box, run: RunRecord) -> None:
     entry = box.generations[0]
-    entry["steps"] = [step.to_data() for step in box.run.steps]
-    entry["seconds"] = round(sum(step.seconds for step in box.run.steps), 3)
+    entry["steps"] = [step.to_data() for step in run.steps]
+    entry["seconds"] = round(sum(step.seconds for step in run.steps), 3)
 
 
-def _wait(box: Box) -> None:
+def _wait(box: Box, run: RunRecord, ask: Ask, change: Change) -> None:
     begun = time.monotonic()
-    box.run.deadline = Deadline(begun, begun + box.run.ask.within, time.monotonic)
-    box.run.state, box.run.message = "waiting", WAITING_SENTENCE
+    run.deadline = Deadline(begun, begun + ask.within, time.monotonic)
+    run.state, run.message = "waiting", WAITING_SENTENCE
     box.generations[0]["outcome"] = "waiting"
-    box.snapshot = box.change.new
+    box.snapshot = change.new
 
 
 def decide(box: Box, keep: bool, apply: str, secret: str, user: str) -> RunStatus:
-    run = box.run
-    if run is None or run.state != "waiting" or apply not in ("", run.id):
+    run, change = box.run, box.change
+    if run is None or change is None or run.state != "waiting" or apply not in ("", run.id):
         said = run.message if run and run.state in ENDED and apply in ("", run.id) else ""
         raise ApplierRefused("not-waiting", f"These changes do not wait to be confirmed. {said}")
-    if (secret and secret != box.change.secret) or not (secret or (apply and user)):
+    if (secret and secret != change.secret) or not (secret or (apply and user)):
         raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
     if keep:
         run[CONFIRM].state, run[CONFIRM].seconds = "done", 0.01
-        _succeed(box)
-        _note(box)
+        _succeed(box, run, change)
+        _note(box, run)
     else:
-        _go_back(box, f"{user or run.user} took the changes back before they were confirmed.")
+        _go_back(box, run, change, f"{user or run.user} took the changes back before they were confirmed.")
     return run.to_data()
 
 
@@ -124,7 +126,7 @@ def busy(box: Box) -> str | None:
     run = box.run
     if run is None or run.state in ENDED:
         return None
-    if run.state == "waiting":
+    if run.state == "waiting" and run.deadline:
         left = f"{run.deadline.left():.0f} seconds left"
         return f"At this moment the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
     if run.kind == "repair":
@@ -132,17 +134,15 @@ def busy(box: Box) -> str | None:
     return f"The changes of {run.user} are being applied at this moment."
 
 
-def _go_back(box: Box, why: str) -> None:
-    run = box.run
+def _go_back(box: Box, run: RunRecord, change: Change, why: str) -> None:
     run.deadline, run.state, run.message = None, "not confirmed", f"{why} Everything was put back."
     run.mark_undone()
-    box.snapshot = box.change.before
+    box.snapshot = change.before
     box.generations[0]["outcome"] = "not confirmed"
-    _note(box)
+    _note(box, run)
 
 
-def _fail(box: Box, index: int) -> None:
-    run = box.run
+def _fail(box: Box, run: RunRecord, index: int) -> None:
     run.steps[index].state = "failed"
     run.steps[index].detail = "The sample box was told to fail here."
     for step in run.steps[1:index]:
@@ -154,11 +154,11 @@ def _fail(box: Box, index: int) -> None:
     run.message = f"“{title}” failed; everything was put back. The sample box was told to fail here."
 
 
-def _succeed(box: Box) -> None:
-    box.run.deadline, box.run.state = None, "done"
-    box.run.message = f"Generation {box.run.generation} runs and is confirmed."
+def _succeed(box: Box, run: RunRecord, change: Change) -> None:
+    run.deadline, run.state = None, "done"
+    run.message = f"Generation {run.generation} runs and is confirmed."
     box.generations[0]["outcome"] = "confirmed"
-    box.snapshot, box.confirmed = box.change.new, box.run.generation
+    box.snapshot, box.confirmed = change.new, run.generation
 
 
 def now() -> str:

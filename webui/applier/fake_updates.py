@@ -17,10 +17,22 @@ from dataclasses import dataclass, field, replace
 
 from applier import fake_run, update_bundle
 from applier.errors import ApplierDown, ApplierRefused
+from applier.fake_part import Part
 from applier.faults import now
-from applier.shapes import BundleReview, BundleSource, UpdateState
-from applier.update_record import Record
+from applier.shapes import (
+    BundleReview,
+    BundleSource,
+    InstallStarted,
+    Nothing,
+    SlotConfiguration,
+    SlotName,
+    SlotStatus,
+    UpdateJob,
+    UpdateState,
+)
+from applier.update_record import Kind, Record, State
 
+SLOTS: tuple[SlotName, ...] = ("A", "B")
 INSTALL_SECONDS = 12.0  # where the box is not instant
 RESTART_SECONDS = 6.0
 IMAGE = 58_000_000  # bytes
@@ -46,13 +58,13 @@ class FakeUpdate:
     version: str = "0.1.0"  # runs
     booted: str = "A"
     other: str = ""  # the version in the other slot
-    other_configuration: dict | None = None
+    other_configuration: SlotConfiguration | None = None
     installed: dict[str, tuple[str, str]] = field(default_factory=dict)  # slot: when, by whom
     incoming: str = "0.2.0"
     refuse: ApplierRefused | None = None
     sticks: list[BundleSource] = field(default_factory=lambda: [stick_bundle()])
     fails: str = ""
-    job: dict | None = None
+    job: UpdateJob | None = None
     record: Record | None = None
     restarts: list[str] = field(default_factory=list)
     up_again: float = 0.0
@@ -71,54 +83,64 @@ class FakeUpdate:
 
     def begin(self, user: str, instant: bool) -> str:
         text = "Checking the whole bundle; nothing is written yet"
-        self.job = {"id": f"job-{self.incoming}", "user": user, "version": self.incoming, "slot": self.other_slot}
-        self.job |= {"state": "running", "percent": 0, "message": text}
+        job: UpdateJob = {
+            "id": f"job-{self.incoming}",
+            "user": user,
+            "version": self.incoming,
+            "slot": self.other_slot,
+            "state": "running",
+            "percent": 0,
+            "message": text,
+        }
+        self.job = job
         self._job_began = time.monotonic()
         self.advance(INSTALL_SECONDS if instant else 0.0)
-        return self.job["id"]
+        return job["id"]
 
     def advance(self, elapsed: float | None = None) -> None:
         """Bring the install to where it is after so many seconds."""
-        if not self.installing:
+        job = self.job
+        if job is None or job["state"] != "running":
             return
         elapsed = time.monotonic() - self._job_began if elapsed is None else elapsed
-        self.job["percent"] = min(100, int(100 * elapsed / INSTALL_SECONDS))
-        if self.job["percent"] >= 25:
-            self.job["message"] = f"Writing to slot {self.other_slot}"
-        if self.job["percent"] == 100:
-            self.job |= {"state": "done", "message": f"Version {self.incoming} is in slot {self.other_slot}."}
+        job["percent"] = min(100, int(100 * elapsed / INSTALL_SECONDS))
+        if job["percent"] >= 25:
+            job["message"] = f"Writing to slot {self.other_slot}"
+        if job["percent"] == 100:
+            job |= {"state": "done", "message": f"Version {self.incoming} is in slot {self.other_slot}."}
             self.other, self.other_configuration = self.incoming, None
-            self.installed[self.other_slot] = (now(), self.job["user"])
-            self.record = self._record("update", "installed", self.other_slot, self.incoming, self.job["user"])
+            self.installed[self.other_slot] = (now(), job["user"])
+            self.record = self._record("update", "installed", self.other_slot, self.incoming, job["user"])
 
-    def go(self, slot: str, user: str, instant: bool, configuration: dict) -> None:
+    def go(self, slot: str, user: str, instant: bool, configuration: SlotConfiguration) -> None:
         """Restart into that slot, and see what becomes of it."""
         self.restarts.append(slot)
         self.up_again = 0.0 if instant else time.monotonic() + RESTART_SECONDS
         self.job = None
         if slot == self.booted:
             return
-        if not (self.record and self.record.state == "installed"):
-            self.record = self._record("return", "trying", slot, self.other, user)
+        record = self.record
+        if record is None or record.state != "installed":
+            record = self._record("return", "trying", slot, self.other, user)
         if self.fails:
-            self.record = self.record.now("failed", self.fails)
+            self.record = record.now("failed", self.fails)
             return
-        self.record = self.record.now("good")
+        self.record = record.now("good")
         self.version, self.other = self.other, self.version
         self.other_configuration, self.booted = configuration, slot
 
-    def _record(self, kind: str, state: str, slot: str, version: str, user: str) -> Record:
+    def _record(self, kind: Kind, state: State, slot: str, version: str, user: str) -> Record:
         return Record(slot, version, self.booted, self.version, user, kind, state, now())
 
 
-class FakeUpdates:
+class FakeUpdates(Part):
     """The methods of applier.client.Client that are about updates."""
 
     def slots(self) -> UpdateState:
         with self._updates() as u:
             return {
                 "present": u.present,
-                "slots": [_slot(u, name, self._configuration()) for name in "AB"] if u.present else [],
+                "slots": [_slot(u, name, self._configuration()) for name in SLOTS] if u.present else [],
                 "limit": 300 << 20 if u.present else 0,
                 "job": copy.copy(u.job),
                 "outcome": u.record.to_data() if u.record else None,
@@ -134,9 +156,8 @@ class FakeUpdates:
         with self._updates() as u:
             _need_calm(u)
             _admit(u)
-            notes, older = [], update_bundle.order(u.incoming) < update_bundle.order(u.version)
-            if older:
-                notes = [f"This is an older version than the one that runs ({u.version})."]
+            older = update_bundle.order(u.incoming) < update_bundle.order(u.version)
+            notes = [f"This is an older version than the one that runs ({u.version})."] if older else []
             return {
                 "source": source,
                 "version": u.incoming,
@@ -148,7 +169,7 @@ class FakeUpdates:
                 "notes": notes,
             }
 
-    def update_install(self, source: str, user: str) -> dict:
+    def update_install(self, source: str, user: str) -> InstallStarted:
         with self._updates() as u:
             _need_calm(u)
             if reason := self._busy():
@@ -156,18 +177,18 @@ class FakeUpdates:
             _admit(u)
             return {"job": u.begin(user, self._instant())}
 
-    def update_forget(self) -> dict:
+    def update_forget(self) -> Nothing:
         with self._updates() as u:
             _need_calm(u)
             return {}
 
-    def update_seen(self) -> dict:
+    def update_seen(self) -> Nothing:
         with self._updates() as u:
             if u.record:
                 u.record = replace(u.record, seen=True)
             return {}
 
-    def boot_slot(self, slot: str, user: str) -> dict:
+    def boot_slot(self, slot: str, user: str) -> Nothing:
         with self._updates() as u:
             _need_calm(u)
             _need_slots(u)
@@ -178,7 +199,7 @@ class FakeUpdates:
             self._restart(u, slot, user)
             return {}
 
-    def reboot(self, user: str) -> dict:
+    def reboot(self, user: str) -> Nothing:
         with self._updates() as u:
             _need_calm(u)
             self._restart(u, u.booted, user)
@@ -193,15 +214,16 @@ class FakeUpdates:
             yield box.update
 
     def _restart(self, u: FakeUpdate, slot: str, user: str) -> None:
-        box = self._box().held
-        u.go(slot, user, self._instant(), self._configuration())
-        box.started = max(time.monotonic(), u.up_again)
+        with self._box() as box:
+            u.go(slot, user, self._instant(), self._configuration())
+            box.started = max(time.monotonic(), u.up_again)
 
-    def _configuration(self) -> dict:
+    def _configuration(self) -> SlotConfiguration:
         with self._box() as box:
             entry = box.generations[0] if box.generations else None
-        kept = ("number", "created", "comment")
-        return {name: entry[name] for name in kept} if entry else {"number": 1, "created": now(), "comment": ""}
+        if entry is None:
+            return {"number": 1, "created": now(), "comment": ""}
+        return {"number": entry["number"], "created": entry["created"], "comment": entry["comment"]}
 
     def _busy(self) -> str | None:
         with self._box() as box:
@@ -217,7 +239,7 @@ def check_up(update: FakeUpdate) -> None:
         raise ApplierDown("The applier cannot be reached: the box restarts.")
 
 
-def _slot(u: FakeUpdate, name: str, configuration: dict) -> dict:
+def _slot(u: FakeUpdate, name: SlotName, configuration: SlotConfiguration) -> SlotStatus:
     booted = name == u.booted
     version = u.version if booted else u.other
     installed, user = u.installed.get(name, ("", ""))
@@ -242,7 +264,7 @@ def _need_slots(u: FakeUpdate) -> None:
 
 
 def _need_calm(u: FakeUpdate) -> None:
-    if u.installing:
+    if u.job and u.installing:
         raise ApplierRefused("busy", f"At this moment version {u.job['version']} is being installed.")
 
 

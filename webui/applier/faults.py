@@ -36,4 +36,4 @@ class Faults:
 
     def to_data(self) -> list[Fault]:
         with self._lock:
-            return [dict(fault) for fault in self._faults.values()]
+            return [fault.copy() for fault in self._faults.values()]

@@ -8,6 +8,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 from applier.errors import ApplierRefused
 from applier.host import Host, HostError, run
@@ -17,6 +18,8 @@ from lbconfig import icmp
 from lbconfig.snapshot import Snapshot
 
 log = logging.getLogger("applier")
+
+Body = dict[str, Any]  # what nft prints of one table, chain, set or rule
 
 TABLE = "table inet fairlead"
 OURS = frozenset({"fairlead", "fairlead_translation"})  # tables of the family inet
@@ -83,8 +86,8 @@ def fingerprint(host: Host) -> str:
     return _digest(json.dumps(listed, sort_keys=True))
 
 
-def _steady(body: dict, kind: str) -> dict:
-    body = {"kind": kind} | body
+def _steady(body: Body, kind: str) -> object:
+    body = {"kind": kind, **body}
     if "elem" in body:
         grows = {"dynamic", "timeout"} & {*_list(body.get("flags"))}
         # The kernel has no order for the elements of a set.
@@ -94,7 +97,7 @@ def _steady(body: dict, kind: str) -> dict:
     return _without_counts(body)
 
 
-def _list(value: str | list | None) -> list:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else [value]
 
 
@@ -127,7 +130,7 @@ def counters(host: Host) -> list[RuleCounter]:
     return list(found.values())
 
 
-def _add(counter: RuleCounter, seen: dict, over: bool) -> None:
+def _add(counter: RuleCounter, seen: dict[str, int], over: bool) -> None:
     """One rule of the admin may be several of nft: for IPv4, for IPv6, for what is above its limit."""
     if over:
         counter["over"] += seen["packets"]

@@ -23,6 +23,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NotRequired, TypedDict, cast
 
 from applier import durable
 from applier.faults import now
@@ -40,12 +41,26 @@ class Damaged(Exception):
     """A generation that is not there, or not as it was written."""
 
 
+class Meta(TypedDict):
+    """The record of a generation, as meta.json has it."""
+
+    number: NotRequired[int]
+    user: str
+    comment: str
+    client: NotRequired[str]
+    created: str
+    outcome: Outcome
+    seconds: float
+    snapshot_digest: str
+    files_digest: str
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     number: int
     snapshot: Snapshot
     files: dict[str, str]
-    meta: dict
+    meta: Meta
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +97,7 @@ class Generations:
         durable.replace(self.counter, f"{number}\n".encode())
         temporary = self.folder / f".{number:06}"
         text, files = canonical.text(snapshot), render(snapshot)
-        meta = {
+        meta: Meta = {
             "number": number,
             "user": user,
             "comment": comment,
@@ -121,8 +136,8 @@ class Generations:
         """From now on the next boot loads this one. The commit is one rename: that of the link."""
         meta, text, _ = self.whole(number)
         copy = durable.prepare(self.second_copy, _second_copy(number, text))
-        meta = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
-        new_meta = durable.prepare(self._path(number) / "meta.json", _json(meta))
+        confirmed = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
+        new_meta = durable.prepare(self._path(number) / "meta.json", _json(confirmed))
         durable.point(self.link, f"generations/{number:06}")
         durable.put(copy, self.second_copy)
         durable.put(new_meta, self._path(number) / "meta.json")
@@ -195,7 +210,7 @@ class Generations:
             raise Damaged(f"snapshot.json of generation {number}: {error}") from None
         return Generation(number, snapshot, files, meta)
 
-    def whole(self, number: int) -> tuple[dict, str, dict[str, str]]:
+    def whole(self, number: int) -> tuple[Meta, str, dict[str, str]]:
         """The record, the snapshot's text and the files of one that is as it was written; otherwise Damaged."""
         meta = self._meta(number)
         text = self._read(number, "snapshot.json")
@@ -214,12 +229,26 @@ class Generations:
         return [self.entry(number) for number in reversed(self.numbers())]
 
     def entry(self, number: int) -> GenerationEntry:
+        entry: GenerationEntry = {
+            "number": number,
+            "user": "",
+            "comment": "",
+            "created": "",
+            "outcome": "damaged",
+            "seconds": 0.0,
+            "steps": list(self._steps(number)),
+        }
         try:
             meta = self._meta(number)
         except Damaged as error:
-            meta = {"user": "", "comment": str(error), "created": "", "outcome": "damaged", "seconds": 0.0}
-        kept = ("user", "comment", "created", "outcome", "seconds")
-        return {"number": number, **{name: meta[name] for name in kept}, "steps": list(self._steps(number))}
+            return entry | {"comment": str(error)}
+        return entry | {
+            "user": meta["user"],
+            "comment": meta["comment"],
+            "created": meta["created"],
+            "outcome": meta["outcome"],
+            "seconds": meta["seconds"],
+        }
 
     # --- the way back to the confirmed one --------------------------------------------------------
 
@@ -306,7 +335,7 @@ class Generations:
         except (OSError, UnicodeDecodeError) as error:
             raise Damaged(f"{name} of generation {number} cannot be read: {error}") from None
 
-    def _meta(self, number: int) -> dict:
+    def _meta(self, number: int) -> Meta:
         try:
             meta = json.loads(self._read(number, "meta.json"))
         except (ValueError, RecursionError):
@@ -315,7 +344,7 @@ class Generations:
         kinds |= {"snapshot_digest": str, "files_digest": str}
         if not isinstance(meta, dict) or any(not isinstance(meta.get(name), kind) for name, kind in kinds.items()):
             raise Damaged(f"meta.json of generation {number} is damaged")
-        return meta
+        return cast(Meta, meta)  # the fields that anybody asks for are there, and of their types
 
     def _steps(self, number: int) -> Iterator[StepStatus]:
         """The log; a last line that a power cut tore is left out."""

@@ -98,7 +98,7 @@ def render(table: Table, sectors: int) -> dict[int, bytes]:
     return written
 
 
-def _header(table: Table, array: bytes, own: int, other: int, entries: int, sectors: int) -> bytes:
+def _header(table: Table, array: bytes | bytearray, own: int, other: int, entries: int, sectors: int) -> bytes:
     def packed(checksum: int) -> bytes:
         return HEADER.pack(
             MAGIC, REVISION, HEADER.size, checksum, 0, own, other, 2 + ARRAY, sectors - ARRAY - 2,
@@ -130,7 +130,9 @@ def protective(mbr: bytes, sectors: int) -> bytes:
     return mbr[: PROTECTIVE + 12] + length + mbr[PROTECTIVE + 16 :]
 
 
-def plan(read: Callable[[int, int], bytes], sectors: int, slot: str, factory: uuid.UUID, new: Callable) -> list[Write]:
+def plan(
+    read: Callable[[int, int], bytes], sectors: int, slot: str, factory: uuid.UUID, new: Callable[[], uuid.UUID]
+) -> list[Write]:
     """What to write, in order, so that the table is whole, fills the disk and has GUIDs of its own.
 
     `read(sector, count)` reads the disk; `slot` is the name of the partition that the box runs from; a disk with the

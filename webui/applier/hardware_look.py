@@ -98,7 +98,7 @@ def _paths(host: Host) -> Iterator[str]:
 
 def _msi(host: Host) -> dict[str, str]:
     """Which interrupts each device has; all of a device are of one kind."""
-    found = {}
+    found: dict[str, str] = {}
     for device in host.names(Path(PCI)):
         folder = f"{PCI}{device}/msi_irqs"
         numbers = host.names(Path(folder))
@@ -115,7 +115,7 @@ def meddlers(host: Host) -> dict[int, str]:
 
 def _said(host: Host) -> dict[str, str]:
     """All cards at once: a process for each card and option took most of the time of a look."""
-    found = {}
+    found: dict[str, str] = {}
     for option in OPTIONS:
         with contextlib.suppress(HostError):
             output = host.command(["ethtool", option, "*"], timeout=ETHTOOL_TIMEOUT)
@@ -123,7 +123,7 @@ def _said(host: Host) -> dict[str, str]:
     return found
 
 
-def plain(machine: Machine) -> dict:
+def plain(machine: Machine) -> dict[str, object]:
     """As JSON has it: sets become sorted lists."""
     data = asdict(machine)
     data["processes"] = sorted(machine.processes)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict
-from typing import Protocol
+from typing import Literal, Protocol
 
 from applier import hardware
 from applier.generations import Damaged, Generations
 from applier.hardware_look import look, machine_of_memory, plain
 from applier.host import Host, HostError
 from applier.paths import Paths
-from applier.shapes_machine import ActionStatus, MachineStatus, SettingStatus
+from applier.shapes_machine import ActionStatus, FindingStatus, MachineStatus, SeatStatus, SettingStatus
 from applier.target import Target
 from lbconfig.hardware.actions import Write
 from lbconfig.hardware.facts import Machine
+from lbconfig.hardware.finding import Finding
 from lbconfig.hardware.findings import findings
-from lbconfig.hardware.layout import layout
+from lbconfig.hardware.layout import Seat, layout
 from lbconfig.hardware.plan import plan
 from lbconfig.hardware.settings import TABLE_SIZE, Wanted, wanted
 from lbconfig.hardware.tuning import Tuning
@@ -89,13 +89,39 @@ def describe(machine: Machine, tuning: Tuning, refused: dict[str, str]) -> Machi
             _action(one.object, one.what, one.reason, one.source, one.done, refused.get(str(one.do), ""))
             for one in plan(machine, tuning)
         ],
-        "findings": [asdict(one) for one in findings(machine)],
-        "layout": [asdict(one) | {"work": [asdict(work) for work in one.work]} for one in layout(machine)],
+        "findings": [_finding(one) for one in findings(machine)],
+        "layout": [_seat(one) for one in layout(machine)],
+    }
+
+
+def _finding(one: Finding) -> FindingStatus:
+    return {
+        "code": one.code,
+        "severity": one.severity,
+        "object": one.object,
+        "what": one.what,
+        "cost": one.cost,
+        "source": one.source,
+        "mend": one.mend,
+        "button": one.button,
+    }
+
+
+def _seat(one: Seat) -> SeatStatus:
+    return {
+        "cpu": one.cpu,
+        "node": one.node,
+        "core": one.core,
+        "share": one.share,
+        "packets": one.packets,
+        "dropped": one.dropped,
+        "squeezed": one.squeezed,
+        "work": [{"device": work.device, "kind": work.kind, "queue": work.queue} for work in one.work],
     }
 
 
 def _action(object: str, what: str, reason: str, source: str, done: bool, message: str) -> ActionStatus:
-    state = "done" if done else "refused" if message else "differs"
+    state: Literal["done", "differs", "refused"] = "done" if done else "refused" if message else "differs"
     shown = "" if done else message
     return {"object": object, "what": what, "reason": reason, "source": source, "state": state, "message": shown}
 
@@ -104,6 +130,7 @@ def _setting(one: Wanted, machine: Machine, refused: dict[str, str]) -> SettingS
     row = one.tunable
     present = machine.settings.get(one.key)
     why = refused.get(str(Write(row.path, one.value)), "")
+    state: Literal["done", "differs", "refused", "absent"]
     state = "done" if present == one.value else "absent" if present is None else "refused" if why else "differs"
     return {
         "key": one.key,

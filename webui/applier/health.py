@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any, Never
 
 from applier import shares
 from applier.events import Downs, Place
-from applier.shapes import Event, FallbackStatus, Health, RunningStatus, ServiceStatus
+from applier.shapes import Event, FallbackStatus, Health, RealServerStatus, RunningStatus, ServiceStatus
 from lbconfig.render import ipvs
 from lbconfig.snapshot import CheckKind, RealServer, ServerState, Snapshot, VirtualService
 from lbconfig.validate import worst_case_detection
@@ -23,7 +24,7 @@ class Entry:
     inactive: int = 0
 
 
-NOTHING: Mapping = MappingProxyType({})
+NOTHING: Mapping[Any, Never] = MappingProxyType({})
 SaidOf = Mapping[str, shares.Said]  # of one service
 Servers = Mapping[tuple[str, int], Entry] | None  # by address and port; None: the service is not in the table
 Why = Mapping[Place, Event]  # of one service
@@ -66,7 +67,7 @@ class Told:
 
 
 def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf, why: Why) -> ServiceStatus:
-    servers = []
+    servers: list[RealServerStatus] = []
     for server in service.real_servers:
         entry = (table or {}).get((server.address, server.port))
         words = said.get(shares.key(server.address, server.port))

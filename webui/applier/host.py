@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol, cast
 
 from applier.ipvs_netlink import NetlinkError, is_last
 
@@ -176,15 +176,18 @@ class LiveProgram:
         self._name = " ".join(argv)
         environment = ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
         self._process = subprocess.Popen(list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        # With these two pipes they are never None.
+        self._input = cast(IO[bytes], self._process.stdin)
+        self._output = cast(IO[bytes], self._process.stdout)
 
     def say(self, line: str) -> None:
         try:
-            os.write(self._process.stdin.fileno(), f"{line}\n".encode())
+            os.write(self._input.fileno(), f"{line}\n".encode())
         except OSError as error:
             raise HostError(self._name, None, f"it cannot be told anything: {error.strerror}") from None
 
     def lines(self, seconds: float) -> Iterator[str]:
-        output, rest = self._process.stdout.fileno(), b""
+        output, rest = self._output.fileno(), b""
         while select.select([output], [], [], seconds)[0]:
             more = os.read(output, _BUFFER)
             *whole, rest = (rest + more).split(b"\n")
@@ -195,7 +198,7 @@ class LiveProgram:
 
     def end(self) -> None:
         with self._process as process:
-            process.stdin.close()
+            self._input.close()
             try:
                 process.wait(ENDING)
             except subprocess.TimeoutExpired:
@@ -243,7 +246,7 @@ class Live:
         return said.rstrip("\n")
 
     def netlink(self, request: bytes) -> list[bytes]:
-        datagrams = []
+        datagrams: list[bytes] = []
         try:
             with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as connection:
                 connection.settimeout(NETLINK_TIMEOUT)
@@ -343,7 +346,7 @@ class Live:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it is looked at, and not trusted
         try:
             with socket.create_connection((address, port), timeout) as plain, context.wrap_socket(plain) as secure:
-                digest = hashlib.sha256(secure.getpeercert(binary_form=True)).digest()
+                digest = hashlib.sha256(secure.getpeercert(binary_form=True) or b"").digest()
         except OSError as error:
             return (error.strerror or str(error)).lower()
         return digest.hex(":").upper()

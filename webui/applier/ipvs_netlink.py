@@ -254,11 +254,11 @@ def parse_server(body: bytes, service_af: int) -> tuple[ServerKey, KernelServer]
         method = METHODS.get(_number(found[DEST_FWD_METHOD]) & FORWARD_MASK, "masq")
         tunnel = _tunnel(found) if method == "tunnel" else ""
         weight = _WEIGHT.unpack(found[DEST_WEIGHT])[0]
-        thresholds = [_number(found.get(kind, b"\0")) for kind in (DEST_UPPER, DEST_LOWER)]
+        upper, lower = (_number(found.get(kind, b"\0")) for kind in (DEST_UPPER, DEST_LOWER))
         counters = [_number(found.get(kind, b"\0")) for kind in (DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT)]
     except (KeyError, struct.error, ValueError) as error:
         raise NetlinkError(f"a real server that cannot be read: {error!r}") from None
-    return place, KernelServer(Server(weight, method, *thresholds, tunnel), *counters)
+    return place, KernelServer(Server(weight, method, upper, lower, tunnel), *counters)
 
 
 def _tunnel(found: Attributes) -> str:
@@ -316,7 +316,8 @@ def _prefix(af: int, data: bytes) -> int:
 
 
 def _port(data: bytes) -> int:
-    return _PORT.unpack(data)[0]
+    port: int = _PORT.unpack(data)[0]
+    return port
 
 
 def _number(data: bytes) -> int:

@@ -60,9 +60,16 @@ class Job:
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
     number: int | None = None  # of the generation being applied
     seconds: Callable[[], float] = lambda: 0.0
-    troubles: list[HostError] = field(default_factory=list)
+    troubles: list[Exception] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)
     doubted: bool = True  # whether the kernel may hold something else than `before`, so that all of it is looked at
+
+    @property
+    def stored(self) -> int:
+        """The number of the generation being applied. ValueError in a run that applies none."""
+        if self.number is None:
+            raise ValueError("this run applies no generation")
+        return self.number
 
     @cached_property
     def keys(self) -> frozenset[ServiceKey] | None:

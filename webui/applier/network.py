@@ -5,6 +5,7 @@ What has to be done is network_plan's to say; here it is done, through iproute2 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -186,13 +187,13 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: N
             break
     for name in _metrics_differ(host, paths, state):
         note = f"{dhcp_metric(state, name)}\n"
-        _tolerate(trouble, lambda name=name, note=note: host.put(_metric_note(paths, name), note))
+        _tolerate(trouble, functools.partial(host.put, _metric_note(paths, name), note))
     if state.dhcp:
         _batch(host, _routers(present(host), state), trouble)
     for name in state.dhcp:
         if not asks(host, paths, name):
             folder = paths.services / f"dhcp-{name}"
-            _tolerate(trouble, lambda folder=folder: host.add_service(folder, paths.dhcp_template))
+            _tolerate(trouble, functools.partial(host.add_service, folder, paths.dhcp_template))
 
 
 def _possible(now: NetworkState, state: NetworkState) -> NetworkState:

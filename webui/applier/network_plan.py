@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypedDict, TypeVar, Unpack
 
 from lbconfig.addresses import version
 from lbconfig.netstate import MAIN, Address, Link, NetworkState, Route, Rule, depth, stacked
 from lbconfig.network_model import ONE_SPEAKS
+
+One = TypeVar("One", Rule, Route, Address)
 
 ETHERNET = 1500  # bytes: the MTU of a card of which nobody wishes another one any more
 WHEN_DOWN = frozenset({"mode", "lacp_rate"})  # bonding refuses these while the bond is up (bond_options.c)
@@ -42,6 +45,16 @@ def plan(present: NetworkState, wanted: NetworkState, ours: NetworkState) -> Pla
     )
 
 
+class _Fields(TypedDict, total=False):
+    """Of a link, those that a change is about."""
+
+    on: bool
+    mtu: int
+    master: str
+    options: tuple[tuple[str, str], ...]
+    mac: str
+
+
 @dataclass
 class _Kernel:
     """What will be there when the lines so far have been done."""
@@ -60,7 +73,7 @@ class _Kernel:
         lines, self.lines = self.lines, []
         return lines
 
-    def update(self, name: str, **fields) -> None:
+    def update(self, name: str, **fields: Unpack[_Fields]) -> None:
         self.links[name] = replace(self.links[name], **fields)
 
     def above(self, name: str) -> list[str]:
@@ -344,7 +357,7 @@ def _remove(kernel: _Kernel, wanted: NetworkState, ours: NetworkState, destroyed
     return lines
 
 
-def _gone(ours: Iterable, wanted: Iterable, present: set) -> list:
+def _gone(ours: Iterable[One], wanted: Iterable[One], present: set[One]) -> list[One]:
     wishes = {*wanted}
     return [one for one in dict.fromkeys(ours) if one in present and one not in wishes]
 

@@ -6,10 +6,14 @@ import ipaddress
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from applier.host import Host, HostError, run
+from applier.shapes import InterfaceStatus
 from lbconfig.netstate import EVERYWHERE, MAIN, PREFERENCE_MAIN, PREFERENCE_OWN, Address, NetworkState, Route, Rule
 from lbconfig.netstate import Link as StateLink
+
+Entry = dict[str, Any]  # what ip prints of one link, route or rule
 
 TABLES = {"main": 254, "default": 253, "local": 255}
 OPTIONS = {  # of the kinds that are ours to make: the kernel's name in JSON -> ip's own word for it
@@ -48,9 +52,9 @@ def addresses(host: Host) -> set[Address]:
     return {(link.name, address) for link in links(host) for address in link.addresses}
 
 
-def describe(host: Host) -> list[dict]:
-    """Each interface for an admin's eyes (applier.shapes.InterfaceStatus)."""
-    found = []
+def describe(host: Host) -> list[InterfaceStatus]:
+    """Each interface for an admin's eyes."""
+    found: list[InterfaceStatus] = []
     for entry in _entries(_json(host, ["ip", "-json", "-details", "address", "show"])):
         kind = entry.get("linkinfo", {}).get("info_kind", "")
         up = "UP" in entry.get("flags", ()) and entry.get("operstate") != "DOWN"
@@ -92,11 +96,11 @@ def present(host: Host) -> NetworkState:
     )
 
 
-def _entries(data: list[dict]) -> list[dict]:
+def _entries(data: list[Entry]) -> list[Entry]:
     return [entry for entry in data if entry and "LOOPBACK" not in entry.get("flags", ())]
 
 
-def _addresses(entry: dict) -> tuple[str, ...]:
+def _addresses(entry: Entry) -> tuple[str, ...]:
     return tuple(
         f"{info['local']}/{info['prefixlen']}"
         for info in entry.get("addr_info", ())
@@ -104,7 +108,7 @@ def _addresses(entry: dict) -> tuple[str, ...]:
     )
 
 
-def _link(entry: dict) -> StateLink:
+def _link(entry: Entry) -> StateLink:
     info = entry.get("linkinfo", {})
     kind = info.get("info_kind", "")
     data = info.get("info_data", {}) if kind in OPTIONS else {}
@@ -122,7 +126,7 @@ def _link(entry: dict) -> StateLink:
     )
 
 
-def _routes(data: list[dict]) -> list[Route]:
+def _routes(data: list[Entry]) -> list[Route]:
     """Those that a configuration may bring: plain ones, by one device."""
     found = []
     for entry in data:
@@ -137,7 +141,7 @@ def _routes(data: list[dict]) -> list[Route]:
     return found
 
 
-def _rules(data: list[dict]) -> list[Rule]:
+def _rules(data: list[Entry]) -> list[Rule]:
     found = []
     for entry in data:
         table = str(entry.get("table", ""))
@@ -148,17 +152,17 @@ def _rules(data: list[dict]) -> list[Rule]:
     return found
 
 
-def _json(host: Host, argv: list[str]) -> list[dict]:
+def _json(host: Host, argv: list[str]) -> list[Entry]:
     return _lists(argv, run(host, argv).stdout or "[]", 1)[0]
 
 
-def _several(host: Host, *questions: str) -> list[list[dict]]:
+def _several(host: Host, *questions: str) -> list[list[Entry]]:
     """The answers of one run of ip, which prints them one after the other."""
     argv = ["ip", "-json", "-details", "-batch", "-"]
     return _lists(argv, run(host, argv, stdin="".join(f"{line}\n" for line in questions)).stdout, len(questions))
 
 
-def _lists(argv: list[str], text: str, count: int) -> list[list[dict]]:
+def _lists(argv: list[str], text: str, count: int) -> list[list[Entry]]:
     found, rest = [], text.lstrip()
     try:
         while rest:

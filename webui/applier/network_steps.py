@@ -9,7 +9,7 @@ from applier.announce import announce, changed, places
 from applier.host import Host
 from applier.job import Job, Step
 from applier.paths import Paths
-from lbconfig.netstate import NetworkState
+from lbconfig.netstate import Address, NetworkState
 
 TIME_SERVICE = "time"  # chronyd
 
@@ -90,7 +90,7 @@ class Announce(Step):
         announce(job.host, moved)
         return f"{len(moved)} addresses"
 
-    def _moved(self, job: Job) -> dict:
+    def _moved(self, job: Job) -> dict[Address, str]:
         if job.saved.network is None:
             return {}
         return changed(job.saved.places, places(job.host), job.new.network.addresses)

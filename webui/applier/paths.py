@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -30,9 +30,8 @@ class Paths:
             "shared": "FAIRLEAD_SHARED",
         }
         moved = {field: Path(environment[name]) for field, name in names.items() if environment.get(name)}
-        if "state" in moved:
-            moved["mount"] = None
-        return cls(**moved)
+        paths = cls(**moved)
+        return replace(paths, mount=None) if "state" in moved else paths
 
     @property
     def socket(self) -> Path:

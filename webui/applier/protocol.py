@@ -28,8 +28,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from applier.errors import ApplierRefused
+from applier.shapes import Problem
 from lbconfig.cutoff import LONGEST, SHORTEST
 from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH
 from lbconfig.snapshot import MAX_ITEMS
@@ -44,7 +46,7 @@ MAX_PEM = 64 * 1024  # characters
 @dataclass(frozen=True, slots=True)
 class Request:
     verb: str
-    fields: dict
+    fields: dict[str, Any]  # as VERBS has checked them
 
 
 Check = Callable[[object], str | None]  # what is wrong with a value; None: nothing
@@ -215,7 +217,7 @@ def parse(line: bytes) -> Request:
     return Request(verb, data)
 
 
-def _problem(verb: str, field: str, message: str) -> dict:
+def _problem(verb: str, field: str, message: str) -> Problem:
     return {"object": f"request '{verb}'", "field": field, "message": message, "path": field}
 
 
@@ -227,6 +229,6 @@ def error(refusal: ApplierRefused) -> bytes:
     return _line({"error": refusal.to_data()})
 
 
-def _line(data: dict) -> bytes:
+def _line(data: object) -> bytes:
     # Surrogates from a request's own text must not break the answer that quotes them.
     return json.dumps(data, ensure_ascii=True).encode() + b"\n"

@@ -22,6 +22,7 @@ from applier.generations import Generations
 from applier.host import Host, HostError, run
 from applier.paths import Paths
 from applier.protocol import PEM_BLOCK
+from applier.shapes import Certificate, Nothing, Pair, Restored
 
 log = logging.getLogger("applier")
 
@@ -42,15 +43,15 @@ class Recovery:
 
     # --- verbs -------------------------------------------------------------------------------------
 
-    def certificate(self) -> dict:
+    def certificate(self) -> Certificate:
         """The box's own; empty where it has none on its disk."""
         return {"certificate": _blocks(self._certificate)}
 
-    def pair(self) -> dict:
+    def pair(self) -> Pair:
         """The same with its private key, for a backup file."""
         return {"certificate": _blocks(self._certificate), "key": _blocks(self._key)}
 
-    def restore(self, certificate: str, key: str, number: int, user: str) -> dict:
+    def restore(self, certificate: str, key: str, number: int, user: str) -> Restored:
         """`number`: of the newest revision that came back; generations get higher ones. Twice is as good as once."""
         self._take(f"a backup file is being restored by {user}")
         try:
@@ -67,7 +68,7 @@ class Recovery:
             self._reload()
         return {"certificate": changed}
 
-    def factory_reset(self, hostname: str, user: str) -> dict:
+    def factory_reset(self, hostname: str, user: str) -> Nothing:
         if hostname != self._hostname():
             raise ApplierRefused("wrong-hostname", "This is not the host name of this box. Nothing was reset.")
         self._take(f"the box is reset by {user}")

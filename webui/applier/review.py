@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 
 from applier.errors import ApplierRefused
-from applier.shapes import Impact, Reach, Review, RunningStatus
+from applier.shapes import (
+    Change,
+    FallbackStatus,
+    Impact,
+    Problem,
+    Reach,
+    RealServerStatus,
+    Review,
+    RunningStatus,
+    ServiceImpact,
+)
 from applier.web_pair import changed_problems
 from lbconfig import canonical, diff, impact
 from lbconfig.cutoff import cutoff
 from lbconfig.kept import Reading, Unknown
+from lbconfig.problem import Problem as Found
 from lbconfig.reach import access_problem
 from lbconfig.render import files_digest, render
 from lbconfig.snapshot import Snapshot, SnapshotError
-from lbconfig.validate import Problem, lease_problems, validate
+from lbconfig.validate import lease_problems, validate
 
 NO_LEASES: Mapping[str, str] = {}
 
@@ -46,7 +56,7 @@ def parse(data: object, services: Sequence[object] = ()) -> Snapshot:
         ) from None
     except SnapshotError as error:
         field = error.path.rpartition(".")[2]
-        problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
+        problem: Problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
         raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
 
 
@@ -84,11 +94,11 @@ def review(
     }
 
 
-def _change(change: diff.Change, hit: impact.Impact | None) -> dict:
+def _change(change: diff.Change, hit: impact.Impact | None) -> Change:
     """What is counted is told in numbers."""
-    counted = {service.id: service.sentence for service in hit.services} if hit else {}
+    counted: dict[int | None, str] = {service.id: service.sentence for service in hit.services} if hit else {}
     return {
-        "kind": str(change.kind),
+        "kind": change.kind,
         "object": change.object,
         "sentences": list(change.sentences),
         "impact": counted.get(change.service) or change.impact or None,
@@ -103,16 +113,28 @@ def _live(running: Snapshot, seen: RunningStatus) -> impact.Live:
     by_udp = {service.id for service in running.services if "udp" in service.protocol.parts}
     live = {}
     for service in seen["services"]:
-        counters = ("active", "inactive") if service["id"] in by_udp else ("active",)
-        entries = {server["id"]: server for server in service["real_servers"]}
-        entries |= {impact.FALLBACK: service["fallback"]} if service["fallback"] else {}
-        live[service["id"]] = {key: sum(entry[name] for name in counters) for key, entry in entries.items()}
+        entries: dict[int, RealServerStatus | FallbackStatus] = {one["id"]: one for one in service["real_servers"]}
+        if service["fallback"]:
+            entries[impact.FALLBACK] = service["fallback"]
+        both = service["id"] in by_udp
+        live[service["id"]] = {
+            key: entry["active"] + (entry["inactive"] if both else 0) for key, entry in entries.items()
+        }
     return live
 
 
 def _impact(hit: impact.Impact) -> Impact:
-    kept = ("id", "name", "kept", "closed", "refused", "sentence")
-    services = [{name: getattr(service, name) for name in kept} for service in hit.services]
+    services: list[ServiceImpact] = [
+        {
+            "id": one.id,
+            "name": one.name,
+            "kept": one.kept,
+            "closed": one.closed,
+            "refused": one.refused,
+            "sentence": one.sentence,
+        }
+        for one in hit.services
+    ]
     return {"kept": hit.kept, "closed": hit.closed, "sentence": hit.sentence, "services": services}
 
 
@@ -151,17 +173,22 @@ def admit(
         raise ApplierRefused(
             "lock-out",
             f"You could no longer reach this page: {problem}.",
-            [dataclasses.asdict(problem)],
+            [told(problem)],
         )
     return files
 
 
-def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str]) -> list[dict]:
-    found: list[Problem] = validate(new) or [*lease_problems(new, leases), *changed_problems(new, running)]
-    return [dataclasses.asdict(problem) for problem in found]
+def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str]) -> list[Problem]:
+    found = validate(new) or [*lease_problems(new, leases), *changed_problems(new, running)]
+    return [told(problem) for problem in found]
 
 
-def _count(problems: list) -> str:
+def told(problem: Found) -> Problem:
+    """As an answer has it."""
+    return {"object": problem.object, "field": problem.field, "message": problem.message, "path": problem.path}
+
+
+def _count(problems: Sequence[Problem]) -> str:
     return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
 
 

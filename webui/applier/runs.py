@@ -31,6 +31,8 @@ TITLES = {
     "verify": "Look whether everything runs as wished",
     "confirm": "Confirm: the next boot uses it",
 }
+# What becomes of a step's state when the run is put back; the others stay.
+UNDONE: dict[StepState, StepState] = {"done": "undone", "waiting": "skipped"}
 WAITING_SENTENCE = "Everything runs. It stays so only if it is confirmed in time."
 
 
@@ -79,7 +81,7 @@ class RunRecord:
 
     def mark_undone(self) -> None:
         for step in self.steps:
-            step.state = {"done": "undone", "waiting": "skipped"}.get(step.state, step.state)
+            step.state = UNDONE.get(step.state, step.state)
 
     def _confirm(self) -> ConfirmStatus | None:
         ask, deadline = self.ask, self.deadline

@@ -117,7 +117,8 @@ class Server:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    return _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+    uid: int = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+    return uid
 
 
 def _receive(connection: socket.socket) -> bytes:

@@ -5,7 +5,7 @@ All times of day are text in UTC, "2026-01-31T12:00:00Z"; all durations are seco
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from applier.shapes_capacity import LoadStatus
 
@@ -26,6 +26,7 @@ ENDED: frozenset[str] = frozenset({"done", "rolled back", "not confirmed", "fail
 Outcome = Literal[
     "applying", "waiting", "confirmed", "rolled back", "not confirmed", "failed", "interrupted", "damaged"
 ]
+Ending = Literal["rolled back", "not confirmed", "failed"]  # of a run and of its generation, where it was put back
 UNDER_WAY: frozenset[str] = frozenset({"applying", "waiting"})  # of the outcomes above
 
 
@@ -34,6 +35,14 @@ class Problem(TypedDict):
     field: str  # "port"
     message: str  # a sentence without the object
     path: str  # "services[id=3].port"
+
+
+class Refusal(TypedDict):
+    """Why the applier said no; applier.errors.ApplierRefused is made of it."""
+
+    code: str
+    message: str  # a sentence for the admin
+    problems: list[Problem]  # empty where there is none to name
 
 
 class Fault(TypedDict):
@@ -160,7 +169,8 @@ class Status(TypedDict):
     version: str
     generation: int | None  # what runs; None: the factory configuration
     confirmed: int | None  # what the next boot loads; None: nothing was ever confirmed
-    snapshot: dict  # what runs, as plain data (lbconfig.snapshot.from_data reads it); only to be read
+    # What runs, as plain data (lbconfig.snapshot.from_data reads it), only to be read; None: the caller has it.
+    snapshot: dict[str, Any] | None
     digest: str  # lbconfig.snapshot.digest of it
     running: RunningStatus
     interfaces: list[InterfaceStatus]
@@ -175,6 +185,9 @@ class Status(TypedDict):
     load: LoadStatus | None  # None: what this hardware can do was never measured
 
 
+SlotName = Literal["A", "B"]
+
+
 class SlotConfiguration(TypedDict):
     number: int  # of the generation that it loads when it starts; 0: none, it is as delivered
     created: str
@@ -182,7 +195,7 @@ class SlotConfiguration(TypedDict):
 
 
 class SlotStatus(TypedDict):
-    name: Literal["A", "B"]
+    name: SlotName
     booted: bool
     next: bool  # starts at the next restart
     version: str  # empty: nothing that can be started
@@ -331,3 +344,51 @@ class GenerationEntry(TypedDict):
     steps: list[StepStatus]
     text: NotRequired[str]  # generation() only: of its snapshot, for lbconfig.migrate.read
     files: NotRequired[dict[str, str]]  # generation() only, where they are asked for
+
+
+class Nothing(TypedDict):
+    """The answer where it is all that there is to say that something was done."""
+
+
+class ApplyStarted(TypedDict):
+    apply: str  # the id of the run
+    secret: str  # by which it is confirmed; "": no confirmation will be asked for
+    confirm_within: int  # seconds; 0: no confirmation will be asked for
+
+
+class RepairStarted(TypedDict):
+    apply: str  # the id of the run
+
+
+class InstallStarted(TypedDict):
+    job: str  # its id
+
+
+class SetupOpen(TypedDict):
+    open: bool  # a set-up code is active
+
+
+class CodeChecked(TypedDict):
+    valid: bool
+
+
+class CodeMade(TypedDict):
+    code: str
+
+
+class RoomMade(TypedDict):
+    freed: int  # bytes
+    free: int
+
+
+class Certificate(TypedDict):
+    certificate: str  # PEM; empty: the box has none of its own
+
+
+class Pair(TypedDict):
+    certificate: str
+    key: str  # PEM
+
+
+class Restored(TypedDict):
+    certificate: bool  # whether it changed

@@ -28,8 +28,8 @@ class HardwareStatus(TypedDict):
     cards: list[str]  # driver and place of each: "igb 0000:03:00.0"
 
 
-class Measurement(TypedDict):
-    """One that has ended; kept on the data partition, the newest first."""
+class KeptMeasurement(TypedDict):
+    """One that has ended, as the data partition has it."""
 
     when: str
     user: str
@@ -40,6 +40,11 @@ class Measurement(TypedDict):
     limit: LimitStatus
     dropped: int  # packets, in all of that time
     traffic: str  # that the box sent itself, from which port to which; "": clients sent
+
+
+class Measurement(KeptMeasurement):
+    """One that has ended; kept on the data partition, the newest first."""
+
     same: bool  # measured on the hardware that this box has now
 
 
@@ -53,6 +58,11 @@ class WatchJob(TypedDict):
     rates: RatesStatus | None  # of the last second
     busiest: float  # share of the busiest CPU in it
     dropped: int  # packets since it began
+
+
+class WatchStarted(TypedDict):
+    job: str  # its id
+    seconds: float  # that it takes
 
 
 class KnownStatus(TypedDict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 
 class SettingStatus(TypedDict):
@@ -56,7 +56,7 @@ class SeatStatus(TypedDict):
 
 
 class MachineStatus(TypedDict):
-    machine: dict  # lbconfig.hardware.facts.Machine as plain data
+    machine: dict[str, Any]  # lbconfig.hardware.facts.Machine as plain data
     settings: list[SettingStatus]
     actions: list[ActionStatus]
     layout: list[SeatStatus]  # who does the work

@@ -10,6 +10,7 @@ a `do` that came only half way.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from applier import director, firewall, network, table, web_server
@@ -28,7 +29,7 @@ class Store(Step):
     why = "First: what cannot be stored is not begun. It is not the confirmed one yet, so a power cut forgets it."
 
     def do(self, job: Job) -> str:
-        job.generations.whole(job.number)  # it was written when the request was admitted; it must also be readable
+        job.generations.whole(job.stored)  # it was written when the request was admitted; it must also be readable
         return f"generation {job.number}"
 
 
@@ -166,9 +167,9 @@ class Settings(Step):
             if setting.key in saved and not setting.holds(host.setting(setting.key)):
                 host.set(setting.key, setting.value)
                 changed += 1
-        present = table.timeouts(host)
-        if present != job.new.timeouts:
-            job.saved.timeouts = present
+        timeouts = table.timeouts(host)
+        if timeouts != job.new.timeouts:
+            job.saved.timeouts = timeouts
             table.set_timeouts(host, job.new.timeouts)
             changed += 1
         return f"{changed} changed"
@@ -271,7 +272,7 @@ class Verify(Step):
     def do(self, job: Job) -> str:
         for what, probe in VERIFIED:
             try:
-                wait_until(job.host, what, VERIFY_SECONDS, lambda probe=probe: probe(job))
+                wait_until(job.host, what, VERIFY_SECONDS, functools.partial(probe, job))
             except HostError as error:
                 job.trouble(error)
         return "all as wished"
@@ -282,7 +283,7 @@ class Confirm(Step):
     why = "The very last: a failure of any step before it leaves the next boot with what was confirmed before."
 
     def do(self, job: Job) -> str:
-        job.generations.confirm(job.number, job.seconds())
+        job.generations.confirm(job.stored, job.seconds())
         return f"generation {job.number}"
 
     def undo(self, job: Job) -> None:

@@ -89,7 +89,8 @@ def _wait_until_idle(host: Host, leave: list[Change]) -> None:
     """Until these servers have no established connection (of TCP and SCTP: UDP has none), or LEAVES is over."""
     waiting: dict[Service, set[ServerKey]] = {}
     for change in leave:
-        waiting.setdefault(change.service, set()).add(change.place)
+        if change.place is not None:
+            waiting.setdefault(change.service, set()).add(change.place)
     until = host.now() + LEAVES
     host.sleep(SETTLES)
     while waiting:

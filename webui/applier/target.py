@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from applier import director
 from lbconfig import canonical
@@ -13,14 +15,23 @@ from lbconfig.render.ipvs import Checked, Table
 from lbconfig.render.sysctl import Setting
 from lbconfig.snapshot import Snapshot, to_data
 
+One = TypeVar("One")
+
 
 @dataclass(frozen=True)
 class Target:
     number: int | None
     snapshot: Snapshot
 
+    @property
+    def stored(self) -> int:
+        """The number of its generation. ValueError where it is none: the factory configuration has no number."""
+        if self.number is None:
+            raise ValueError("the factory configuration is no generation")
+        return self.number
+
     @cached_property
-    def data(self) -> dict:
+    def data(self) -> dict[str, object]:
         return to_data(self.snapshot)
 
     @property
@@ -92,13 +103,13 @@ class Target:
 def joined(states: list[NetworkState]) -> NetworkState:
     """Everything that any of them brought about: what may have to be taken away."""
     return NetworkState(
-        links=_all(states, "links"),
-        addresses=_all(states, "addresses"),
-        dhcp=_all(states, "dhcp"),
-        routes=_all(states, "routes"),
-        rules=_all(states, "rules"),
+        links=_all(state.links for state in states),
+        addresses=_all(state.addresses for state in states),
+        dhcp=_all(state.dhcp for state in states),
+        routes=_all(state.routes for state in states),
+        rules=_all(state.rules for state in states),
     )
 
 
-def _all(states: list[NetworkState], part: str) -> tuple:
-    return tuple(dict.fromkeys(one for state in states for one in getattr(state, part)))
+def _all(parts: Iterable[tuple[One, ...]]) -> tuple[One, ...]:
+    return tuple(dict.fromkeys(one for part in parts for one in part))

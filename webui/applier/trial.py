@@ -7,12 +7,13 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from applier.director import READ_SECONDS
 from applier.errors import ApplierRefused
 from applier.host import Host, HostError, Output
+from applier.review import told
 from applier.shapes import Trial
 from lbconfig.render import ldirectord
 from lbconfig.snapshot import CheckKind, ServerState, Snapshot
@@ -42,7 +43,7 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         raise ApplierRefused("unknown-service", "This service is not in the configuration that was sent.")
     problems = [one for one in validate(snapshot) if one.path.startswith(f"services[id={number}]")]
     if problems:
-        raise ApplierRefused("problems", "The service has problems.", [asdict(one) for one in problems])
+        raise ApplierRefused("problems", "The service has problems.", [told(one) for one in problems])
     if service.check.kind is CheckKind.OFF or not service.real_servers:
         raise ApplierRefused("no-trial", "There is nothing to try: no health check, or no real server.")
     servers = tuple(replace(server, state=ServerState.ENABLED) for server in service.real_servers[:MOST])

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from applier import least_version, update_bundle, update_record, update_write
 from applier.bootstate import BootStateError
@@ -22,9 +23,9 @@ from applier.errors import ApplierRefused
 from applier.faults import now
 from applier.host import Host, HostError, run, unmount
 from applier.paths import Paths
-from applier.shapes import BundleReview, BundleSource, UpdateJob, UpdateState
+from applier.shapes import BundleReview, BundleSource, InstallStarted, Nothing, UpdateJob, UpdateState
 from applier.update_bundle import Bundle
-from applier.update_record import Record
+from applier.update_record import Kind, Record, State
 from applier.update_slots import SLOTS, Slots
 from applier.update_spool import Spool
 from applier.update_sticks import Sticks
@@ -45,12 +46,20 @@ class Job:
     user: str
     version: str
     slot: str
-    state: str = "running"
+    state: Literal["running", "done", "failed"] = "running"
     percent: int = 0
     message: str = "Opening the bundle"
 
     def to_data(self) -> UpdateJob:
-        return {name: getattr(self, name) for name in UpdateJob.__annotations__}
+        return {
+            "id": self.id,
+            "user": self.user,
+            "version": self.version,
+            "slot": self.slot,
+            "state": self.state,
+            "percent": self.percent,
+            "message": self.message,
+        }
 
     def part(self, message: str, begin: int, end: int, size: int) -> Callable[[int], None]:
         """Say what is done now; what it returns takes the bytes that are done of so many."""
@@ -133,7 +142,7 @@ class Updates:
             "notes": self._notes(bundle),
         }
 
-    def update_install(self, source: str, user: str) -> dict:
+    def update_install(self, source: str, user: str) -> InstallStarted:
         self._need_slots()
         self._take(f"an update is being installed by {user}")
         begun = False
@@ -149,18 +158,18 @@ class Updates:
             if not begun:
                 self._release()
 
-    def update_forget(self) -> dict:
+    def update_forget(self) -> Nothing:
         with self._alone():
             self._spool.clear()
         return {}
 
-    def update_seen(self) -> dict:
+    def update_seen(self) -> Nothing:
         record = self.record
         if record and record.fault:
             self._save(replace(record, seen=True))
         return {}
 
-    def boot_slot(self, slot: str, user: str) -> dict:
+    def boot_slot(self, slot: str, user: str) -> Nothing:
         self._need_slots()
         if slot == self._slots.booted:
             raise ApplierRefused("slot-runs", f"The box runs from slot {slot} already.")
@@ -179,7 +188,7 @@ class Updates:
         self.restart()
         return {}
 
-    def reboot(self, user: str) -> dict:
+    def reboot(self, user: str) -> Nothing:
         self._take(f"the box is restarted by {user}")
         log.info("user %s restarts the box", user)
         self.restart()
@@ -194,8 +203,9 @@ class Updates:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        if self.installing:
-            raise ApplierRefused("busy", f"At this moment version {self._job.version} is being installed.")
+        job = self._job
+        if job and self.installing:
+            raise ApplierRefused("busy", f"At this moment version {job.version} is being installed.")
         with self._looking:
             yield
 
@@ -249,7 +259,7 @@ class Updates:
     # --- the install -------------------------------------------------------------------------------
 
     def _run(self, job: Job, source: str, bundle: Bundle) -> None:
-        state = "failed"
+        state: Literal["done", "failed"] = "failed"
         try:
             with self._opened(source) as path, self._image(path) as image:
                 self._install(job, image, bundle)
@@ -314,9 +324,18 @@ class Updates:
             return replace(record.now("trying"), known_faults=tuple(self._faults()))
         return self._record("return", "trying", slot, version, user)
 
-    def _record(self, kind: str, state: str, slot: str, version: str, user: str) -> Record:
-        runs = (self._slots.booted, self._paths.version)
-        return Record(slot, version, *runs, user, kind, state, now(), known_faults=tuple(self._faults()))
+    def _record(self, kind: Kind, state: State, slot: str, version: str, user: str) -> Record:
+        return Record(
+            slot,
+            version,
+            self._slots.booted,
+            self._paths.version,
+            user,
+            kind,
+            state,
+            now(),
+            known_faults=tuple(self._faults()),
+        )
 
     def _save(self, record: Record) -> None:
         update_record.save(self._paths.update_record, record)

@@ -107,13 +107,13 @@ def from_manifest(fields: dict[str, str]) -> Bundle:
     return Bundle(version, _shown(fields.get("RAUC_MF_BUILD", "")), int(size), digest)
 
 
-def order(version: str) -> tuple:
+def order(version: str) -> tuple[object, ...]:
     """A key by which versions sort: numbers as numbers, and 1.0-rc1 before 1.0."""
     main, dash, extra = version.partition("-")
     return (*_parts(main), (1,)) if not dash else (*_parts(main), (0, *_parts(extra)))
 
 
-def _parts(text: str) -> list[tuple]:
+def _parts(text: str) -> list[tuple[int, int, str]]:
     found = re.findall(r"[0-9]+|[A-Za-z]+", text)
     return [(2, int(one), "") if one.isdigit() else (1, 0, one) for one in found]
 

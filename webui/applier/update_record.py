@@ -15,6 +15,7 @@ from typing import Literal
 
 from applier import durable
 from applier.faults import now
+from applier.shapes import UpdateOutcome
 
 State = Literal["installed", "trying", "good", "failed"]
 Kind = Literal["update", "return"]
@@ -47,10 +48,18 @@ class Record:
     def fault(self) -> str | None:
         return self.sentence if self.state == "failed" and not self.seen else None
 
-    def to_data(self) -> dict:
-        """As applier.shapes.UpdateOutcome."""
-        names = ("slot", "version", "from_version", "user", "kind", "state", "since", "seen")
-        return {name: getattr(self, name) for name in names} | {"sentence": self.sentence}
+    def to_data(self) -> UpdateOutcome:
+        return {
+            "slot": self.slot,
+            "version": self.version,
+            "from_version": self.from_version,
+            "user": self.user,
+            "kind": self.kind,
+            "state": self.state,
+            "since": self.since,
+            "seen": self.seen,
+            "sentence": self.sentence,
+        }
 
 
 _SENTENCES = {

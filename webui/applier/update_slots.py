@@ -14,9 +14,9 @@ from applier.faults import now
 from applier.generations import Generations
 from applier.host import Host, HostError, unmount
 from applier.paths import Paths
-from applier.shapes import SlotConfiguration, SlotStatus
+from applier.shapes import SlotConfiguration, SlotName, SlotStatus
 
-SLOTS = ("A", "B")
+SLOTS: tuple[SlotName, ...] = ("A", "B")
 OPTIONS = "ro,nosuid,nodev,noexec"
 VERSION = "usr/lib/fairlead/VERSION"
 LONGEST = 64  # characters of a version
@@ -105,7 +105,7 @@ class Slots:
 
     # --- details -----------------------------------------------------------------------------------
 
-    def _status(self, slot: str, state: bootstate.BootState) -> SlotStatus:
+    def _status(self, slot: SlotName, state: bootstate.BootState) -> SlotStatus:
         note = self._notes().get(slot, {})
         version = self.version(slot)
         # What is on trial loses its folder before it starts the next time (start_next).
@@ -132,7 +132,7 @@ class Slots:
         entry = kept.entry(number)
         return {"number": number, "created": entry["created"], "comment": entry["comment"]}
 
-    def _notes(self) -> dict[str, dict]:
+    def _notes(self) -> dict[str, dict[str, str]]:
         try:
             notes = json.loads(self._paths.slot_notes.read_bytes())
         except (OSError, ValueError, RecursionError):

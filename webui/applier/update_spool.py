@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from applier.errors import ApplierRefused
@@ -79,7 +80,7 @@ def _nobody_writes(file: int) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path | str, flags: int, folder: int | None = None):
+def _opened(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
     handle = os.open(path, flags, dir_fd=folder)
     try:
         yield handle

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,7 @@ class Sticks:
     def _media(self) -> Path:
         return self._places.run / "media"
 
-    def _each(self) -> Iterator[tuple[str, Path]]:
+    def _each(self) -> Generator[tuple[str, Path], None, None]:
         """Each file system of removable disks, mounted while it is its turn; never one of the box's own disk."""
         own, block = disks.running_from(self._places), self._places.sys / "block"
         for disk in sorted(path.name for path in block.iterdir() if not path.name.startswith(disks.NO_HARDWARE)):

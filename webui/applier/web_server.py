@@ -49,7 +49,7 @@ def load(host: Host, paths: Paths, text: str, management: Management = OWN) -> N
             raise
     if runs:
         run(host, ["sv", "hup", _folder(paths)])
-        port = int(_PORT.search(text)[1])
+        port = int(_PORT.findall(text)[0])
         wait_until(host, f"the web page at port {port}", SECONDS, lambda: _unlike(host, port, management))
     host.put(paths.web_read, text)
 

@@ -42,6 +42,19 @@ def test_apply_waits_for_the_end(box, capsys, tmp_path):
     assert cli.main(["apply", str(path)]) == 1
 
 
+def test_a_daemon_that_started_anew_knows_nothing_of_the_run(box, capsys, monkeypatch):
+    monkeypatch.setattr(fake.Fake, "progress", lambda _: None)
+    assert cli.main(["repair"]) == 3
+    assert "The applier started anew" in capsys.readouterr().err
+
+
+def test_what_is_decided_at_this_moment_does_not_wait(box, capsys, monkeypatch):
+    decided = {"state": "waiting", "user": "admin", "confirm": {"left": None}}
+    monkeypatch.setattr(fake.Fake, "progress", lambda _: decided)
+    assert cli.main(["pending"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_refusals_and_a_daemon_that_is_away(box, capsys, tmp_path):
     path = tmp_path / "snapshot.json"
     path.write_text(
