@@ -148,6 +148,15 @@ def test_an_apply_that_fails_is_put_back_and_the_draft_is_not_told(load, person,
     assert web.draft == draft
 
 
+def test_an_applier_that_starts_anew_knows_nothing_of_the_change(load, person, fake, web, monkeypatch):
+    status = fake.Fake.status
+    monkeypatch.setattr(fake.Fake, "status", lambda self: status(self) | {"apply": None})
+    draft = copy.deepcopy(web.draft)
+    begin(load, person)
+    assert "The applier started anew" in answer(person, "1", "192.168.10.7/24", "", "yes")
+    assert person.terminal.dialogue is None and web.draft == draft
+
+
 def test_without_an_applier(load, person, fake, web):
     fake.box.reachable = False
     assert "cannot be reached" in begin(load, person)

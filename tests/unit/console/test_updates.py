@@ -54,6 +54,17 @@ def test_an_update_is_counted(load, person, fake, monkeypatch):
     assert "\rWriting to slot B … " in shown
 
 
+def test_an_applier_that_starts_anew_ends_the_installation(load, person, fake, monkeypatch):
+    slots = fake.Fake.slots
+    monkeypatch.setattr(fake.Fake, "slots", lambda self: slots(self) | {"job": None})
+    person.terminal.begin(load("updates").install_from_stick(), True)
+    person.work()
+    person.type("1")
+    person.type("yes")
+    assert "The applier started anew, and the installation ended with it." in person.look()
+    assert person.terminal.dialogue is None
+
+
 def test_what_the_applier_refuses_is_told(load, person, fake):
     fake.box.update.refuse = ApplierRefused("bundle-signature", "The signature is wrong.")
     person.terminal.begin(load("updates").install_from_stick(), True)

@@ -14,8 +14,10 @@ from changing import applied
 from dialogue import Ask, Dialogue, numbered
 
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import Status
 from command.api import Api, Refused, Unreachable
 from lbconfig import fields
+from lbconfig.addresses import within
 from lbconfig.snapshot import Interface, Management, Network, Snapshot, SnapshotError, from_data
 
 DHCP, NONE = "dhcp", "none"
@@ -40,12 +42,12 @@ def set_address() -> Dialogue:
         yield tell_draft(name, wished)
 
 
-def interfaces(status: dict, running: Snapshot) -> list[str]:
+def interfaces(status: Status, running: Snapshot) -> list[str]:
     found = [link["name"] for link in status["interfaces"] if link["name"] != "lo"]
     return [*found, *(one.name for one in running.network.interfaces if one.name not in found)]
 
 
-def listing(status: dict, names: list[str]) -> str:
+def listing(status: Status, names: list[str]) -> str:
     if not names:
         return "The box sees no network interface. Look at its cards and at the hypervisor.\n"
     links = {link["name"]: link for link in status["interfaces"]}
@@ -93,13 +95,14 @@ def with_fixed(old: Interface, address: str, kept: tuple[str, ...]) -> Interface
 
 
 def with_gateway(network: Network, address: str) -> Generator[str | Ask, str, Network]:
-    field = "gateway6" if ":" in address else "gateway"
-    now = getattr(network, field) or NONE
+    six = ":" in address
+    now = (network.gateway6 if six else network.gateway) or NONE
     while True:
         text = yield Ask(f"Default gateway, or none: [{now}] ", now)
         wrong = None if text == NONE else fields.host_address(text)
         if not wrong:
-            return replace(network, **{field: "" if text == NONE else text})
+            router = "" if text == NONE else text
+            return replace(network, gateway6=router) if six else replace(network, gateway=router)
         yield f"It {wrong}.\n"
 
 
@@ -107,7 +110,7 @@ def with_access(management: Management, address: str) -> Generator[str | Ask, st
     """The web page answers only to the networks of a list; that of the address may have to be added."""
     near = ipaddress.ip_interface(address).network
     allowed = [ipaddress.ip_network(one) for one in management.allow]
-    if any(one.version == near.version and near.subnet_of(one) for one in allowed):
+    if any(within(near, one) for one in allowed):
         return management
     yield f"The web page may be opened from {', '.join(management.allow) or 'nowhere'}.\n"
     while True:

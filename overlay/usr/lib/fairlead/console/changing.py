@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from dialogue import Ask, Cancelled, Pause, one_line
 
-from applier.client import connect
+from applier.client import ApplierDown, connect
 from applier.shapes import ENDED
 from lbconfig.snapshot import Snapshot
 
@@ -39,7 +39,7 @@ def applied(wished: Snapshot, comment: str) -> Generator[str | Ask | Pause, str 
 def followed() -> Generator[str | Ask | Pause, str | None, bool]:
     """Whether the apply that is under way ended well."""
     run = connect().status()["apply"]
-    while run["state"] not in ENDED:
+    while run is not None and run["state"] not in ENDED:
         if run["state"] == "waiting":
             # Whoever asks here stands before the box: no change of the network cuts him off.
             connect().confirm(run["id"], "", USER)
@@ -47,5 +47,7 @@ def followed() -> Generator[str | Ask | Pause, str | None, bool]:
         yield one_line(f"Applying … {doing}")
         yield Pause(POLL)
         run = connect().status()["apply"]
+    if run is None:
+        raise ApplierDown("The applier started anew and knows nothing of this change. The screen shows what runs now.")
     yield f"{one_line(run['message'])}\n"
     return run["state"] == "done"

@@ -95,12 +95,14 @@ class Terminal:
     def answer(self, line: str) -> None:
         """A line was typed to the question."""
         asked, self.asked = self.asked, None
-        if line or asked.default:
-            self._go(line or asked.default)
-        else:
+        said = line or (asked.default if asked else "")
+        if said:
+            self._go(said)
+            return
+        if self.dialogue:
             self.dialogue.close()
-            self.dialogue = None
-            self.show(NOTHING_DONE)
+        self.dialogue = None
+        self.show(NOTHING_DONE)
 
     def go_on(self) -> None:
         """The next step of a dialogue that works."""
@@ -113,7 +115,10 @@ class Terminal:
             self.show(self.asked.question)
 
     def _go(self, answer: str | None) -> None:
+        if self.dialogue is None:
+            return
         began = time.monotonic()
+        step: str | Ask | Pause
         try:
             step = self.dialogue.send(answer)
         except StopIteration:

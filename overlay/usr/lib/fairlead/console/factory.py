@@ -15,7 +15,8 @@ LOST = (
 
 def factory_reset() -> Dialogue:
     try:
-        hostname = connect().status()["snapshot"]["network"]["hostname"]
+        running = connect().status()["snapshot"] or {}
+        hostname = running["network"]["hostname"]
         yield LOST
         # What is typed comes in small letters.
         if (yield Ask(f"Type {hostname} to begin; an empty line ends this: ")) != hostname.lower():

@@ -7,10 +7,12 @@ import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from applier import disks
 from applier.client import ApplierDown, ApplierRefused, Client
 from applier.host import Live
+from applier.shapes import Status
 from lbconfig.snapshot import HTTPS_PORT
 
 TIMEOUT = 5  # seconds for an answer of the applier
@@ -61,38 +63,44 @@ def origin(places: disks.Places) -> tuple[str, bool]:
     return f"slot {text(places.run / 'slot') or '?'} of {disk}", disks.is_removable(Live(), places, disk)
 
 
-def addresses(status: dict) -> tuple[str, ...]:
+def snapshot(status: Status) -> dict[str, Any]:
+    """What runs, as plain data."""
+    return status["snapshot"] or {}
+
+
+def addresses(status: Status) -> tuple[str, ...]:
     """Of each interface; without the addresses of virtual services, where the web page does not answer."""
-    virtual = {service["address"] for service in status["snapshot"].get("services", ())}
+    virtual = {service["address"] for service in snapshot(status).get("services", ())}
     found = (one.partition("/")[0] for link in status["interfaces"] if link["up"] for one in link["addresses"])
     return tuple(address for address in found if address not in virtual | {"127.0.0.1", "::1"})
 
 
-def port(status: dict) -> int:
-    return status["snapshot"].get("management", {}).get("port", HTTPS_PORT)
+def port(status: Status) -> int:
+    found: int = snapshot(status).get("management", {}).get("port", HTTPS_PORT)
+    return found
 
 
-def configuration(status: dict) -> str:
-    count = len(status["snapshot"].get("services", ()))
+def configuration(status: Status) -> str:
+    count = len(snapshot(status).get("services", ()))
     if status["generation"] is None:
         return "as delivered"
     return f"generation {status['generation']}, {count} virtual service{'s' * (count != 1)}"
 
 
-def update(status: dict) -> str:
+def update(status: Status) -> str:
     outcome = status.get("update")
     return outcome["sentence"] if outcome and outcome["state"] != "failed" else ""
 
 
-def pending(status: dict) -> str:
+def pending(status: Status) -> str:
     run = status.get("apply")
     if not run or run["state"] != "waiting":
         return ""
     return f"those of {run['user']} go back by themselves unless they are confirmed"
 
 
-def services(status: dict) -> tuple[str, ...]:
-    wished = {service["id"]: service for service in status["snapshot"].get("services", ())}
+def services(status: Status) -> tuple[str, ...]:
+    wished = {service["id"]: service for service in snapshot(status).get("services", ())}
     lines = []
     for service in status["running"]["services"]:
         wish = wished.get(service["id"], {"address": "?", "port": "?", "protocol": "?"})

@@ -45,10 +45,12 @@ def _install_from_stick() -> Dialogue:
         raise Cancelled
     applier.update_install(source, USER)
     job = applier.slots()["job"]
-    while job["state"] == "running":
+    while job is not None and job["state"] == "running":
         yield one_line(f"{job['message']} … {job['percent']} %")
         yield Pause(POLL)
         job = applier.slots()["job"]
+    if job is None:
+        raise ApplierDown("The applier started anew, and the installation ended with it. Begin again.")
     yield f"\n{job['message']}\n"
     if job["state"] == "done" and (yield Ask(f"{BREAK}\nRestart into it now, yes or no? [yes] ", "yes")) == "yes":
         applier.boot_slot(job["slot"], USER)
