@@ -137,13 +137,13 @@ def build(wish: Settings, say: Callable[[str], None] = print) -> None:
     check_users(wish, packages)
     log = wish.out / "build.log"
     say(f"building {len(packages)} packages; the whole output is in {log}")
-    start, begun = time.monotonic(), set()
+    start, begun = time.monotonic(), set[str]()
     with log.open("w") as output:
         process = subprocess.Popen(
             wish.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, errors="replace",
         )  # fmt: skip
-        for line in process.stdout:
+        for line in process.stdout or ():
             output.write(line)
             if found := STEP.match(line):
                 begun.add(found["package"])
@@ -206,7 +206,7 @@ def sbom(wish: Settings) -> None:
     to = wish.out / "images/fairlead.cdx.json"
     to.parent.mkdir(exist_ok=True)
     with to.open("w") as output:
-        tool = [sys.executable, wish.tree / "utils/generate-cyclonedx"]
+        tool = [sys.executable, str(wish.tree / "utils/generate-cyclonedx")]
         about = ["--project-name=fairlead", f"--project-version={OWN_VERSION.read_text().strip()}"]
         subprocess.run([*tool, *about], input=info, text=True, stdout=output, check=True)
     print(to)

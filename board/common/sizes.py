@@ -30,7 +30,8 @@ def owners(listing: str) -> dict[str, str]:
 
 def by_package(root: Path, owner: dict[str, str]) -> dict[str, tuple[int, int]]:
     """Package -> bytes as they are, bytes compressed."""
-    plain, packed = Counter(), Counter()
+    plain: Counter[str] = Counter()
+    packed: Counter[str] = Counter()
     for path in root.rglob("*"):
         if path.is_file() and not path.is_symlink():
             data = path.read_bytes()

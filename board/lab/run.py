@@ -144,7 +144,7 @@ def watch(director: Machine, world: World) -> None:
     while True:
         time.sleep(0.5)
         for machine in (director, world):
-            if machine.process.poll() is not None:
+            if machine.process is None or machine.process.poll() is not None:
                 raise CannotRun(f"the {machine.name} has turned itself off")
 
 

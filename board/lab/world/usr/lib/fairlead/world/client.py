@@ -24,7 +24,9 @@ import socket
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 TIMEOUT = 5.0  # seconds for one answer
 BEAT = 0.5  # seconds between two questions on a held connection
@@ -115,7 +117,7 @@ def load(url: str, clients: str, seconds: str) -> dict[str, int]:
     end = time.monotonic() + float(seconds)
 
     def client(_: int) -> Counter[str]:
-        answers = Counter()
+        answers: Counter[str] = Counter()
         while time.monotonic() < end:
             answers.update(get(url, "1"))
         return answers
@@ -146,23 +148,25 @@ def hold(target: str, count: str, file: str) -> dict:
     return report
 
 
-def repeat(way: str, target: str, file: str) -> dict:
+def repeat(way: str, target: str, file: str) -> dict[str, object]:
     """`failed`: [second since 1970, what went wrong] of each that failed; `slowest`: seconds that one took."""
     ending = told_to_end()
-    report = {"count": 0, "failed": [], "slowest": 0.0}
+    count, slowest = 0, 0.0
+    failed: list[tuple[float, str]] = []
     told = 0.0
     while not ending:
         began = time.monotonic()
         [answer] = COMMANDS[way](target, "1")
         ended = time.monotonic()
-        report["count"] += 1
-        report["slowest"] = max(report["slowest"], ended - began)
+        count += 1
+        slowest = max(slowest, ended - began)
         if answer.startswith("error"):
-            report["failed"].append([time.time(), answer])
+            failed.append((time.time(), answer))
         if ended - told >= BEAT:
-            tell(file, report)
+            tell(file, {"count": count, "failed": failed, "slowest": slowest})
             told = ended
         time.sleep(PAUSE)
+    report: dict[str, object] = {"count": count, "failed": failed, "slowest": slowest}
     tell(file, report)
     return report
 
@@ -174,7 +178,7 @@ def told_to_end() -> list[int]:
     return ending
 
 
-def tell(file: str, report: dict) -> None:
+def tell(file: str, report: dict[str, object]) -> None:
     with open(f"{file}.new", "w") as output:
         json.dump(report, output)
     os.replace(f"{file}.new", file)
@@ -206,7 +210,15 @@ class Held:
         self.server = server
 
 
-COMMANDS = {"get": get, "ask": ask, "talk": talk, "download": download, "load": load, "hold": hold, "repeat": repeat}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "get": get,
+    "ask": ask,
+    "talk": talk,
+    "download": download,
+    "load": load,
+    "hold": hold,
+    "repeat": repeat,
+}
 
 if __name__ == "__main__":
     print(json.dumps(COMMANDS[sys.argv[1]](*sys.argv[2:])))

@@ -103,8 +103,9 @@ class Datagrams(asyncio.DatagramProtocol):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:
-        self.transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if isinstance(transport, asyncio.DatagramTransport):
+            self.transport = transport
 
     def datagram_received(self, data: bytes, address: tuple) -> None:
         self.transport.sendto(f"{self.name} ".encode() + data, address)
