@@ -1,5 +1,7 @@
 """Log in, set up, change the password."""
 
+from typing import Any
+
 from django import forms
 from django.contrib.auth import get_user_model, password_validation
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
@@ -32,14 +34,15 @@ class LogInForm(AuthenticationForm):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = "User name"
-        self.fields["password"].max_length = MAX_PASSWORD
+        fields: dict[str, Any] = self.fields  # each has what its kind has
+        fields["username"].label = "User name"
+        fields["password"].max_length = MAX_PASSWORD
         for field in self.fields.values():
             field.error_messages.update(FILL_IN)
 
     def clean(self):
         """Raises limits.Refused, which is no fault of a field."""
-        with limits.logging_in(self.request.META["REMOTE_ADDR"]):
+        with limits.logging_in(self.request.META["REMOTE_ADDR"] if self.request else ""):
             return super().clean()
 
 
@@ -50,7 +53,8 @@ class ChangePasswordForm(PasswordChangeForm):
         self.fields["new_password1"] = _password("New password", "At least 10 characters.")
         self.fields["new_password2"] = _password("New password again")
 
-    def save(self) -> int:
+    # What Django's own gives back, the user, nobody here asks for.
+    def save(self) -> int:  # type: ignore[override]
         """How many of the user's tokens ended with the old password."""
         return credentials.set_password(self.user, self.cleaned_data["new_password1"])
 
@@ -84,7 +88,8 @@ class SetUpForm(CodeForm):
     again = _password("New password again")
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         password = data.get("password")
         if password and data.get("again") and password != data["again"]:
             self.add_error("again", "The two passwords are not the same.")

@@ -22,7 +22,7 @@ GIVEN_BACK = (
 
 def keeps_input(view: Callable) -> Callable:
     """For a view that asks given_back() before it saves anything."""
-    view.keeps_input = True  # type: ignore[attr-defined]
+    view.keeps_input = True  # type: ignore[attr-defined] # a mark on the function, for the middleware
     return view
 
 

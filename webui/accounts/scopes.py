@@ -28,7 +28,7 @@ SCOPES: dict[Scope, tuple[str, str]] = {
 WITH_READ: frozenset[Scope] = frozenset({"change", "apply", "admin"})
 
 
-def completed(scopes: Iterable[Scope]) -> list[Scope]:
+def completed(scopes: Iterable[str]) -> list[Scope]:
     """In the order of the table, with `read` where one of them needs it."""
     wanted = set(scopes)
     if wanted & WITH_READ:

@@ -54,7 +54,7 @@ def make(
 
 
 def make_record(
-    user, name: str, scopes: Iterable[Scope], expires: datetime | None = None, networks: Sequence[str] = ()
+    user, name: str, scopes: Iterable[str], expires: datetime | None = None, networks: Sequence[str] = ()
 ) -> tuple[str, ApiToken]:
     """The same, with its record. Raises TooMany."""
     if ApiToken.objects.count() >= MOST:
@@ -117,6 +117,8 @@ def note_ended() -> None:
     ending = ApiToken.objects.exclude(expires=None).exclude(used__gte=F("expires"))
     ending.filter(expires__lte=now).update(used=F("expires"))
     for token in ending.filter(created__gt=now):
+        if token.expires is None:
+            continue  # none is: they are left out above
         lasts = token.expires - token.created
         ApiToken.objects.filter(pk=token.pk).update(created=now, expires=now + lasts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from django.http import HttpRequest, UnreadablePostError
 
@@ -14,6 +14,8 @@ from lbconfig.firewall import RuleProtocol
 from lbconfig.hardware.capacity import USUAL_WATCH
 from lbconfig.problem import quote
 from lbconfig.snapshot import SnapshotError, part
+
+Kind = TypeVar("Kind")
 
 SMALL = 256 * 1024  # bytes
 LARGE = 8 * 1000 * 1000  # bytes; a whole snapshot, as much as the applier takes with what is around it
@@ -117,7 +119,7 @@ def read(request: HttpRequest, limit: int, kinds: tuple[str, ...]) -> object:
     """The JSON of the body. Raises ApiError."""
     if request.content_type not in kinds:
         wanted = " or ".join(kinds)
-        said = request.content_type[:60] or "none"
+        said = (request.content_type or "")[:60] or "none"
         raise ApiError(415, "not-json", f"The body must be {wanted} (Content-Type), not {quote(said)}.")
     body = _bytes(request, limit)
     try:
@@ -126,7 +128,7 @@ def read(request: HttpRequest, limit: int, kinds: tuple[str, ...]) -> object:
         raise ApiError(400, "not-json", f"The body is not JSON: {quote(str(error))}.") from None
 
 
-def typed(kind: type, data: object):
+def typed(kind: type[Kind], data: object) -> Kind:
     """One of the shapes above. Raises ApiError."""
     try:
         return part(kind, data)

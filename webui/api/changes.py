@@ -36,9 +36,9 @@ def check(call: Call) -> Answer:
 
 
 def _review(snapshot: Snapshot) -> Answer:
-    found = {name: value for name, value in actions.review(snapshot).items() if name not in NOT_SHOWN}
-    found["diff"] = {path: diffs.SECRET.sub(r'\1="…"', text) for path, text in found["diff"].items()}
-    return Answer(found)
+    found = actions.review(snapshot)
+    shown = {name: value for name, value in found.items() if name not in NOT_SHOWN}
+    return Answer(shown | {"diff": {path: diffs.SECRET.sub(r'\1="…"', text) for path, text in found["diff"].items()}})
 
 
 def apply(call: Call) -> Answer:

@@ -22,7 +22,9 @@ from lbconfig.problem import Problem
 from lbconfig.snapshot import Snapshot, SnapshotError, from_data, part, to_data
 
 _HINTS = typing.get_type_hints(Snapshot)
-PARTS: dict[str, type] = {name: hint for name, hint in _HINTS.items() if dataclasses.is_dataclass(hint)}
+PARTS: dict[str, type] = {
+    name: hint for name, hint in _HINTS.items() if isinstance(hint, type) and dataclasses.is_dataclass(hint)
+}
 HIDDEN = "********"
 
 
@@ -120,7 +122,10 @@ def _store(call: Call, before: Snapshot, name: str, data: object) -> Answer:
         raise ApiError(422, "lock-out", f"{lost}.", [lost])
     draft.replace(after, call.caller.name)
     value = plain(getattr(draft.current(), name))
-    saved: Saved = {"value": value, "consequences": [dataclasses.asdict(one) for one in elsewhere]}
+    consequences: list[ProblemData] = [
+        {"object": one.object, "field": one.field, "message": one.message, "path": one.path} for one in elsewhere
+    ]
+    saved: Saved = {"value": value, "consequences": consequences}
     return Answer(saved, headers={"ETag": tag_of(value)})
 
 

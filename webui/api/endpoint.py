@@ -49,7 +49,7 @@ def endpoint(request: HttpRequest, rest: str = "") -> HttpResponseBase:
         answer = ApiError(409, "nothing-done", str(error)).answer()
     except DatabaseError as error:
         answer = _of_database(error)
-    if request.method == "HEAD":
+    if request.method == "HEAD" and isinstance(answer, HttpResponse):
         answer.content = b""
     return answer
 
@@ -61,7 +61,7 @@ def _answer(request: HttpRequest, rest: str) -> HttpResponseBase:
     allow = {"Allow": ", ".join(methods)}
     if request.method == "OPTIONS":
         return HttpResponse(status=204, headers=allow)
-    route = routes.get("GET" if request.method == "HEAD" else request.method)
+    route = routes.get("GET" if request.method == "HEAD" else request.method or "")
     if route is None:
         raise ApiError(405, "wrong-method", f"This takes {allow['Allow']}, not {request.method}.", headers=allow)
     _permit(who, route)

@@ -62,9 +62,9 @@ def test(call: Call) -> Answer:
 
 def _entry(verdict: Verdict) -> VerdictEntry:
     return {
-        "fate": str(verdict.fate),
+        "fate": verdict.fate.value,
         "words": verdict.words,
-        "where": str(verdict.where) if verdict.where else None,
+        "where": verdict.where.value if verdict.where else None,
         "rule": verdict.rule.id if verdict.rule else None,
         "service": verdict.service.id if verdict.service else None,
     }

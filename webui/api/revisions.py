@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 from django.db import transaction
 
@@ -85,7 +85,7 @@ def compare(call: Call) -> Answer:
         "old": old.title,
         "new": new.title,
         "changes": [
-            {"kind": str(one.kind), "object": one.object, "sentences": list(one.sentences)} for one in found.changes
+            {"kind": one.kind, "object": one.object, "sentences": list(one.sentences)} for one in found.changes
         ],
         "diff": {file.path: "".join(f"{line.text}\n" for line in file.lines) for file in found.files},
         "unrendered": found.unrendered,
@@ -138,6 +138,6 @@ def _entry(row: Revision) -> RevisionEntry:
         "user": row.user,
         "comment": row.comment,
         "created": row.created.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "outcome": row.outcome,
+        "outcome": cast(Outcome, row.outcome),  # as the applier had it
         "seconds": row.seconds,
     }

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -48,7 +49,7 @@ PARAMETERS = {
 
 @dataclass(frozen=True)
 class Body:
-    schema: object  # as api.schemas.Components.of takes it
+    schema: Any  # as api.schemas.Components.of takes it
     limit: int = SMALL  # bytes
     kinds: tuple[str, ...] = (JSON,)
     typed: bool = False  # it is made into `schema`, a dataclass, before the route sees it
@@ -67,9 +68,9 @@ class Call:
 
     request: HttpRequest
     caller: Caller
-    values: dict[str, int | str]  # of the path
-    query: dict[str, int | str]
-    body: object = None
+    values: dict[str, Any]  # of the path, each as its parameter has it: a number, or text
+    query: dict[str, Any]
+    body: Any = None  # as the route's Body says
 
     def match(self, tag: str, required: bool = False) -> None:
         """Whether the caller saw what is there now (If-Match). Raises ApiError."""
@@ -132,6 +133,6 @@ def tag_of(data: object) -> str:
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def plain(value: object) -> dict:
+def plain(value: Any) -> dict[str, Any]:
     """A dataclass of lbconfig as JSON has it."""
     return json.loads(json.dumps(dataclasses.asdict(value)))

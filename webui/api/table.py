@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from types import GenericAlias
+from typing import TypedDict
 
 from api import capacity, changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
 from api.bodies import (
@@ -31,10 +33,16 @@ from lbconfig.snapshot import RealServer, Snapshot, VirtualService
 NEW_SERVER = Variant("NewRealServer", RealServer, without=("id",))
 GIVEN_SERVER = Variant("GivenRealServer", RealServer, optional=("id",))
 NEW_SERVICE = Variant(
-    "NewVirtualService", VirtualService, without=("id",), other=(("real_servers", tuple[NEW_SERVER, ...]),)
+    "NewVirtualService",
+    VirtualService,
+    without=("id",),
+    other=(("real_servers", GenericAlias(tuple, (NEW_SERVER, ...))),),
 )
 GIVEN_SERVICE = Variant(
-    "GivenVirtualService", VirtualService, optional=("id",), other=(("real_servers", tuple[GIVEN_SERVER, ...]),)
+    "GivenVirtualService",
+    VirtualService,
+    optional=("id",),
+    other=(("real_servers", GenericAlias(tuple, (GIVEN_SERVER, ...))),),
 )
 OUTLINE = Variant("StatusOfTheBox", Status, without=("snapshot",))
 SHORT_REVIEW = Variant("ReviewOfTheDraft", Review, without=changes.NOT_SHOWN)
@@ -73,9 +81,16 @@ OBJECT = {
 NAME = {"name": Query({"type": "string", "maxLength": MAX_NAME}, "only the service of this name")}
 
 
+class _Tagged(TypedDict):
+    """What several routes of the same object have in common."""
+
+    answer: object
+    etag: bool
+
+
 def _part(name: str, kind: type) -> list[Route]:
     words = PARTS.get(name, name)
-    saved = {"answer": drafts.Saved, "etag": True}
+    saved: _Tagged = {"answer": drafts.Saved, "etag": True}
     more = "Problems that it makes elsewhere are told and stop an apply; they do not stop the change."
     return [
         read(f"/{name}", f"get_{name}", f"The draft: {words}", drafts.get_part(name), answer=kind, etag=True),
@@ -91,7 +106,8 @@ def _part(name: str, kind: type) -> list[Route]:
 
 
 def _services() -> list[Route]:
-    one, service = "/services/{service}", {"answer": VirtualService, "etag": True}
+    one = "/services/{service}"
+    service: _Tagged = {"answer": VirtualService, "etag": True}
     return [
         read("/services", "list_services", "Virtual services", services.listed,
              answer=list[VirtualService], query=NAME),
@@ -120,7 +136,8 @@ def _services() -> list[Route]:
 
 
 def _servers(path: str) -> list[Route]:
-    one, server = path + "/{server}", {"answer": RealServer, "etag": True}
+    one = path + "/{server}"
+    server: _Tagged = {"answer": RealServer, "etag": True}
     return [
         read(path, "list_real_servers", "Real servers of a service", services.servers, answer=list[RealServer]),
         changing("POST", path, "create_real_server", "A new real server", services.add_server,

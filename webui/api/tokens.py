@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TypedDict
 
 from django.contrib.auth import get_user_model
@@ -106,10 +107,10 @@ def _entry(record: ApiToken) -> TokenEntry:
         "scopes": list(record.scopes),
         "networks": list(record.networks),
         "created": _moment(record.created),
-        "expires": _moment(record.expires),
-        "used": _moment(record.used),
+        "expires": _moment(record.expires) if record.expires else None,
+        "used": _moment(record.used) if record.used else None,
     }
 
 
-def _moment(value) -> str | None:
-    return value.strftime("%Y-%m-%dT%H:%M:%SZ") if value else None
+def _moment(value: datetime) -> str:
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from balancing.forms import DEFAULTS, NEW_ROW, RealServerFormSet, ServiceForm
+from django.forms import BaseFormSet
+
+from balancing.forms import DEFAULTS, NEW_ROW, RealServerForm, RealServerFormSet, ServiceForm
 from balancing.models import VirtualService
 from balancing.presets import Preset
 from changes import draft, merge
@@ -22,7 +26,7 @@ EMPTY = {
     "least_healthy_again": 0,
 }  # fmt: skip
 EMPTY_IN_ROW = {"upper": 0, "lower": 0}
-CHOICE_WORDS = {
+CHOICE_WORDS: dict[str, Mapping[Any, names.Name]] = {
     "protocol": names.PROTOCOLS,
     "scheduler": names.SCHEDULERS,
     "forwarding": names.FORWARDING,
@@ -64,7 +68,7 @@ class Editor:
 
     row: VirtualService | None
     form: ServiceForm
-    servers: RealServerFormSet
+    servers: BaseFormSet[RealServerForm]
     base: str = ""  # what the stored service looked like when this admin opened it (merge.pack)
     version: int = 0
     notes: list[str] = field(default_factory=list)
@@ -155,7 +159,8 @@ class Editor:
         return editor
 
     def _note_fields(self, result: merge.Merged, start: str, when: str) -> None:
-        for name, form_field in self.form.fields.items():
+        fields: dict[str, Any] = self.form.fields  # `note` and `clash` are for the template
+        for name, form_field in fields.items():
             if name in result.taken:
                 form_field.note = f"{start} {_words(name, result.taken[name])} {when}."
             elif name in result.clashes:
@@ -228,7 +233,9 @@ class Editor:
             entered = self.form.cleaned_data
             by_mark = entered["more_ports"] or entered["more_addresses"] or entered["protocol"].by_mark
             empty = EMPTY_IN_ROW | {"port": 0 if by_mark else self.form.cleaned_data["port"]}
-            values = {name: empty.get(name) if data[name] is None else data[name] for name in ROW_FIELDS}
+            values: dict[str, Any] = {
+                name: empty.get(name) if data[name] is None else data[name] for name in ROW_FIELDS
+            }
             found.append((index, WishedServer(key, **values)))
         return found
 
@@ -240,12 +247,12 @@ class Editor:
         # last in line: of two services with one name or address, lbconfig names the later one
         for problem in validate.validate(with_service(snapshot, wished, last=True)):
             match = PATH.match(problem.path)
-            own = match and int(match["service"]) == wished.id
-            if own and match["server"] and int(match["server"]) in row_of:
-                form = self.servers.forms[row_of[int(match["server"])]]
-                _add(form, match["field"], problem)
-            elif own:
-                _add(self.form, match["field"].replace(".", "_"), problem)
+            if match and int(match["service"]) == wished.id:
+                if match["server"] and int(match["server"]) in row_of:
+                    form = self.servers.forms[row_of[int(match["server"])]]
+                    _add(form, match["field"], problem)
+                else:
+                    _add(self.form, match["field"].replace(".", "_"), problem)
             elif problem not in before:
                 self.form.add_error(None, f"{problem}")
 

@@ -40,14 +40,14 @@ class TextField(forms.CharField):
     """Browsers send CR LF at the end of each line."""
 
     def to_python(self, value):
-        return super().to_python(value).replace("\r\n", "\n")
+        return str(super().to_python(value)).replace("\r\n", "\n")
 
 
 class AddressField(forms.CharField):
     """Any spelling of an IP address becomes the usual one; what is no address stays for lbconfig to refuse."""
 
     def to_python(self, value):
-        text = super().to_python(value)
+        text = str(super().to_python(value))
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
@@ -59,14 +59,14 @@ class AddressesField(forms.CharField):
 
     def to_python(self, value):
         one = AddressField()
-        return tuple(one.to_python(text) for text in super().to_python(value).replace(",", " ").split())
+        return tuple(one.to_python(text) for text in str(super().to_python(value)).replace(",", " ").split())
 
 
 class PortsField(forms.CharField):
     """In the usual spelling; what is no list of ports stays for lbconfig to refuse."""
 
     def to_python(self, value):
-        text = super().to_python(value)
+        text = str(super().to_python(value))
         try:
             return ports.text(ports.parse(text))
         except ValueError:
@@ -84,8 +84,14 @@ def _choices(table) -> list[tuple[str, str]]:
     return [(str(value), name.long) for value, name in table.items()]
 
 
-def enum_field(kind, table, **kwargs) -> forms.TypedChoiceField:
-    field = forms.TypedChoiceField(
+class ExplainedField(forms.TypedChoiceField):
+    """A choice with a sentence about each value, for the template."""
+
+    sentences: dict[str, str]
+
+
+def enum_field(kind, table, **kwargs) -> ExplainedField:
+    field = ExplainedField(
         coerce=kind,
         choices=_choices(table),
         widget=forms.RadioSelect,
@@ -387,6 +393,8 @@ class ServiceForm(forms.Form):
 class RealServerForm(forms.Form):
     """One row. A row without address and port is an empty one, and no mistake."""
 
+    note: str  # what another admin changed meanwhile, where he did
+
     id = forms.IntegerField(required=False, widget=forms.HiddenInput, max_value=2**62, min_value=0)
     address = _text("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
     port = port_field("Port", required=False, placeholder="same")  # empty: that of the service
@@ -418,9 +426,10 @@ class RealServerForm(forms.Form):
         return not self.errors and not data.get("address") and data.get("port") is None
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         if data.get("remove"):
-            self._errors.clear()
+            self.errors.clear()
             return data
         if not self.errors and (data.get("address") or data.get("port") is not None):
             for name in ("address", "weight"):

@@ -112,8 +112,8 @@ def _save(request, pk: int | None):
     """`pk` None: a new service. From the first line on nobody else can write to the draft."""
     user = request.user.get_username()
     with transaction.atomic():
-        row = VirtualService.objects.filter(pk=pk).first()
-        removal = None if row else Removal.objects.filter(service=pk).first()
+        row = VirtualService.objects.filter(pk=pk).first() if pk else None
+        removal = Removal.objects.filter(service=pk).first() if pk and not row else None
         if pk and row is None and removal is None:
             return not_found(request, None)
         editor = Editor.of(row, request.POST)
@@ -225,6 +225,7 @@ def doctor(request, pk: int):
     row = VirtualService.objects.filter(pk=pk).first()
     if row is None:
         return not_found(request, None)
+    context: dict[str, object]
     try:
         context = {"diagnosis": connect().diagnose(pk)}
     except (ApplierDown, ApplierRefused) as error:
@@ -300,6 +301,7 @@ def try_check(request, pk: int | None = None):
     snapshot = draft.current()
     row = VirtualService.objects.filter(pk=pk).first() if pk else None
     service = Editor.of(row, request.POST).preview(snapshot)
+    context: dict[str, object]
     if service is None:
         context = {"refused": "Some fields are not filled in or make no sense yet; saving says which."}
     else:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from applier.client import ApplierRefused, connect
-from applier.shapes import UNDER_WAY, Review
+from applier.shapes import UNDER_WAY, ApplyStarted, GenerationEntry, Review
 from changes import draft, revisions, what_runs
 from changes.models import Draft, Revision
 from lbconfig.snapshot import Snapshot
@@ -41,7 +41,7 @@ def review(snapshot: Snapshot) -> Review:
 def apply(
     snapshot: Snapshot, digest: str, base: int | None, user: str, comment: str, client: str,
     confirm_within: int | None = None,
-) -> dict:  # fmt: skip
+) -> ApplyStarted:  # fmt: skip
     """Start the apply; its id and the secret of its confirmation, as the applier gives them.
 
     Raises ApplierDown, ApplierRefused.
@@ -86,7 +86,7 @@ def keep_history() -> int:
     return added
 
 
-def _columns(entry: dict) -> dict:
+def _columns(entry: GenerationEntry) -> dict:
     return {
         "user": entry["user"][:150],
         "comment": entry["comment"][:500],

@@ -41,7 +41,7 @@ def age(request: HttpRequest) -> float | None:
 
 def proves(request: HttpRequest, run: RunStatus) -> bool:
     """Whether it came over a connection that is younger than what waits."""
-    seconds, waited = age(request), (run["confirm"] or {}).get("waited")
+    seconds, waited = age(request), run["confirm"]["waited"] if run["confirm"] else None
     return seconds is not None and waited is not None and seconds + MARGIN <= waited
 
 
@@ -72,6 +72,8 @@ def url(request: HttpRequest, place: str, path: str = "/") -> str:
 
 def next_place(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
     """Where the browser finds the box after the change. "": where it is now; None: nobody knows that yet."""
+    if frame.status is None or frame.running is None:
+        return None
     now = used(request)
     interfaces = frame.status["interfaces"]
     live = {address.partition("/")[0]: one["name"] for one in interfaces for address in one["addresses"]}

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import RunStatus
+from applier.shapes import ApplyStarted, RunStatus
 from changes import arrival
 from fairlead.middleware import CONTENT_SECURITY_POLICY
 from monitoring.frame import look
@@ -23,7 +23,7 @@ TOO_OLD = "This browser still uses a connection from before the change, which pr
 AGAIN = "please try once more."
 
 
-def remember(request, answer: dict, decide: bool, place: str | None, shows_other: bool = False) -> None:
+def remember(request, answer: ApplyStarted, decide: bool, place: str | None, shows_other: bool = False) -> None:
     """`answer`: of the apply; `place`: where the box is found after the change; "": as before; None: not known.
 
     `shows_other`: another certificate.

@@ -192,7 +192,7 @@ def _write_services(services: Sequence[wish.VirtualService], user: str) -> None:
 
 def _delete(kind: type[Model], keys: list[int]) -> None:
     for begin in range(0, len(keys), AT_ONCE):
-        kind.objects.filter(pk__in=keys[begin : begin + AT_ONCE]).delete()
+        kind._default_manager.filter(pk__in=keys[begin : begin + AT_ONCE]).delete()
 
 
 def _write_servers(servers: Iterable[tuple[VirtualService, wish.RealServer]], known: set[int] | None) -> None:

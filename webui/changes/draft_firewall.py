@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import transaction
 
 from changes.stamps import change_number, stamp
@@ -19,6 +21,7 @@ def current() -> wish.Firewall:
 
 def rule_wish(row: Rule) -> wish.Rule:
     """One row of the draft, as the snapshot has it."""
+    lists: dict[str, Any] = {name: tuple(getattr(row, name)) for name in LISTS}
     return wish.Rule(
         id=row.pk,
         name=row.name,
@@ -26,7 +29,7 @@ def rule_wish(row: Rule) -> wish.Rule:
         where=wish.Where(row.where),
         protocol=wish.RuleProtocol(row.protocol),
         limit=wish.RateLimit(row.rate, wish.Per(row.per), row.burst, row.each_source),
-        **{name: tuple(getattr(row, name)) for name in LISTS},
+        **lists,
         **{name: getattr(row, name) for name in ("ports", "interface", "masquerade", "log", "enabled", "note")},
     )
 
@@ -40,8 +43,8 @@ def write(rule: wish.Rule, row: Rule, user: str) -> Rule:
             setattr(row, name, list(getattr(rule, name)))
         for name in LIMIT:
             setattr(row, name, getattr(rule.limit, name))
-        if row.position is None:
-            last = Rule.objects.order_by("position").last()
+        if row.position is None:  # a new one has none yet, which the stubs do not say
+            last = Rule.objects.order_by("position").last()  # type: ignore[unreachable]
             row.position = last.position + 1 if last else 1
         stamp(row, user)
         row.save()

@@ -70,7 +70,8 @@ class ImportForm(forms.Form):
     )
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         file, text = data.get("file"), data.get("text", "")
         if file and text.strip():
             raise forms.ValidationError("Choose a file or paste a text, not both.")

@@ -58,17 +58,18 @@ def keep(request):
 def revision(request, number: int, form: CommentForm | None = None, status: int = 200):
     """One apply: its steps, what it changed, and how it differs from what runs."""
     found = get_object_or_404(Revision, number=number)
+    before = revisions.before(found)
     context = {
         "revision": found,
         "form": form or CommentForm(initial={"comment": found.comment}),
-        "before": revisions.before(found),
+        "before": before,
     }
     try:
         one = revisions.of_revision(found)
         context["text"] = to_json(redact.without_secrets(one.snapshot))
         context["secrets"] = redact.has_secrets(one.snapshot)
-        if context["before"]:
-            context["changed"] = revisions.compare(revisions.of_revision(context["before"]), one, in_full=False)
+        if before:
+            context["changed"] = revisions.compare(revisions.of_revision(before), one, in_full=False)
         if running := look(request).running:
             running_side = revisions.side(revisions.RUNNING, running)
             context["against"] = revisions.compare(running_side, one, in_full=False)
@@ -94,8 +95,8 @@ def compare(request):
     """Two states of the box: in words, and file by file."""
     running = look(request).running
     try:
-        sides = [revisions.side(request.GET.get(name, ""), running) for name in PLACES]
-        found = revisions.compare(*sides)
+        old, new = (revisions.side(request.GET.get(name, ""), running) for name in PLACES)
+        found = revisions.compare(old, new)
     except revisions.Unreadable as error:
         messages.error(request, str(error))
         return redirect("history")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
-from django.forms import BaseForm, BaseFormSet, BooleanField
+from django.forms import BaseFormSet, BooleanField
 
 from changes import merge
 from changes.models import Tracked
@@ -19,7 +20,7 @@ class Page:
     """One form that is saved as a whole, with its rows where it has any."""
 
     row: Tracked | None
-    form: BaseForm
+    form: Any  # of the page's own kind
     rows: list = field(default_factory=list)
     formset: BaseFormSet | None = None
     base: str = ""
@@ -71,7 +72,7 @@ def merged(mine: Page, fresh: Page, user: str) -> Page:
         rows = [_initial(row, f"{row['name'].value()} ", result) for row in (*fresh.rows, *added)]
         page.formset = type(fresh.formset)(initial=rows, prefix=fresh.formset.prefix)
         page.rows = page.formset.forms
-    page.base, page.version = merge.pack(theirs), fresh.row.version
+    page.base, page.version = merge.pack(theirs), fresh.row.version if fresh.row else 0
     for form in (page.form, *page.rows):
         _note_fields(
             form, "" if form is page.form else f"{form.initial['name']} ", result, f"{who} changed this to", when

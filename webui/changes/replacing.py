@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Model, Q
 
 from changes import draft
 from changes.models import Draft, Removal, Tracked
@@ -30,7 +30,6 @@ class Outlook:
     authors: list[str]
     becomes: list[diff.Change]
     same: bool  # nothing would change
-    against_running: int | None  # changes to review afterwards; None: nobody can say
     problems: list[Problem] = field(default_factory=list)
     passwords: list[str] = field(default_factory=list)  # services whose passwords would be gone
 
@@ -40,15 +39,15 @@ def outlook(new: Snapshot, running: Snapshot | None, since: datetime | None) -> 
     with transaction.atomic():
         count, now = counter(), draft.current()
         authors = sorted(set(_authors(since)))
-    waits = running is not None and not draft.same(running, now)
-    lost = diff.summary(running, now) if waits and not draft.same(now, new) else []
+    lost = []
+    if running is not None and not draft.same(running, now) and not draft.same(now, new):
+        lost = diff.summary(running, now)
     return Outlook(
         counter=count,
         lost=lost,
         authors=authors if lost else [],
         becomes=diff.summary(now, new),
         same=draft.same(now, new),
-        against_running=None if running is None else len(diff.summary(running, new)),
         problems=validate(new),
         passwords=redact.losing(now, new),
     )
@@ -71,5 +70,6 @@ def counter() -> int:
 def _authors(since: datetime | None) -> Iterator[str]:
     """Everybody who touched the draft since then, in whatever table."""
     late = Q() if since is None else Q(changed_at__gt=since)
-    for table in (*Tracked.__subclasses__(), Removal):
-        yield from table.objects.filter(late).exclude(changed_by="").values_list("changed_by", flat=True)
+    tables: list[type[Model]] = [*Tracked.__subclasses__(), Removal]
+    for table in tables:
+        yield from table._default_manager.filter(late).exclude(changed_by="").values_list("changed_by", flat=True)

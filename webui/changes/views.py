@@ -81,7 +81,7 @@ def apply(request):
         return review(request, form, notice, 409)
     except ApplierDown as error:
         return review(request, form, f"Nothing was applied. {error}", 503)
-    place = frame.running and arrival.next_place(request, frame, wished)
+    place = arrival.next_place(request, frame, wished)
     shows_other = frame.running is not None and arrival.shows_other(frame.running, wished)
     confirm.remember(request, answer, data["decide"], place, shows_other)
     if answer["secret"]:

@@ -41,10 +41,11 @@ def coming_in(request: HttpRequest) -> Iterator[None]:
     if takes_place and not _places.acquire(blocking=False):
         raise Crowded
     try:
-        with _Watch(request.environ.get("gunicorn.socket")) as watch:
+        with _Watch(request.META.get("gunicorn.socket")) as watch:
             # Django takes a body without a length for an empty one; gunicorn knows where it ends.
-            stream = request.environ["wsgi.input"] if length is None else request._stream
-            request._stream = _Paced(stream, length or 0, watch)
+            stream = request.META["wsgi.input"] if length is None else request._stream
+            # Django asks it for no more than _Paced has.
+            request._stream = _Paced(stream, length or 0, watch)  # type: ignore[assignment]
             yield
     finally:
         if takes_place:
@@ -80,10 +81,11 @@ class _Watch:
         self._until = min(time.monotonic() + PATIENCE, self._until + count / LEAST)
 
     def _look(self) -> None:
-        while not self._over.wait(max(0.0, self._until - time.monotonic())):
+        connection = self._connection
+        while connection and not self._over.wait(max(0.0, self._until - time.monotonic())):
             if time.monotonic() >= self._until:
                 with contextlib.suppress(OSError):
-                    self._connection.shutdown(socket.SHUT_RD)  # what is answered can still be written
+                    connection.shutdown(socket.SHUT_RD)  # what is answered can still be written
                 return
 
 

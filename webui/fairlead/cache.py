@@ -13,6 +13,8 @@ from django.core.cache.backends.locmem import LocMemCache
 class SteadyCache(LocMemCache):
     """Every moment in it is one of CLOCK_BOOTTIME."""
 
+    _expire_info: dict[str, float | None]  # LocMemCache's own
+
     def get_backend_timeout(self, timeout=DEFAULT_TIMEOUT):
         seconds = self.default_timeout if timeout is DEFAULT_TIMEOUT else timeout
         return None if seconds is None else steady() + seconds if seconds > 0 else -1

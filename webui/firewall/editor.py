@@ -39,4 +39,4 @@ def wished(page: Page, snapshot: Snapshot) -> Rule | None:
 
 
 def save(page: Page, rule: Rule, user: str) -> Row:
-    return draft_firewall.write(rule, page.row or Row(), user)
+    return draft_firewall.write(rule, page.row if isinstance(page.row, Row) else Row(), user)

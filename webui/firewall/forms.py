@@ -6,10 +6,11 @@ The fields only give a value its type; what is allowed is asked of lbconfig.vali
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 from django import forms
 
-from balancing.forms import AddressField, PortsField, number_field
+from balancing.forms import AddressField, ExplainedField, PortsField, number_field
 from changes import draft
 from firewall.trial import OF_A_PACKET, entrances, place
 from lbconfig import fields
@@ -23,7 +24,6 @@ from network.models import Interface
 FILL_IN = "Please fill this in."
 CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
-COMMON = (RuleProtocol.ANY, RuleProtocol.TCP, RuleProtocol.UDP, RuleProtocol.TCP_UDP, RuleProtocol.PING)
 
 
 class Networks(forms.CharField):
@@ -51,8 +51,8 @@ def _network(text: str) -> str:
         return text
 
 
-def _choice(kind, words, widget=forms.RadioSelect, **kwargs) -> forms.TypedChoiceField:
-    field = forms.TypedChoiceField(
+def _choice(kind, words, widget=forms.RadioSelect, **kwargs) -> ExplainedField:
+    field = ExplainedField(
         coerce=kind,
         choices=[(str(value), name.long) for value, name in words.items()],
         widget=widget,
@@ -166,10 +166,12 @@ class PacketForm(forms.Form):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
+        fields: dict[str, Any] = self.fields  # each has what its kind has
+        fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         for name in ("source", "destination"):
             if name in data and (sentence := place(data[name], data.get("protocol"), name)):
                 self.add_error(name, _sentence(sentence))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import RuleCounter
 from changes import draft_firewall
 from firewall.models import Rule as Row
 from lbconfig import firewall as wish
@@ -24,7 +25,7 @@ class Line:
     rule: Rule
     first: bool
     last: bool
-    counter: dict | None  # None: it does not run, or nobody can say
+    counter: RuleCounter | None  # None: it does not run, or nobody can say
     waits: bool  # what runs is not what stands here
     hint: str
 
@@ -80,7 +81,7 @@ def _place(service: VirtualService) -> str:
     return f"{service.name} at {shown(service.address, service.port)}{others}"
 
 
-def _counters() -> tuple[dict[int, dict], str]:
+def _counters() -> tuple[dict[int, RuleCounter], str]:
     try:
         return {one["id"]: one for one in connect().rule_counters()}, ""
     except (ApplierDown, ApplierRefused) as error:

@@ -58,5 +58,5 @@ def leased(status: Status | None, running: Snapshot | None) -> set[str]:
     """What DHCP brought: all that the box has at this moment but VIPs and what it was told."""
     told = running.network.interfaces if running else ()
     fixed = {text for one in told for text in one.addresses}
-    found = {text for one in (status or {}).get("interfaces", []) for text in one["addresses"]} - fixed
+    found = {text for one in (status["interfaces"] if status else ()) for text in one["addresses"]} - fixed
     return {text.partition("/")[0] for text in found if not text.endswith(("/32", "/128"))}

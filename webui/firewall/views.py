@@ -47,7 +47,7 @@ def _save(request, pk: int | None):
     """`pk` None: a new rule. From the first line on nobody else can write to the draft."""
     user = request.user.get_username()
     with transaction.atomic():
-        row = Rule.objects.filter(pk=pk).first()
+        row = Rule.objects.filter(pk=pk).first() if pk else None
         page = editor.page(row, request.POST)
         if given_back(request):
             return _show(request, page)

@@ -9,7 +9,7 @@ from functools import cached_property
 from django.utils import timezone
 
 from applier.client import ApplierDown, ApplierRefused
-from applier.shapes import ENDED, Status
+from applier.shapes import ENDED, RunStatus, Status
 from changes import draft, what_runs
 from lbconfig import certificate, diff
 from lbconfig.snapshot import Snapshot, SnapshotError
@@ -61,7 +61,7 @@ class Frame:
         return f"The certificate of this web page {said}. Give the box a new one."
 
     @property
-    def applying(self) -> dict | None:
+    def applying(self) -> RunStatus | None:
         """The apply that is under way; it may wait to be confirmed."""
         run = self.status and self.status["apply"]
         return run if run and run["state"] not in ENDED else None

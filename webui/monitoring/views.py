@@ -7,6 +7,7 @@ from functools import cached_property
 
 from django.shortcuts import render
 
+from applier.shapes import RealServerStatus, ServiceStatus
 from lbconfig import names
 from lbconfig.addresses import endpoint, shown
 from lbconfig.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
@@ -49,12 +50,12 @@ class Shown:
     """A service and what is known of it, before anybody knows whether it is on the page that is asked for."""
 
     wish: VirtualService
-    running: dict | None  # what the kernel says of it
+    running: ServiceStatus | None  # what the kernel says of it
     applied: VirtualService | None  # as the box runs it
     removed: bool = False
 
     @cached_property
-    def live(self) -> dict[int, dict]:
+    def live(self) -> dict[int, RealServerStatus]:
         return {entry["id"]: entry for entry in self.running["real_servers"]} if self.running else {}
 
     def state(self, server: RealServer) -> str:
@@ -158,7 +159,7 @@ def _row(one: Shown) -> dict:
     }
 
 
-def _server(server: RealServer, live: dict | None, state: str, runs: RealServer | None) -> dict:
+def _server(server: RealServer, live: RealServerStatus | None, state: str, runs: RealServer | None) -> dict:
     """`live`: what the kernel says of it; `runs`: the server as it is applied."""
     sign, word, tone = HEALTH.get(state, ("?", state, "wait"))
     return {

@@ -3,7 +3,10 @@ stands around it; cleaned to the two texts that the draft keeps."""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from django import forms
+from django.http import QueryDict
 
 from lbconfig import certificate as pem
 from lbconfig.snapshot import MAX_KEY, MAX_LINES, Management
@@ -52,7 +55,8 @@ class CertificateForm(forms.Form):
         self.fields["key"].help_text = f"In PEM, without a password.{kept}"
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         blocks = [one for name in ("certificate", "key") for one in self._given(data, name)]
         if self.errors:
             return data
@@ -73,14 +77,16 @@ class CertificateForm(forms.Form):
             return []
         if file:
             text = file.read().decode("latin-1")
-            longest = self.fields[name].max_length
+            fields: dict[str, Any] = self.fields  # each has what its kind has
+            longest = fields[name].max_length
             if len(text) > longest:
                 self.add_error(name, f"This is longer than {longest} characters.")
                 return []
         found = [one for one in pem.blocks(text) if one[0] not in HARMLESS]
         if file and found:
-            self.data = self.data.copy()
-            self.data[self.add_prefix(name)] = "\n".join(block for _, block in found) + "\n"
+            shown = cast(QueryDict, self.data).copy()  # that of a request: without a file there is nothing to show
+            shown[self.add_prefix(name)] = "\n".join(block for _, block in found) + "\n"
+            self.data = shown
         if text.strip() and not found:
             self.add_error(name, NO_PEM)
         for kind, _ in found:

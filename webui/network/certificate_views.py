@@ -47,8 +47,9 @@ def edit_certificate(request):
             return _page(request, form, 422)
         draft.write_management(after.management, user)
     shown = pem.first(after.management.certificate)
-    messages.success(request, SAVED.format(shown.sentence))
-    if (here := arrival.used(request)) and not shown.covers(here):
+    if shown:
+        messages.success(request, SAVED.format(shown.sentence))
+    if shown and (here := arrival.used(request)) and not shown.covers(here):
         messages.warning(request, NOT_FOR_HERE.format(here))
     return redirect("certificate")
 

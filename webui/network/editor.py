@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from applier.shapes import Status
 from changes import draft
 from changes.pages import Page, add, check, finish
 from lbconfig.problem import Problem
@@ -35,7 +36,7 @@ FIELDS = {
 }
 
 
-def network_page(status: dict | None, data=None) -> Page:
+def network_page(status: Status | None, data=None) -> Page:
     row = NetworkRow.objects.filter(pk=draft.ONLY_ROW).first()
     if data is not None:
         formset = InterfaceFormSet(data, prefix="interfaces")
@@ -47,20 +48,20 @@ def network_page(status: dict | None, data=None) -> Page:
     return _offered(finish(Page(row, form, formset.forms, formset)), status)
 
 
-def _cards(status: dict | None) -> list[str]:
+def _cards(status: Status | None) -> list[str]:
     """What the box has; what it made itself is in the draft, or goes with the next apply."""
-    found = (status or {}).get("interfaces", [])
-    return [entry["name"] for entry in found if entry["name"] != "lo" and not entry.get("kind")]
+    found = status["interfaces"] if status else ()
+    return [entry["name"] for entry in found if entry["name"] != "lo" and not entry["kind"]]
 
 
-def _offered(page: Page, status: dict | None) -> Page:
+def _offered(page: Page, status: Status | None) -> Page:
     names = dict.fromkeys([*(row["name"].value() or "" for row in page.rows), *_cards(status)])
     for row in page.rows:
         row.offer([name for name in names if name and name != row["name"].value()])
     return page
 
 
-def with_another(page: Page, kind: str, status: dict | None) -> Page:
+def with_another(page: Page, kind: str, status: Status | None) -> Page:
     """The page as it was sent, with one more row; nothing is looked at yet."""
     rows = [{name: row[name].value() for name in row.fields} for row in page.rows]
     known = {row["name"] for row in rows}
@@ -79,14 +80,14 @@ def _free(kind: str, known: set[str]) -> str:
     return next(name for number in range(len(known) + 1) if (name := f"{start}{number}") not in known)
 
 
-def offered(page: Page, status: dict | None) -> Page:
+def offered(page: Page, status: Status | None) -> Page:
     """With what may be chosen in each row; after pages.merged made the rows."""
     return _offered(page, status)
 
 
 def check_network(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
     """The draft with this network; None when a field is wrong, with the reason beside it."""
-    if not (page.form.is_valid() & page.formset.is_valid()):
+    if not (page.form.is_valid() & (page.formset is None or page.formset.is_valid())):
         return None
     candidate = replace(snapshot, network=_wish(page, snapshot.network))
     return _reachable(page, check(page, snapshot, candidate, "network.", _beside_interface), client)
@@ -132,7 +133,9 @@ def _reachable(page: Page, candidate: Snapshot | None, client: str) -> Snapshot 
 
 def _beside_interface(page: Page, problem: Problem, message: str) -> bool:
     match = INTERFACE.match(problem.path)
-    for row in page.rows if match else ():
+    if match is None:
+        return False
+    for row in page.rows:
         if getattr(row, "wished", row["name"].value()) == match["name"]:
             field = FIELDS.get(match["field"], match["field"])
             row.add_error(field if field in row.fields else None, message)

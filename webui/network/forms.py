@@ -1,6 +1,7 @@
 """Host name, interfaces of every kind, gateway; and from where the web UI may be reached."""
 
 from dataclasses import replace
+from typing import Any
 
 from django import forms
 
@@ -114,8 +115,9 @@ class InterfaceForm(forms.Form):
 
     def offer(self, others: list[str]) -> None:
         """The interfaces that may be ticked or chosen."""
-        chosen = self.fields["members"].prepare_value(self["members"].value())
-        self.fields["members"].choices = [(name, name) for name in dict.fromkeys([*others, *chosen])]
+        fields: dict[str, Any] = self.fields  # each has what its kind has
+        chosen = fields["members"].prepare_value(self["members"].value())
+        fields["members"].choices = [(name, name) for name in dict.fromkeys([*others, *chosen])]
         for field, empty in (("parent", []), ("primary", [("", "any")])):
             now = [self[field].value()] if self[field].value() else []
             choices = [*empty, *((name, name) for name in dict.fromkeys([*others, *now]))]

@@ -109,7 +109,7 @@ def with_another(page: Page, kind: str) -> Page:
 
 def check_routes(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
     """The draft with these routes; None when a field is wrong, with the reason beside it."""
-    if not (page.form.is_valid() & page.formset.is_valid()):
+    if not (page.form.is_valid() & (page.formset is None or page.formset.is_valid())):
         return None
     kept = [row.cleaned_data for row in page.rows if not row.cleaned_data["gone"] and _filled(row.cleaned_data)]
     routes = tuple(
@@ -120,8 +120,8 @@ def check_routes(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None
     policies = tuple(
         PolicyRoute(one["target"], one["via"], one["interface"]) for one in kept if one["kind"] == "policy"
     )
-    candidate = replace(snapshot, network=replace(snapshot.network, routes=routes, policies=policies))
-    candidate = check(page, snapshot, candidate, ("network.routes", "network.policies"), _beside_row)
+    entered = replace(snapshot, network=replace(snapshot.network, routes=routes, policies=policies))
+    candidate = check(page, snapshot, entered, ("network.routes", "network.policies"), _beside_row)
     if candidate and client and (problem := validate.admin_problem(candidate, client)):
         page.form.add_error(None, f"{problem}.")
     return candidate if page.good else None
@@ -133,7 +133,9 @@ def _filled(data: dict) -> bool:
 
 def _beside_row(page: Page, problem: Problem, message: str) -> bool:
     match = ENTRY.match(problem.path)
-    for row in page.rows if match else ():
+    if match is None:
+        return False
+    for row in page.rows:
         kind = {"routes": "route", "policies": "policy"}[match["list"]]
         data = row.cleaned_data
         if data["kind"] == kind and data["target"] == match["target"] and not data["gone"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from lbconfig import snapshot as wish
 from network.models import Interface, Network
@@ -14,12 +15,13 @@ TEXTS = ("dns", "search", "ntp")
 
 def network_wish(row: Network) -> wish.Network:
     """Of the stored network with all of its interfaces."""
+    texts: dict[str, Any] = {name: tuple(getattr(row, name)) for name in TEXTS}
     return wish.Network(
         **{name: getattr(row, name) for name in PLAIN},
         interfaces=tuple(map(_interface_wish, Interface.objects.all())),
         routes=tuple(wish.StaticRoute(**one) for one in row.routes),
         policies=tuple(wish.PolicyRoute(**one) for one in row.policies),
-        **{name: tuple(getattr(row, name)) for name in TEXTS},
+        **texts,
     )
 
 
@@ -63,6 +65,6 @@ INTERFACE_FIELDS = tuple(field.name for field in dataclasses.fields(wish.Interfa
 
 
 def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     return list(value) if isinstance(value, tuple) else value

@@ -65,7 +65,8 @@ def _write_network(candidate: Snapshot, user: str) -> None:
 
 
 def _network(request, page: pages.Page, status: int = 200):
-    found = {entry["name"]: entry for entry in (look(request).status or {}).get("interfaces", [])}
+    live = look(request).status
+    found = {entry["name"]: entry for entry in (live["interfaces"] if live else ())}
     members = {name for row in page.rows for name in row.fields["members"].prepare_value(row["members"].value())}
     for row in page.rows:
         row.folded = row["name"].value() in members and not row["addresses"].value() and not row.errors

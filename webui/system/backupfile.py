@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import IO, BinaryIO, cast
 
 from django.apps import apps
 from django.conf import settings
@@ -82,23 +82,31 @@ def open_into(folder: Path, file: BinaryIO, passphrase: str) -> dict[str, str]:
 
     Nothing of it may be used before this has come back: only then it is known that no byte was altered.
     """
-    reader, texts = Reader(file, passphrase), {}
+    reader, texts = Reader(file, passphrase), dict[str, str]()
     try:
-        with gzip.GzipFile(fileobj=reader) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+        # All that gzip asks of a file that it unpacks is read().
+        with gzip.GzipFile(fileobj=cast(IO[bytes], reader)) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
             for member in archive:
                 if member.name == DATABASE:
-                    _unpack(archive.extractfile(member), member.size, folder / DATABASE)
+                    _unpack(_content(archive, member), member.size, folder / DATABASE)
                 elif member.name in TEXTS and member.size <= TEXT:
-                    texts[member.name] = archive.extractfile(member).read().decode()
+                    texts[member.name] = _content(archive, member).read().decode()
             while plain.read(1 << 20):
                 pass
         while reader.read(1 << 20):
             pass
-    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, AttributeError, UnicodeDecodeError) as error:
+    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
         raise NotOpened(DAMAGED) from error
     if set(texts) != set(TEXTS) or not (folder / DATABASE).exists():
         raise NotOpened(DAMAGED)
     return texts
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    content = archive.extractfile(member)
+    if content is None:
+        raise tarfile.ReadError(f"{member.name} is no file")
+    return content
 
 
 def about(text: str) -> About:
@@ -156,7 +164,7 @@ def _member(name: str, size: int, now: datetime) -> tarfile.TarInfo:
     return member
 
 
-def _unpack(content: BinaryIO, size: int, path: Path) -> None:
+def _unpack(content: IO[bytes], size: int, path: Path) -> None:
     with promised(settings.INCOMING, size) as promise, path.open("wb") as file:
         while part := content.read(1 << 20):
             file.write(part)

@@ -10,7 +10,9 @@ from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes_capacity import LoadStatus, Measurement, RatesStatus
 from lbconfig.addresses import shown
+from lbconfig.hardware.capacity import FIGURES
 from lbconfig.snapshot import Protocol
 from monitoring.frame import look
 from system.forms import BetweenForm, WatchForm
@@ -96,7 +98,7 @@ def _state(request) -> dict:
     return {
         "found": found,
         "job": found["job"],
-        "running": bool(found["job"]) and found["job"]["state"] == "running",
+        "running": found["job"] is not None and found["job"]["state"] == "running",
         "now": worded(found["now"]),
         "during": worded(found["job"]["rates"]) if found["job"] else None,
         "figures": figures(load) if load else [],
@@ -106,7 +108,7 @@ def _state(request) -> dict:
     }
 
 
-def summary(load: dict | None) -> dict | None:
+def summary(load: LoadStatus | None) -> dict | None:
     """How near the box is to its limit, for the bar on the overview; None: never measured on this hardware."""
     if load is None:
         return None
@@ -118,11 +120,11 @@ def summary(load: dict | None) -> dict | None:
         "near": percent is not None and percent >= NEAR,
         "over": percent is not None and percent > 100,
         "name": NAMES[load["figure"]].lower() if load["figure"] else "",
-        "at_least": bool(limit) and limit["at_least"],
+        "at_least": limit is not None and limit["at_least"],
     }
 
 
-def figures(load: dict) -> list[dict]:
+def figures(load: LoadStatus) -> list[dict]:
     """A line for each figure that was measured: now, limit, share."""
     now = load["now"]
     return [
@@ -137,9 +139,9 @@ def figures(load: dict) -> list[dict]:
     ]
 
 
-def worded(rates: dict | None) -> list[tuple[str, str]]:
+def worded(rates: RatesStatus | None) -> list[tuple[str, str]]:
     """(name, rate in words) of each figure."""
-    return [(NAMES[figure], rate_words(figure, rate)) for figure, rate in rates.items()] if rates else []
+    return [(NAMES[figure], rate_words(figure, rates[figure])) for figure in FIGURES] if rates else []
 
 
 def rate_words(figure: str, rate: float) -> str:
@@ -148,7 +150,7 @@ def rate_words(figure: str, rate: float) -> str:
     return f"{rate:,.0f}/s" if rate >= 10 or rate == int(rate) else f"{rate:.1f}/s"
 
 
-def _row(one: dict) -> dict:
+def _row(one: Measurement) -> dict:
     limit = one["limit"]
     return {
         "when": one["when"],

@@ -1,5 +1,7 @@
 """What the pages of the system app take."""
 
+from typing import Any
+
 from django import forms
 from django.core.validators import RegexValidator
 
@@ -40,9 +42,10 @@ class BetweenForm(forms.Form):
 
     def __init__(self, ports: list[str], *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
+        fields: dict[str, Any] = self.fields  # each has what its kind has
         for number, name in enumerate(("sender", "receiver")):
-            self.fields[name].choices = [(port, port) for port in ports]
-            self.fields[name].initial = ports[number] if number < len(ports) else ""
+            fields[name].choices = [(port, port) for port in ports]
+            fields[name].initial = ports[number] if number < len(ports) else ""
 
 
 MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters
@@ -71,7 +74,8 @@ class PassphraseForm(forms.Form):
     again = _passphrase("Passphrase again")
 
     def clean(self):
-        data = super().clean()
+        super().clean()
+        data = self.cleaned_data
         if data.get("passphrase") and data.get("again") and data["passphrase"] != data["again"]:
             self.add_error("again", "The two passphrases are not the same.")
         return data

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes_machine import ActionStatus, MachineStatus, SeatStatus, SettingStatus
+from applier.shapes_machine import ActionStatus, MachineStatus, SeatStatus, SettingStatus, WorkStatus
 
 # CPUs of the picture; of larger machines those with work are shown first.
 SHOWN = 32
@@ -71,7 +71,7 @@ def tune(request):
     _seen.clear()
     log.info("user %s has the hardware tuned", user)
     mended = _mended(before, after)
-    refused = [f"{one['object']}: {one['what']} ({one['message']})" for one in _of_state(after, "refused")]
+    refused = [f"{name} ({message})" for name, message in _of_state(after, "refused")]
     if mended:
         messages.success(request, f"Done: {_some(mended)}.")
     elif not refused:
@@ -98,7 +98,7 @@ def _seat(seat: SeatStatus) -> dict:
     return {**seat, "percent": round(100 * seat["share"]), "chips": chips}
 
 
-def _words(work: dict) -> str:
+def _words(work: WorkStatus) -> str:
     queue = "" if work["queue"] is None else f" queue {work['queue']}"
     end = {"sends": ", sending", "helps": ", helps"}.get(work["kind"], "")
     return f"{work['device']}{queue}{end}"
@@ -111,24 +111,21 @@ def _row(one: SettingStatus | ActionStatus) -> dict:
 
 def _mended(before: MachineStatus, after: MachineStatus) -> list[str]:
     """What is so now and was not before, in words."""
-    done = {_name(one) for one in _of_state(after, "done")}
-    open_ = [one for state in ("differs", "refused") for one in _of_state(before, state)]
+    done = {name for name, _ in _of_state(after, "done")}
+    open_ = [name for state in ("differs", "refused") for name, _ in _of_state(before, state)]
     gone = {one["object"] for one in before["findings"] if one["code"] == "meddler"}
     gone -= {one["object"] for one in after["findings"] if one["code"] == "meddler"}
-    return [f"{name} ended" for name in sorted(gone)] + [_name(one) for one in open_ if _name(one) in done]
+    return [f"{name} ended" for name in sorted(gone)] + [name for name in open_ if name in done]
 
 
-def _of_state(found: MachineStatus, state: str) -> list[dict]:
-    settings = (
-        {"object": one["key"].replace("/", "."), "what": one["wanted"], **one}
-        for one in found["settings"]
-        if one["state"] == state
-    )
-    return [*settings, *(one for one in found["actions"] if one["state"] == state)]
-
-
-def _name(one: dict) -> str:
-    return f"{one['object']}: {one['what']}"
+def _of_state(found: MachineStatus, state: str) -> list[tuple[str, str]]:
+    """What is in it, and the message about it."""
+    return [
+        *((f"{one['key'].replace('/', '.')}: {one['wanted']}", one["message"])
+          for one in found["settings"] if one["state"] == state),
+        *((f"{one['object']}: {one['what']}", one["message"])
+          for one in found["actions"] if one["state"] == state),
+    ]  # fmt: skip
 
 
 def _some(names: list[str]) -> str:

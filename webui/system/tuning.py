@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -51,7 +52,8 @@ class TuningForm(forms.Form):
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["power"].sentences = {str(value): words.help for value, words in POWER.items()}
+        fields: dict[str, Any] = self.fields  # `sentences` are for the template
+        fields["power"].sentences = {str(value): words.help for value, words in POWER.items()}
         for name, card in self.known.cards.items():
             for part, label in OF_A_CARD.items():
                 self.fields[f"{name} {part}"] = _card_field(label, _now(card, part))
@@ -121,7 +123,7 @@ def _known(tuning: Tuning) -> Known:
     try:
         found = connect().hardware()
     except (ApplierDown, ApplierRefused):
-        cards, standards = {}, {}
+        return Known({one.name: {} for one in tuning.cards}, {})
     else:
         cards = {card["name"]: card for card in found["machine"]["cards"]}
         standards = {one["key"]: one["standard"] for one in found["settings"]}

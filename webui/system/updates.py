@@ -30,6 +30,7 @@ def live(request):
 
 def sticks(request):
     """Bundles on USB sticks; asked for by a button, because looking means to mount them."""
+    context: dict[str, object]
     try:
         context = {"sources": connect().update_sources()}
     except (ApplierDown, ApplierRefused) as error:
