@@ -1,7 +1,4 @@
-"""The small C programs that make load (bench/programs), compiled here and brought into guests.
-
-They are linked statically: a guest's C library may be older than this machine's.
-"""
+"""The small C programs that make load (bench/programs), compiled here."""
 
 from __future__ import annotations
 
@@ -10,13 +7,11 @@ import subprocess
 from pathlib import Path
 
 from bench.head import TOP
-from tests.lab.machine import Machine
 
 SOURCES = Path(__file__).with_name("programs")
 KEPT = TOP / "build/bench/programs"
 COMPILER = ("gcc", "-O2", "-static", "-Wall", "-Wextra", "-Werror")
 LIBRARY = ("gcc", "-O2", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror")
-PLACE = "/run/bench"  # in a guest
 
 
 class CannotCompile(OSError):
@@ -47,11 +42,3 @@ def made_of(name: str, command: tuple[str, ...], ending: str) -> Path:
             raise CannotCompile(f"{source.name}: {done.stderr}")
         new.rename(made)
     return made
-
-
-def bring(machine: Machine, *names: str) -> None:
-    """Put programs into a guest, below PLACE."""
-    machine.succeed(["mkdir", "-p", PLACE])
-    for name in names:
-        path = f"{PLACE}/{name}"
-        machine.succeed(f"cat >{path} && chmod 755 {path}", stdin=program(name).read_bytes())

@@ -27,8 +27,6 @@ LISA_PEAKS: dict[tuple[str, int, int], tuple[float, str]] = {
     ("DR", 2, 4): (10000.0, "figure 12, in words"),
     ("DR", 4, 4): (13019.3, "figure 15"),
 }
-# Busy share of the director's one processor at the highest rate: 100 % less idle (figure 16).
-LISA_BUSY = {("DR", 1, 1): 0.15, ("DR", 1, 2): 0.51, ("DR", 1, 4): 0.54}
 
 # Real servers -> Mbit/s (the table "Connection").
 NETPIPE_MBITS = {

@@ -26,12 +26,6 @@ AT_ONCE = 10  # where nothing has to be found out first
 Change = Callable[[Path], None]
 
 
-def given_image() -> Path:
-    """The image that FAIRLEAD_IMAGE names, or the developer's disk image."""
-    named = os.environ.get("FAIRLEAD_IMAGE", "")
-    return Path(named) if named else lab_disk.build(lambda text: None).disk
-
-
 def given_keys() -> Path:
     """FAIRLEAD_KEYS: the folder of the keys whose certificate that image has."""
     return Path(os.environ.get("FAIRLEAD_KEYS") or lab_disk.KEYS)

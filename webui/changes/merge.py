@@ -20,10 +20,6 @@ class Merged:
     taken: dict[str, str] = field(default_factory=dict)  # theirs; this admin had not touched them
     clashes: dict[str, str] = field(default_factory=dict)  # theirs; this admin entered something else
 
-    @property
-    def differs(self) -> bool:
-        return bool(self.taken or self.clashes)
-
 
 def merge(base: Values, mine: Values, theirs: Values) -> Merged:
     """Keep what this admin entered; take over what only the other one changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SEQUENCE, BIT_STRING, OCTET_STRING, INTEGER, OID = 0x30, 0x03, 0x04, 0x02, 0x06
+SEQUENCE, OCTET_STRING, INTEGER = 0x30, 0x04, 0x02
 _TEXTS = {0x0C: "utf-8", 0x13: "ascii", 0x14: "latin-1", 0x16: "ascii", 0x1C: "utf-32-be", 0x1E: "utf-16-be"}
 _UTC_TIME, _TIME = 0x17, 0x18
 

@@ -245,10 +245,6 @@ def allowed_network(text: str) -> str | None:
     return None
 
 
-def dns_name_or_empty(text: str) -> str | None:
-    return None if text == "" or is_dns_name(text, 253) else f"must be a DNS name or empty, not {quote(text)}"
-
-
 def router_address(text: str, link_local: bool) -> str | None:
     """Who forwards packets for us; `link_local`: the interface is named, so fe80:: is one router alone."""
     try:
