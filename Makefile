@@ -81,7 +81,7 @@ test-times: ## Where the time of the tests went when each ran last: booting, app
 lint: setup-test ## ruff, mypy, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
-	@$(PYTHON) -m mypy
+	@PYTHONPATH=webui FAIRLEAD_APPLIER=fake $(PYTHON) -m mypy
 	@shellcheck $(SHELL_SCRIPTS)
 	@mkdir -p $(BUILD)/dev
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
