@@ -242,8 +242,9 @@ def servers(request, pk: int):
         {
             "needs": one,
             "gateways": [(gateway, system.gateway_command(gateway)) for gateway in one.gateways],
+            "fits": one.possible_on(system),
             "possible": [names.FORWARDING[kind].long for kind in Forwarding if kind in system.tunnels],
-            "script": server_setup.script(one, system) if one.scripted and one.possible_on(system) else "",
+            "script": server_setup.script(one, system) if one.scripted_on(system) else "",
         }
         for one in _setups(row)
     ]
@@ -254,9 +255,9 @@ def servers(request, pk: int):
 def server_script(request, pk: int, address: str):
     """The script for one of them, as a file."""
     row = VirtualService.objects.filter(pk=pk).first()
-    setup = next((one for one in _setups(row) if one.address == address and one.scripted), None) if row else None
+    setup = next((one for one in _setups(row) if one.address == address), None) if row else None
     _, system = _system(request)
-    if setup is None or not setup.possible_on(system):
+    if setup is None or not setup.scripted_on(system):
         return not_found(request, None)
     answer = HttpResponse(server_setup.script(setup, system), content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{system.file}"'
