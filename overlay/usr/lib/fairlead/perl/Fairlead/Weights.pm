@@ -29,6 +29,7 @@ use constant {
 	QUICKEST => 25,    # per cent that the slowest server gets at least, by the time of its answers
 	SMOOTH => 0.2,     # what the newest of these times counts in their average
 	CHANGES => 5,      # points: a smaller change is not written
+	TURNS => 10,       # points: where servers take turns, shares are multiples of it
 	GONE => 3,         # questions without an answer after which an agent counts as gone
 	PATIENCE => 2,     # seconds for its answer
 	STEPS => 20,       # of a slow start
@@ -139,7 +140,10 @@ sub share {
 		if ($part >= 1) { delete $record->{back} }
 		else { $share = $share * int($part * STEPS + 0.001) / STEPS }
 	}
-	return max($set->{floor}, FLOOR, int($share + 0.5));
+	$share = max($set->{floor}, FLOOR, $share);
+	my $turns = $record->{v}{scheduler} eq 'wrr' ? TURNS : 1;
+	return $written if $written && $share < 100 && abs($share - $written) < CHANGES;
+	return max($set->{floor}, FLOOR, $turns * int($share / $turns + 0.5));
 }
 
 # The quickest gets all of its weight.
@@ -156,8 +160,7 @@ sub refresh {
 	for my $record (@{$by_service{$key}}) {
 		my ($v, $r) = @$record{qw(v r)};
 		next unless $r->{weight} && up($record);
-		my ($was, $is) = ($record->{written} // 100, share($record));
-		next if $was == $is || abs($was - $is) < CHANGES && $is != 100 && $is != 0;
+		next if ($record->{written} // 100) == share($record);
 		# The weight in it is the whole one: Fairlead::Table asks `of`.
 		main::system_wrapper("$main::IPVSADM -e $v->{proto} " . main::get_virtual_option($v)
 			. " -r $r->{server}:$r->{port} $r->{forw} -w $r->{weight}");
