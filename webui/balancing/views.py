@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.kept_input import given_back, keeps_input
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import Event
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
 from balancing.forms import OperationForm, ServiceForm
@@ -214,7 +215,7 @@ def server(request, address: str):
     if not places:
         return not_found(request, None)
     try:
-        events = [event for event in connect().events() if event["server"] == address][:EVENTS]
+        events = [one for one in connect().events() if _concerns(one, address, places)][:EVENTS]
     except (ApplierDown, ApplierRefused):
         events = []
     return render(request, "balancing/server.html", {"address": address, "places": places, "events": events})
@@ -262,6 +263,13 @@ def server_script(request, pk: int, address: str):
     answer = HttpResponse(server_setup.script(setup, system), content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{system.file}"'
     return answer
+
+
+def _concerns(event: Event, address: str, places: list[dict]) -> bool:
+    """Whether an event is of this server, or of one of its services as a whole."""
+    return event["server"] == address or (
+        not event["server"] and event["service"] in [place["service"].id for place in places]
+    )
 
 
 def _system(request) -> tuple[str, System]:
