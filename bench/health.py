@@ -112,7 +112,7 @@ def start_servers(lab: Lab, count: int) -> None:
         f" {AGENT.port} >/run/servers.log 2>&1 &"
     )
     last = FIRST_PORT + count - 1
-    world.wait_until_succeeds(f"ip netns exec rs1 ss -Hlnt 'sport = :{last}' | grep -q {last}", 60)
+    world.wait_until_succeeds(f"ip netns exec rs1 ss -Hlnt 'sport = :{last}' | grep -q {last}", PATIENCE)
 
 
 def services(count: int, agents: bool) -> Snapshot:

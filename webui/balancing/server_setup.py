@@ -26,6 +26,11 @@ class ServerSetup:
     askers: tuple[str, ...] = ()  # the box's addresses that ask it; () where they come by DHCP, so anybody may
 
     @property
+    def agent_name(self) -> str:
+        """Of its units and its folder, as linux-agent.sh has it."""
+        return f"fairlead-agent-{self.address.replace(':', '-')}"
+
+    @property
     def addressed(self) -> bool:
         """Whether it needs virtual addresses of its own."""
         return bool(self.direct or self.tunnels)

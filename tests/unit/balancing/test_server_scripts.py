@@ -382,7 +382,7 @@ def test_the_agent_of_networkd(networkd, setup):
 def agent_goes_well(server, setup, system, folder, memory):
     """Set up, verified, twice without a restart, and everything as before in the end."""
     server.has_systemd()
-    before, name = server.state(), f"fairlead-agent-{setup.address}"
+    before, name = server.state(), setup.agent_name
     missing = server.run_script(setup, system, "verify")
     assert (missing.returncode, f"missing  {name}.socket is not active" in missing.stdout) == (1, True)
     assert (server.state(), server.told()) == (before, [])
@@ -403,6 +403,8 @@ def agent_goes_well(server, setup, system, folder, memory):
         f"IPAddressAllow={' '.join(setup.askers)}",
         "IPAddressDeny=any",
     ]
+    # systemd splits names of folders at colons.
+    assert ":" not in server.do(f"grep -h Directory= {folder}/{name}*.service")
     assert f"ExecStart=/bin/sh {memory}/agent answer {' '.join(setup.askers)}\n" in server.do(
         f"cat {folder}/{name}@.service"
     )

@@ -4,7 +4,8 @@
 agent_ports=""
 askers=""
 
-agent=fairlead-agent-$server
+# systemd splits the name of a folder at colons, from version 255 on.
+agent=fairlead-agent-$(echo "$server" | tr : -)
 
 # What it needs of systemd: users that are there only as long as a service, and services that leave nothing behind.
 runs_agents() {
