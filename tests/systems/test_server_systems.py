@@ -90,7 +90,7 @@ def test_for_good_and_taken_back(server, name):
     # One of systemd's dynamic users, for both addresses.
     [user] = server.succeed("ps -eo uid,args | awk '/agent watch$/ { print $1 }' | sort -u").split()
     assert 61184 <= int(user) <= 65519
-    assert server.succeed("systemctl --failed --no-legend 'fairlead*'") == ""
+    assert server.succeed("systemctl list-units --failed --no-legend 'fairlead*'") == ""
 
     server.restart()
     said = run("verify")
