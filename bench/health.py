@@ -1,9 +1,9 @@
-"""Health checks at size: ldirectord as it comes, without and with fork=yes, and with our module, in one run.
+"""Health checks at size: ldirectord as it comes, without and with fork=yes, with our module, and with agents besides.
 
     make bench-health [SERVERS="50 200 1000"]
 
-Two guests: the appliance, and one that plays all real servers. All ways get the same services with ten real servers
-each, HTTP checks every 2 s, timeout 2 s, down after 2 failures, and find the IPVS table loaded with
+All in one run. Two guests: the appliance, and one that plays all real servers. All ways get the same services with ten
+real servers each, HTTP checks every 2 s, timeout 2 s, down after 2 failures, and find the IPVS table loaded with
 every server up, as after an apply. What is measured comes from outside: the servers write down when they were
 asked, and the kernel's table tells when a server has left.
 
@@ -11,6 +11,7 @@ asked, and the kernel's table tells when a server has left.
     between        seconds from one check of a server to the next: median and longest over all servers
     leaves         seconds until a server that falls silent has weight 0: median and longest of DEATHS
     memory         MiB of all its processes (proportional set size)
+    agents         seconds from one question to an agent to the next, on average, with all servers up; asked for are 5
 
 `between` and `leaves` come twice: with all servers up, and with one in twenty silent for a while. Emulated
 processors (TCG) are many times slower than real ones, so only figures of one run compare.
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Set
+from collections.abc import Container, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from tests.lab.fixtures import Lab, boot, make_lab
 from tests.lab.wait import WaitedInVain, until
 
 from lbconfig.render import ipvs, ldirectord
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
+from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
 
 SERVERS = "10.2.0.100"
 FIRST_PORT = 10_000
@@ -46,7 +47,13 @@ WATCHED = 40  # seconds over which rounds are looked at
 DEATHS = 5
 DEATH = 120  # seconds after which nobody waits for a server to leave
 MODULE = "PERL5OPT=-Mfairlead PERL5LIB=/usr/lib/fairlead/perl"
-WAYS = {"plain": ("", "fork=no"), "fork": ("", "fork=yes"), "ours": (MODULE, "fork=yes")}
+WAYS = {
+    "plain": ("", "fork=no"),
+    "fork": ("", "fork=yes"),
+    "ours": (MODULE, "fork=yes"),
+    "agents": (MODULE, "fork=yes"),
+}
+AGENT = Agent(AgentKind.TEXT, interval=5)
 # The processes of its group: the third number behind the name is the group's.
 MEMORY = """
 read -r group </run/bench.pid
@@ -64,16 +71,17 @@ class Result:
     leaves: str = "-"
     leaves_silent: str = "-"
     memory: float = 0.0
+    agents: str = "-"
 
     def line(self, count: int, way: str) -> str:
         first = f"{self.first:.1f}" if self.first else f"> {PATIENCE}"
         return (
             f"{count:7} {way:6} {first:>11} {self.between:>13} {self.leaves:>13} {self.between_silent:>14}"
-            f" {self.leaves_silent:>13} {self.memory:8.0f}"
+            f" {self.leaves_silent:>13} {self.memory:8.0f} {self.agents:>8}"
         )
 
 
-HEAD = "servers        first round       between        leaves   between, 5 %   leaves, 5 %   memory"
+HEAD = "servers        first round       between        leaves   between, 5 %   leaves, 5 %   memory   agents"
 
 
 def main(counts: list[int]) -> None:
@@ -101,17 +109,19 @@ def start_servers(lab: Lab, count: int) -> None:
     )
     world.succeed(
         f"ulimit -n 65536; ip netns exec rs1 python3 /run/servers.py /run/asked {SERVERS} {count} {FIRST_PORT}"
-        " >/run/servers.log 2>&1 &"
+        f" {AGENT.port} >/run/servers.log 2>&1 &"
     )
     last = FIRST_PORT + count - 1
-    world.wait_until_succeeds(f"ip netns exec rs1 ss -Hlnt 'sport = :{last}' | grep -q {last}", 60)
+    world.wait_until_succeeds(f"ip netns exec rs1 ss -Hlnt 'sport = :{last}' | grep -q {last}", PATIENCE)
 
 
-def services(count: int) -> Snapshot:
+def services(count: int, agents: bool) -> Snapshot:
+    """The agent of all servers says another share to each question."""
+    agent = AGENT if agents else Agent()
     return wish(
         *(
             VirtualService(
-                first + 1, f"s{first}", "10.1.0.100", 20_000 + first, check=CHECK,
+                first + 1, f"s{first}", "10.1.0.100", 20_000 + first, check=CHECK, agent=agent, scheduler=Scheduler.WRR,
                 real_servers=tuple(
                     RealServer(100_000 + number, SERVERS, FIRST_PORT + number)
                     for number in range(first, min(first + 10, count))
@@ -124,7 +134,7 @@ def services(count: int) -> Snapshot:
 
 def measure(lab: Lab, count: int, way: str) -> Result:
     director, world, result = lab.director, lab.world, Result()
-    snapshot = services(count)
+    snapshot = services(count, way == "agents")
     module, fork = WAYS[way]
     text = (
         ldirectord.render(snapshot)
@@ -148,7 +158,10 @@ def measure(lab: Lab, count: int, way: str) -> Result:
             result.memory = memory(director)
             return result
         result.first = max(times[0] for times in asked(lab).values()) - started
-        result.between, result.leaves = rounds(lab), deaths(lab, count, set())
+        result.between = rounds(lab)
+        if questions := asked(lab, (AGENT.port,)).get(AGENT.port):
+            result.agents = f"{WATCHED * count / len(questions):.1f}"
+        result.leaves = deaths(lab, count, set())
         silent = set(random.Random(count).sample(range(count), count // 20))
         silence(lab, silent)
         time.sleep(2 * (CHECK.interval + CHECK.timeout) * CHECK.failures)
@@ -160,12 +173,13 @@ def measure(lab: Lab, count: int, way: str) -> Result:
         revive(lab)
 
 
-def asked(lab: Lab) -> dict[int, list[float]]:
-    """Port -> when its server was asked."""
+def asked(lab: Lab, ports: Container[int] = range(FIRST_PORT, 65536)) -> dict[int, list[float]]:
+    """Port -> when it was asked; those of the servers, unless others are named."""
     found = defaultdict(list)
     for line in lab.world.read("/run/asked").splitlines():
         seconds, _, port = line.partition(" ")
-        found[int(port)].append(float(seconds))
+        if int(port) in ports:
+            found[int(port)].append(float(seconds))
     return found
 
 

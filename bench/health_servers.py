@@ -1,13 +1,15 @@
-"""Many real servers in one process, in a guest: writes down when each of them was asked.
+"""Many real servers in one process, in a guest, and their agent: writes down when each of them was asked.
 
-Usage: health_servers.py FILE ADDRESS COUNT FIRST_PORT
+Usage: health_servers.py FILE ADDRESS COUNT FIRST_PORT AGENT_PORT
 
-A server is an address and a port: COUNT ports from FIRST_PORT on. A line of FILE: seconds (time.time) and the port.
+A server is an address and a port: COUNT ports from FIRST_PORT on. All have one agent, which says another share each
+time, so that there are weights to write. A line of FILE: seconds (time.time) and the port.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 import time
 from functools import partial
@@ -15,7 +17,8 @@ from functools import partial
 ANSWER = b"HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nok\n"
 
 
-async def main(file: str, address: str, count: int, first: int) -> None:
+async def main(file: str, address: str, count: int, first: int, agent_port: int) -> None:
+    shares = itertools.cycle((40, 60, 80, 100))
     with open(file, "a", buffering=1) as log:
 
         async def answer(port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -29,10 +32,16 @@ async def main(file: str, address: str, count: int, first: int) -> None:
             finally:
                 writer.close()
 
+        async def say(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            log.write(f"{time.time():.3f} {agent_port}\n")
+            writer.write(f"{next(shares)}%\n".encode())
+            writer.close()
+
+        await asyncio.start_server(say, address, agent_port, backlog=1000)
         for port in range(first, first + count):
             await asyncio.start_server(partial(answer, port), address, port, backlog=100)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    asyncio.run(main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])))

@@ -25,7 +25,7 @@ from tests.lab.world import SERVERS
 
 from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
 
-PACES = {"rs1": 0.2, "rs2": 0.4}  # seconds for one answer
+PACES = {"rs1": 0.2, "rs2": 0.44}  # seconds for one answer
 WEIGHTED = (2, 1)  # for the schedulers that look at weights: what an admin who knows the servers would set
 SCHEDULERS = {
     "rr": (1, 1),
@@ -33,6 +33,7 @@ SCHEDULERS = {
     "wrr, agents": (1, 1),
     "lc": (1, 1),
     "wlc": (1, 1),
+    "wlc, agents": (1, 1),
     "wlc, weights 2 and 1": WEIGHTED,
     "sed": (1, 1),
     "sed, weights 2 and 1": WEIGHTED,
@@ -42,7 +43,7 @@ SCHEDULERS = {
 CLIENTS = 12
 SECONDS = 10
 ROUNDS = 3
-WARM = 10  # seconds until agents have been heard
+WARM = 20  # seconds until agents have been heard and the weights have settled
 AGENT = Agent(AgentKind.TEXT, interval=2)
 
 

@@ -90,3 +90,25 @@ def test_the_overview_says_the_share_and_the_agent_s_word(client, box, monkeypat
     assert " now " not in words(client.get("/"))
     monkeypatch.setattr(fake.Fake, "status", told)
     assert "2 now 60 %, drain" in words(client.get("/"))
+
+
+def test_a_server_s_page_says_what_became_of_its_services(client, monkeypatch):
+    [service, *_] = draft.current().services
+    place = {"when": "2026-01-31T02:14:00Z", "service": service.id, "name": service.name, "failures": 0, "seconds": 0.1}
+    one, address = service.real_servers[0], service.real_servers[0].address
+    events = [
+        {**place, "server": "", "port": 0, "state": "up", "reason": "2 of 3 servers are well"},
+        {**place, "server": "", "port": 0, "state": "aside", "reason": "1 of 3 servers are well"},
+        {**place, "server": address, "port": one.port, "state": "kept", "reason": "503 Busy"},
+        {**place, "server": "", "port": 0, "state": "aside", "reason": "of another service", "service": 99},
+        {**place, "server": "10.9.9.9", "port": 80, "state": "down", "reason": "of another server"},
+    ]
+    monkeypatch.setattr(fake.Fake, "events", lambda self: events)
+    page = words(client.get(f"/servers/{address}/"))
+    for line in (
+        "the service is back 2 of 3",
+        "none serves 1 of 3",
+        f"port {one.port} fails, kept 503 Busy after 0.1 s",
+    ):
+        assert line in page
+    assert "another" not in page

@@ -73,3 +73,28 @@ def test_servers_by_nat_need_a_gateway_and_no_script(client):
     assert "ip -4 route replace default via" in page
     assert "nmcli connection modify" in words(client.get(f"/services/{service.id}/servers/?system=networkmanager"))
     assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/").status_code == 404
+
+
+BY_AGENT = NEW | {"scheduler": "wrr", "agent_kind": "text", "agent_port": "3334"}
+
+
+def test_a_service_whose_weights_follow_agents_has_a_script_by_nat_too(client):
+    client.post("/services/add/", BY_AGENT)
+    service = draft.current().services[-1]
+    assert service.agent.port == 3334
+    page = words(client.get(f"/services/{service.id}/servers/"))
+    assert "It needs an agent that says how much load it can take, on TCP port 3334" in page
+    assert "touch /run/fairlead-agent-10.2.0.41/drain there" in page
+    assert "sh fairlead-server.sh verify" in page and "does not answer ARP" not in page
+    script = client.get(f"/services/{service.id}/servers/10.2.0.41/script/").content.decode()
+    assert "\nagent_ports=3334\n" in script and "\ndirect=''\n" in script
+
+
+@pytest.mark.parametrize("key", ["freebsd", "windows"])
+def test_a_system_whose_script_has_no_agent_says_so(client, key):
+    client.post("/services/add/", BY_AGENT)
+    service = draft.current().services[-1]
+    page = words(client.get(f"/services/{service.id}/servers/?system={key}"))
+    assert f"The script for {SYSTEMS[key].name} brings none: any agent for HAProxy" in page
+    assert "fairlead-server" not in page
+    assert client.get(f"/services/{service.id}/servers/10.2.0.41/script/?system={key}").status_code == 404

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.lab.wait import WaitedInVain, until
 from tests.peers.lab import address
-from tests.peers.test_faults import Checker
+from tests.peers.test_faults import MODULES, SOON, Checker
 
+from applier.events import Events
 from lbconfig.render import ldirectord
 from lbconfig.snapshot import (
     Agent,
@@ -29,7 +34,8 @@ from lbconfig.snapshot import (
 PLACES = [address(number)[0] for number in (81, 82, 83)]
 ONE, TWO, THREE = (f"{place}:80" for place in PLACES)
 VIP = "10.2.0.209:80"
-CHECK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=2, failures=1)
+# Who is not up refuses, at once; a busy machine may take long for one that is.
+CHECK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=20, failures=1)
 TEXT = Agent(AgentKind.TEXT, interval=1)
 ALL = {ONE: 100, TWO: 100, THREE: 100}
 
@@ -80,13 +86,38 @@ def run(lab, tell):
         reals = tuple(RealServer(number, place, 80) for number, place in enumerate(PLACES, 1))
         plain = VirtualService(9, "tried", "10.2.0.209", 80, scheduler=Scheduler.WRR, check=CHECK, real_servers=reals)
         text = ldirectord.render(Snapshot((dataclasses.replace(plain, **fields),)))
-        started.append(Checker(lab.box, text, table=table))
+        started.append(Checker(lab.box, text, MODULES | {"FAIRLEAD_EVENTS": "/run/told"}, table=table))
         return started[-1]
 
     yield start
     lab.box.end_processes()
     for one in started:
         one.wait()
+
+
+@pytest.fixture
+def told(lab, tmp_path):
+    """told(…) waits until the applier has kept these events and no others: "state server", of any order."""
+    (lab.box.root / "run/told").unlink(missing_ok=True)
+    folder, events = os.open(lab.box.root / "run", os.O_RDONLY), Events(tmp_path / "events")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:
+        door.bind(f"/proc/self/fd/{folder}/told")  # the whole name may be too long for a socket
+        os.close(folder)
+        door.setblocking(False)
+
+        def kept():
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    events.take([door.recv(4096)])
+            return sorted(f"{one['state']} {one['server'] or 'all'}" for one in events.newest())
+
+        def wait(*wanted):
+            with contextlib.suppress(WaitedInVain):  # a comparison says more
+                until(f"the events {wanted}", lambda: kept() == sorted(wanted), SOON)
+            assert kept() == sorted(wanted)
+            return events.newest()
+
+        yield wait
 
 
 def weights(one):
@@ -108,8 +139,8 @@ def lines(one, text):
 def test_what_an_agent_says_is_the_share_of_the_weight(run, tell):
     one = run(agent=TEXT)
     expect(one, ALL)
-    tell(TWO, "says", "55%\n")
-    expect(one, ALL | {TWO: 55})
+    tell(TWO, "says", "57%\n")
+    expect(one, ALL | {TWO: 60})  # steps of ten, where servers take turns
     tell(TWO, "says", "up ready weight:80%\r\n")
     tell(THREE, "says", "2%\n")
     expect(one, {ONE: 100, TWO: 80, THREE: 10})
@@ -187,7 +218,7 @@ def test_the_page_of_a_load(run, tell):
 
 def test_slow_answers_make_a_small_weight(run, tell):
     tell(TWO, "slow", 0.4)
-    check = dataclasses.replace(CHECK, kind=CheckKind.HTTP, timeout=20)
+    check = dataclasses.replace(CHECK, kind=CheckKind.HTTP)
     one = run(agent=Agent(AgentKind.RESPONSE), check=check)
     one.wait_for("a small weight", lambda: 25 <= weights(one).get(TWO, 100) < 60)
 
@@ -241,7 +272,7 @@ def keep(count, then=TooFew.KEEP, again=0):
     return {"least_healthy": LeastHealthy(count, then, again)}
 
 
-def test_the_last_one_stays_though_it_fails(run, tell):
+def test_the_last_one_stays_though_it_fails(run, tell, told):
     one = run(**keep(1))
     expect(one, dict.fromkeys(ALL, 1))
     tell(ONE, "up", False)
@@ -250,19 +281,63 @@ def test_the_last_one_stays_though_it_fails(run, tell):
     tell(THREE, "up", False)
     one.wait_for("it is said", lambda: lines(one, "fails and stays"))
     assert weights(one) == {ONE: 0, TWO: 0, THREE: 1}
+    first, second, third = PLACES
+    newest, *_ = told(f"down {first}", f"down {second}", f"kept {third}")
+    assert "refused" in newest["reason"]
     tell(ONE, "up", True)
     expect(one, {ONE: 1, TWO: 0, THREE: 0})
+    told(*(f"down {place}" for place in PLACES), f"kept {third}", f"up {first}")
+    tell(TWO, "up", True)
+    tell(THREE, "up", True)
+    expect(one, dict.fromkeys(ALL, 1))
+    told(*(f"{state} {place}" for place in PLACES for state in ("down", "up")), f"kept {third}")
 
 
-def test_too_few_stand_aside_until_enough_are_back(run, tell):
+def test_one_that_was_kept_and_is_well_again_is_told_also_by_the_next_ldirectord(run, tell, told):
+    one = run(**keep(3))
+    expect(one, dict.fromkeys(ALL, 1))
+    for number, state in enumerate((False, True, False), 1):
+        tell(ONE, "up", state)
+        told(*[f"kept {PLACES[0]}", f"up {PLACES[0]}", f"kept {PLACES[0]}"][:number])
+    one.terminate()
+    tell(ONE, "up", True)
+    run(table=known(_81=1, _82=1, _83=1), **keep(3))
+    told(*[f"kept {PLACES[0]}", f"up {PLACES[0]}"] * 2)
+
+
+def test_too_few_stand_aside_until_enough_are_back(run, tell, told):
     one = run(**keep(2, TooFew.ASIDE, 3))
     expect(one, dict.fromkeys(ALL, 1))
     tell(ONE, "up", False)
     expect(one, {ONE: 0, TWO: 1, THREE: 1})
     tell(TWO, "up", False)
     expect(one, dict.fromkeys(ALL, 0))
+    first, second, _ = PLACES
+    [aside] = [one for one in told(f"down {first}", f"down {second}", "aside all") if one["state"] == "aside"]
+    assert aside["reason"] == "1 of 3 servers are well, at least 2 must be"
     tell(TWO, "up", True)
     one.wait_for("the second is well", lambda: f"9 {TWO} " in known_shares(one))
     tell(ONE, "up", True)
     expect(one, dict.fromkeys(ALL, 1))
     assert lines(one, "Of 3 servers 3 are well")
+    told(*(f"{state} {place}" for place in (first, second) for state in ("down", "up")), "aside all", "up all")
+
+
+def test_what_stands_aside_is_told_by_the_next_ldirectord_and_so_is_who_failed_meanwhile(run, tell, told):
+    for place in PLACES[:2]:
+        tell(place, "up", False)
+    one = run(**keep(2, TooFew.ASIDE))
+    first, second, third = PLACES
+    told(f"down {first}", f"down {second}", "aside all")
+    tell(ONE, "up", True)
+    expect(one, {ONE: 1, TWO: 0, THREE: 1})
+    told(f"down {first}", f"up {first}", f"down {second}", "aside all", "up all")
+    # Two and three are well and not heard, as long as the service stands aside; then three fails.
+    tell(ONE, "up", False)
+    expect(one, dict.fromkeys(ALL, 0))
+    tell(THREE, "up", False)
+    tell(TWO, "up", True)
+    tell(ONE, "up", True)
+    expect(one, {ONE: 1, TWO: 1, THREE: 0})
+    told(*[f"{state} {first}" for state in ("down", "up")] * 2, *["aside all", "up all"] * 2,
+         f"down {second}", f"up {second}", f"down {third}")  # fmt: skip

@@ -21,6 +21,7 @@ from lbconfig.render import ipvs
 from lbconfig.snapshot import Snapshot
 
 BOOT = 300.0  # seconds, on a busy host
+AGENT_PORT = 3333
 NETWORKD = """[Match]
 Name=eth0
 [Network]
@@ -190,6 +191,11 @@ class Server(Machine):
         """What the client gets; "" where nobody answers."""
         ask = f"exec 3<>/dev/tcp/{vip}/80; printf 'HEAD / HTTP/1.0\\r\\n\\r\\n' >&3; head -n 1 <&3"
         return self.execute(["ip", "netns", "exec", "client", "timeout", "30", "bash", "-c", ask], 120).output.strip()
+
+    def agent_says(self, place: str, who: str = "director") -> str:
+        """What the one in this namespace hears from the agent at this address; "" where nobody answers."""
+        ask = f"exec 3<>/dev/tcp/{place}/{AGENT_PORT}; timeout 10 cat <&3"
+        return self.execute(["ip", "netns", "exec", who, "timeout", "20", "bash", "-c", ask], 120).output.strip()
 
     def answers_arp(self, vip: str) -> bool:
         """The director, which has it on its lo, does not."""

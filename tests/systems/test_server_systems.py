@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.systems.server import BOOT, KEPT, Server
 from balancing import server_setup
 from balancing.server_systems import SYSTEMS, System
 from lbconfig.addresses import version
-from lbconfig.snapshot import THROUGH_THE_BOX, TUNNELS, Forwarding, Snapshot
+from lbconfig.snapshot import THROUGH_THE_BOX, TUNNELS, Agent, AgentKind, Forwarding, Scheduler, Snapshot
 
 pytestmark = pytest.mark.timeout(1800)
 SCRIPT = 300.0  # seconds that it may take on a busy host
@@ -44,12 +45,12 @@ def server(installed, name) -> Iterator[Server]:
 
 
 def balanced_on(system: System) -> Snapshot:
-    """A service by each method that the system can have, by IPv4 and IPv6."""
+    """A service by each method that the system can have, by IPv4 and IPv6; all of them ask an agent."""
     services = []
     for number, method in enumerate(METHODS, 1):
         if method not in TUNNELS - system.tunnels:
             one = service(number, f"s{number}", 80, ("rs1",), address=f"10.1.0.{100 + number}")
-            one = dataclasses.replace(one, forwarding=method)
+            one = dataclasses.replace(one, forwarding=method, scheduler=Scheduler.WRR, agent=Agent(AgentKind.TEXT))
             services += [one, by_six(dataclasses.replace(one, id=number + 10), f"2001:db8:1::{100 + number}")]
     return wish6(*services)
 
@@ -71,20 +72,36 @@ def test_for_good_and_taken_back(server, name):
         server.balance(snapshot)
         return {vip: server.answer(vip) for vip in vips}
 
+    def agents_answer() -> None:
+        for address in ADDRESSES:
+            until("a share", lambda address=address: re.fullmatch(r"ready \d+%", server.agent_says(address)), 60)
+        assert [server.agent_says(address, "client") for address in ADDRESSES] == ["", ""]
+
     before = server.state()
     wanted = dict.fromkeys(vips, "HTTP/1.0 200 OK")
     assert "missing" not in run()
     assert reached() == wanted
     assert "missing" not in run()  # twice does no harm
+    agents_answer()
+    # From its own side, at one of its addresses.
+    server.succeed(f"touch /run/fairlead-agent-{ADDRESSES[0]}/drain")
+    assert server.agent_says(ADDRESSES[0]) == "drain"
+    assert server.agent_says(ADDRESSES[1]) != "drain"
+    # One of systemd's dynamic users, for both addresses.
+    [user] = server.succeed("ps -eo uid,args | awk '/agent watch$/ { print $1 }' | sort -u").split()
+    assert 61184 <= int(user) <= 65519
+    assert server.succeed("systemctl list-units --failed --no-legend 'fairlead*'") == ""
 
     server.restart()
     said = run("verify")
     assert "missing" not in said
     assert all(f"ok       {vip} is on " in said for vip in vips)
     assert reached() == wanted
+    agents_answer()
     assert [vip for vip in vips if version(vip) == 4 and server.answers_arp(vip)] == []
 
     run("undo")
+    assert [server.agent_says(address) for address in ADDRESSES] == ["", ""]
     with contextlib.suppress(WaitedInVain):  # a comparison says more
         until("everything as before", lambda: server.state() == before, 30)
     assert server.state() == before

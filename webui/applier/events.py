@@ -1,8 +1,11 @@
-"""Why servers left and came back: what the health checks say at each such moment, kept for those who ask later.
+"""Why servers and services left and came back: what the health checks say then, kept for those who ask later.
 
 Fairlead/Rounds.pm sends a datagram of JSON for each. The checks never wait for this process, and start anew with every
 apply; so what they say of a server that is known to be down already is no event, only a newer reason. That a server is
 up for which nobody has said that it was down is none either: at a start of the box that is all of them.
+
+A server that fails and stays for want of others is "kept". A service that stands aside is told as one of its servers
+without an address.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ MAX_REASON = 200  # characters
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 Place = tuple[str, int]  # address and port of a real server
-Downs = Mapping[int, Mapping[Place, Event]]  # by service: of each server that is down, the event of its leaving
+Downs = Mapping[int, Mapping[Place, Event]]  # by service: of each server that is not up, the event since when
+ALL = "", 0  # the place of the service as a whole
 
 
 class Events:
@@ -91,7 +95,7 @@ class Events:
             if known is None:
                 return False
             self._downs[service] = {key: one for key, one in downs.items() if key != place}
-        elif known is not None:
+        elif known is not None and known["state"] == event["state"]:
             self._downs[service] = downs | {place: {**event, "when": known["when"]}}
             return False
         else:
@@ -129,7 +133,7 @@ def _event(data: dict[str, Any]) -> Event:
         "failures": int(data["failures"]),
         "seconds": float(data["seconds"]),
     }
-    if event["state"] not in ("up", "down"):
+    if event["state"] not in (("up", "aside") if (event["server"], event["port"]) == ALL else ("up", "down", "kept")):
         raise ValueError(f"a state {event['state']!r}")
     return event
 

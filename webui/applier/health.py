@@ -72,7 +72,7 @@ def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf,
         entry = (table or {}).get((server.address, server.port))
         words = said.get(shares.key(server.address, server.port))
         health = _health(service, server, entry, begun, words)
-        event = why.get((server.address, server.port)) if health == "down" else None
+        event = why.get((server.address, server.port)) if health in ("down", "kept") else None
         servers.append(
             {
                 "id": server.id,

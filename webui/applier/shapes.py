@@ -66,15 +66,15 @@ class RealServerStatus(TypedDict):
 
 
 class Event(TypedDict):
-    """A real server left its service, or came back."""
+    """A real server left, is kept though it fails, or came back; or a whole service stands aside or serves again."""
 
     when: str
     service: int
     name: str  # of the service, at that time
-    server: str
-    port: int
-    state: Literal["up", "down"]
-    reason: str  # the check's own words
+    server: str  # "": the service as a whole
+    port: int  # 0: of no server alone, or the port that the client asked for
+    state: Literal["up", "down", "kept", "aside"]
+    reason: str  # the check's own words, or how many servers are well
     failures: int  # checks that failed one after the other
     seconds: float  # that the last check took
 

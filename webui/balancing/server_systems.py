@@ -21,6 +21,7 @@ class System:
     gateway: str  # how it is told its default gateway; the names in braces are filled in
     restart_proof: bool = True
     tunnels: frozenset[Forwarding] = TUNNELS  # that it can have
+    agent: bool = True  # whether its script brings one along
     file: str = "fairlead-server.sh"
     admin: str = "root"
     run: str = "sh fairlead-server.sh"
@@ -54,14 +55,14 @@ SYSTEMS = {
     PLAIN: System(
         "Any Linux, until its restart",
         "Nothing is written on the server: its next restart takes it all back.",
-        ("head.sh", "linux.sh", "linux-ip.sh", "tail.sh"),
+        ("head.sh", "linux.sh", "linux-agent.sh", "linux-ip.sh", "tail.sh"),
         "ip -{family} route replace default via {gateway}",
         restart_proof=False,
     ),
     "networkd": System(
         "systemd-networkd",
         "Linux with files in /etc/systemd/network, systemd 244 or newer.",
-        ("head.sh", "linux.sh", "linux-kept.sh", "linux-networkd.sh", "tail.sh"),
+        ("head.sh", "linux.sh", "linux-agent.sh", "linux-kept.sh", "linux-networkd.sh", "tail.sh"),
         "Gateway={gateway}   # in [Network] of the interface's file in /etc/systemd/network; then: networkctl reload",
         tunnels=_WITHOUT_GUE,
     ),
@@ -69,7 +70,7 @@ SYSTEMS = {
         "netplan",
         "Ubuntu Server and others with files in /etc/netplan, systemd-networkd behind them. "
         "For Ubuntu on a desktop take NetworkManager.",
-        ("head.sh", "linux.sh", "linux-kept.sh", "linux-netplan.sh", "tail.sh"),
+        ("head.sh", "linux.sh", "linux-agent.sh", "linux-kept.sh", "linux-netplan.sh", "tail.sh"),
         "routes: [{{to: '{anywhere}', via: '{gateway}'}}]   # in the interface's part of the file in /etc/netplan; "
         "then: netplan try",
         tunnels=_WITHOUT_GUE,
@@ -77,7 +78,7 @@ SYSTEMS = {
     "networkmanager": System(
         "NetworkManager",
         "Red Hat Enterprise Linux, AlmaLinux, Rocky, Fedora and others with nmcli, NetworkManager 1.20 or newer.",
-        ("head.sh", "linux.sh", "linux-kept.sh", "linux-networkmanager.sh", "tail.sh"),
+        ("head.sh", "linux.sh", "linux-agent.sh", "linux-kept.sh", "linux-networkmanager.sh", "tail.sh"),
         "nmcli connection modify NAME ipv{family}.gateway {gateway}   # the NAME that nmcli connection shows; "
         "then: nmcli connection up NAME",
         tunnels=_WITHOUT_GUE,
@@ -88,6 +89,7 @@ SYSTEMS = {
         ("head.sh", "freebsd.sh", "tail.sh"),
         "route -{family} change default {gateway}; sysrc {rc_variable}={gateway}",
         tunnels=frozenset({Forwarding.TUNNEL}),
+        agent=False,
     ),
     "windows": System(
         "Windows",
@@ -96,6 +98,7 @@ SYSTEMS = {
         ("windows.ps1",),
         "New-NetRoute -DestinationPrefix {anywhere} -NextHop {gateway} -InterfaceAlias NAME   # from Get-NetAdapter",
         tunnels=frozenset(),
+        agent=False,
         file="fairlead-server.ps1",
         admin="an administrator",
         run="powershell -ExecutionPolicy Bypass -File fairlead-server.ps1",

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST
 
 from accounts.kept_input import given_back, keeps_input
 from applier.client import ApplierDown, ApplierRefused, connect
+from applier.shapes import Event
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
 from balancing.forms import OperationForm, ServiceForm
@@ -214,7 +215,7 @@ def server(request, address: str):
     if not places:
         return not_found(request, None)
     try:
-        events = [event for event in connect().events() if event["server"] == address][:EVENTS]
+        events = [one for one in connect().events() if _concerns(one, address, places)][:EVENTS]
     except (ApplierDown, ApplierRefused):
         events = []
     return render(request, "balancing/server.html", {"address": address, "places": places, "events": events})
@@ -243,8 +244,9 @@ def servers(request, pk: int):
         {
             "needs": one,
             "gateways": [(gateway, system.gateway_command(gateway)) for gateway in one.gateways],
+            "fits": one.possible_on(system),
             "possible": [names.FORWARDING[kind].long for kind in Forwarding if kind in system.tunnels],
-            "script": server_setup.script(one, system) if one.scripted and one.possible_on(system) else "",
+            "script": server_setup.script(one, system) if one.scripted_on(system) else "",
         }
         for one in _setups(row)
     ]
@@ -255,13 +257,20 @@ def servers(request, pk: int):
 def server_script(request, pk: int, address: str):
     """The script for one of them, as a file."""
     row = VirtualService.objects.filter(pk=pk).first()
-    setup = next((one for one in _setups(row) if one.address == address and one.scripted), None) if row else None
+    setup = next((one for one in _setups(row) if one.address == address), None) if row else None
     _, system = _system(request)
-    if setup is None or not setup.possible_on(system):
+    if setup is None or not setup.scripted_on(system):
         return not_found(request, None)
     answer = HttpResponse(server_setup.script(setup, system), content_type="text/plain; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{system.file}"'
     return answer
+
+
+def _concerns(event: Event, address: str, places: list[dict]) -> bool:
+    """Whether an event is of this server, or of one of its services as a whole."""
+    return event["server"] == address or (
+        not event["server"] and event["service"] in [place["service"].id for place in places]
+    )
 
 
 def _system(request) -> tuple[str, System]:

@@ -9,7 +9,7 @@ import pytest
 from box import WEB
 from tests.lab.wait import until
 
-from applier import health
+from applier import health, shares
 from applier.events import MOST, Events, listen
 from lbconfig.render import ipvs
 from lbconfig.snapshot import Snapshot
@@ -57,8 +57,40 @@ def test_what_is_kept_is_bounded(events, tmp_path):
     assert len(events.newest()[0]["reason"]) == 200
 
 
+def test_one_that_is_kept_leaves_or_is_well_again(events, tmp_path):
+    """In each of these lines the second word is no news."""
+    events.take([said("kept"), said("kept", "no answer within 2 s"), said("up", "200 OK"), said("up", "200 OK")])
+    events.take([said("kept"), said("down"), said("down")])
+    assert [state for state, _ in told(events)] == ["down", "kept", "up", "kept"]
+    again = Events(tmp_path / "events")
+    again.load()
+    assert again.newest() == events.newest() and again.downs == events.downs
+
+
+def test_a_service_that_stands_aside_and_serves_again(events):
+    whole = {"server": "", "port": 0}
+    events.take([said("up", "2 of 3 servers are well", **whole)])
+    assert not events.newest()
+    few, enough = "1 of 3 servers are well, at least 2 must be", "2 of 3 servers are well"
+    events.take([said("aside", few, **whole), said("aside", few, **whole), said("up", enough, **whole)])
+    assert told(events) == [("up", enough), ("aside", few)]
+    assert all((one["server"], one["port"]) == ("", 0) for one in events.newest())
+
+
 @pytest.mark.parametrize(
-    "bad", [b"", b"[]", b"\xff", b"{}", said("asleep"), said(port="http"), said(service=None), said(seconds=[])]
+    "bad",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"{}",
+        said("asleep"),
+        said("aside"),
+        said("down", server="", port=0),
+        said(port="http"),
+        said(service=None),
+        said(seconds=[]),
+    ],
 )
 def test_what_is_no_event_is_left_out(events, tmp_path, bad, caplog):
     events.take([bad, said()])
@@ -90,7 +122,10 @@ def test_status_says_since_when_a_server_is_down_and_why(events):
     events.take([said()])
     [event] = events.newest()
     assert (first()["since"], first()["reason"]) == (event["when"], "503 Service Unavailable")
+    kept = {WEB.id: {shares.key(*place): shares.Said(100, "", "kept") for place in table[ipvs.key(WEB)]}}
     table = {ipvs.key(WEB): {(one.address, one.port): health.Entry(1) for one in WEB.real_servers}}
+    of_kept = tell(snapshot, table, 3600.0, kept, events.downs)["services"][0]["real_servers"][0]
+    assert (of_kept["health"], of_kept["since"]) == ("kept", event["when"])
     assert (first()["health"], first()["since"], first()["reason"]) == ("up", "", "")
 
 

@@ -37,9 +37,24 @@ SIX = replace(
     ports=("tcp/80", "udp/80"),
     directors=("2001:db8:2::1",),
 )
+AGENT = {
+    "4": replace(FOUR, direct=(), ports=(), agent_ports=(3333, 3334), askers=("10.2.0.1", "10.2.0.9"), **NO_TUNNEL),
+    "6": replace(SIX, ports=(), agent_ports=(3333,), askers=("2001:db8:2::1",), **NO_TUNNEL),
+}
 DIRECT = {"4": replace(FOUR, ports=(), **NO_TUNNEL), "6": replace(SIX, ports=(), **NO_TUNNEL)}
 FOR_SH = {key: system for key, system in SYSTEMS.items() if system.file.endswith(".sh")}
 NETWORKD = "/lib/systemd/systemd-networkd"
+
+# As much of it as the scripts need: it writes down what it was told.
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >>/run/told
+case "$*" in
+--version) echo "systemd 252 (252.1)" ;;
+*is-active*) [ -e /run/active ] ;;
+start*|restart*) touch /run/active ;;
+*disable*) rm /run/active ;;
+esac
+"""
 
 CONNECT = """
 import socket, sys
@@ -56,6 +71,7 @@ time.sleep(60)
 """
 
 for_sh = pytest.mark.parametrize("system", FOR_SH.values(), ids=FOR_SH)
+by_family_of_agents = pytest.mark.parametrize("setup", AGENT.values(), ids=AGENT)
 by_family = pytest.mark.parametrize("setup", DIRECT.values(), ids=DIRECT)
 
 
@@ -95,8 +111,9 @@ def test_what_is_filled_in_is_text_for_the_shell_and_no_command(tmp_path, system
 @pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
 def test_every_value_has_its_place(system):
     tunnel, gre = (("192.0.2.103",) if kind in system.tunnels else () for kind in (Forwarding.TUNNEL, Forwarding.GRE))
-    setup = replace(FOUR, tunnels=system.tunnels, tunnel=tunnel, gre=gre)
+    setup = replace(FOUR, tunnels=system.tunnels, tunnel=tunnel, gre=gre, agent_ports=(3333,), askers=("10.2.0.9",))
     text = script(setup, system)
+    assert ("10.2.0.9" in text) == system.agent
     assert all(value in text for value in (*setup.direct, *setup.tunnel, *setup.ports, setup.address))
     assert ('=""\n' in text, "= ''\n" in text) == (False, False)
     assert text.isascii()  # PowerShell reads others by the code page of the machine
@@ -135,7 +152,7 @@ class Server:
         opened.callback(keeper.kill)
         assert keeper.stdout.readline() == b"made\n"
         self._inside = ["nsenter", "-t", str(keeper.pid), "--mount", "--net"]
-        for place in ("/run", "/etc/systemd/network", "/etc/sysctl.d", "/var/lib"):
+        for place in ("/run", "/etc/systemd/network", "/etc/systemd/system", "/etc/sysctl.d", "/var/lib"):
             self.do(f"[ ! -d {place} ] || mount -t tmpfs none {place}")
         run(["ip", "netns", "add", self._client])
         opened.callback(subprocess.run, ["ip", "netns", "del", self._client], check=False)
@@ -160,13 +177,24 @@ class Server:
         path = self._folder / system.file
         path.write_text(script(setup, system))
         words = [*self._inside, "sh", str(path), *verb]
-        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        found = {"PATH": f"{self._folder}:{os.environ['PATH']}"}
+        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=os.environ | found)
+
+    def has_systemd(self) -> None:
+        (self._folder / "systemctl").write_text(SYSTEMCTL)
+        (self._folder / "systemctl").chmod(0o755)
+        self.do("mkdir -p /run/systemd/system")
+
+    def told(self) -> list[str]:
+        """What systemctl was told to change since it was asked last."""
+        lines = self.do("cat /run/told; : >/run/told").splitlines()
+        return [line for line in lines if "is-active" not in line and "--version" not in line]
 
     def state(self) -> str:
         """All that an undo has to restore."""
         return self.do(
             "ip -o addr; grep . /proc/sys/net/ipv4/conf/*/arp_* /proc/sys/net/ipv4/conf/*/rp_filter; "
-            "find /etc/systemd/network /etc/sysctl.d /var/lib -type f; find /run -name 'fairlead*'"
+            "find /etc/systemd/network /etc/systemd/system /etc/sysctl.d /var/lib -type f; find /run -name 'fairlead*'"
         )
 
     def client(self, *words: str) -> str:
@@ -335,3 +363,79 @@ def test_networkd_leaves_to_others_what_is_theirs_on_lo(networkd):
     assert networkd.run_script(DIRECT["4"], SYSTEMS["networkd"], "undo").returncode == 0
     wait_for(networkd, "ip -o address show dev lo | grep -q 198.51.100.1")
     assert networkd.state() == before
+
+
+# --- its agent ---
+
+
+@by_family_of_agents
+def test_the_agent_of_plain_linux(server, setup):
+    agent_goes_well(server, setup, SYSTEMS[PLAIN], "/run/systemd/system", f"/run/fairlead-server-{setup.address}")
+
+
+@by_family_of_agents
+def test_the_agent_of_networkd(networkd, setup):
+    kept = f"/var/lib/fairlead-server-{setup.address}"
+    agent_goes_well(networkd, setup, SYSTEMS["networkd"], "/etc/systemd/system", kept)
+
+
+def agent_goes_well(server, setup, system, folder, memory):
+    """Set up, verified, twice without a restart, and everything as before in the end."""
+    server.has_systemd()
+    before, name = server.state(), setup.agent_name
+    missing = server.run_script(setup, system, "verify")
+    assert (missing.returncode, f"missing  {name}.socket is not active" in missing.stdout) == (1, True)
+    assert (server.state(), server.told()) == (before, [])
+
+    done = server.run_script(setup, system)
+    assert (done.returncode, done.stderr, "missing" in done.stdout) == (0, "", False), done
+    told = server.told()
+    assert told[-1] == f"restart {name}.socket {name}.service"
+    assert any("enable" in line for line in told) == system.restart_proof
+    assert server.run_script(setup, system).returncode == 0
+    assert "daemon-reload" not in (told := server.told()) and told[-1] == f"start {name}.socket {name}.service"
+    assert "net/ipv4" not in done.stdout or setup.direct
+
+    socket = server.do(f"cat {folder}/{name}.socket")
+    place = f"[{setup.address}]" if ":" in setup.address else setup.address
+    assert [line for line in socket.splitlines() if line.startswith(("Listen", "IPAddress"))] == [
+        *(f"ListenStream={place}:{port}" for port in setup.agent_ports),
+        f"IPAddressAllow={' '.join(setup.askers)}",
+        "IPAddressDeny=any",
+    ]
+    # systemd splits names of folders at colons.
+    assert ":" not in server.do(f"grep -h Directory= {folder}/{name}*.service")
+    assert f"ExecStart=/bin/sh {memory}/agent answer {' '.join(setup.askers)}\n" in server.do(
+        f"cat {folder}/{name}@.service"
+    )
+    checked = server.do(f"systemd-analyze verify --man=no {folder}/{name}.socket {folder}/{name}.service 2>&1 || :")
+    assert name not in checked
+
+    fewer = replace(setup, agent_ports=())
+    assert name not in server.run_script(fewer, system).stdout
+    assert not server.do(f"ls {folder}").count(name)
+    assert server.run_script(setup, system).returncode == 0
+    server.do(f"mkdir -p /run/{name}; touch /run/{name}/drain")
+    assert (
+        f"ok       its agent says drain, as there is a file /run/{name}/drain"
+        in server.run_script(setup, system, "verify").stdout
+    )
+    undone = server.run_script(setup, system, "undo")
+    assert (undone.returncode, undone.stdout, undone.stderr) == (0, "", "")
+    assert server.state() == before
+    assert server.told()[-1] == "daemon-reload"
+
+
+def test_a_machine_without_systemd_is_told_so(server):
+    server.do("rm -rf /run/systemd")
+    said = server.run_script(AGENT["4"], SYSTEMS[PLAIN])
+    assert said.returncode == 1
+    assert "missing  this machine has no systemd 236 or newer: its agent has to be another program" in said.stdout
+    assert server.run_script(AGENT["4"], SYSTEMS[PLAIN], "undo").returncode == 0
+
+
+def test_who_asks_the_agent_may_come_by_dhcp(server):
+    server.has_systemd()
+    anybody = replace(AGENT["4"], askers=())
+    assert server.run_script(anybody, SYSTEMS[PLAIN]).returncode == 0
+    assert "IPAddress" not in server.do("cat /run/systemd/system/fairlead-agent-10.2.0.11.socket")

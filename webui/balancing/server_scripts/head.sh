@@ -6,8 +6,9 @@
 #   sh fairlead-server.sh verify    changes nothing; says what is missing, and ends with 1 if something is
 #   sh fairlead-server.sh undo      takes back what was set up
 #
-# The machine gets the virtual addresses, so that it takes packets for them and answers from them. It must not
-# answer ARP for them: that is the load balancer's to do.
+# Where clients reach it past the load balancer, the machine gets the virtual addresses, so that it takes packets for
+# them and answers from them. It must not answer ARP for them: that is the load balancer's to do. Where its weight follows
+# its load, it gets an agent that says how much of its processors is idle.
 set -eu
 
 server=""

@@ -2,6 +2,7 @@
 # --- with ip alone, until the next restart ---
 
 memory=/run/fairlead-server-$server
+units=/run/systemd/system
 unfit="is not Linux"
 
 fits() { [ "$(uname)" = Linux ]; }

@@ -2,6 +2,7 @@
 # --- what keeps it over a restart of the machine ---
 
 memory=/var/lib/fairlead-server-$server
+units=/etc/systemd/system
 # After 99-sysctl.conf, the name by which many systems read /etc/sysctl.conf.
 sysctl_file=/etc/sysctl.d/zz-fairlead-server-$server.conf
 
@@ -44,8 +45,9 @@ discard() {
 	[ ! -e "$memory/kept" ] || remove_files <"$memory/kept"
 }
 
+# Of IPv6, or without a virtual address, there are no settings.
 sysctl_kept() {
-	[ "$family" = 6 ] || echo "$sysctl_file"
+	[ -z "$(settings)" ] || echo "$sysctl_file"
 }
 
 sysctl_contents() {

@@ -8,7 +8,7 @@ fits() { command -v netplan >/dev/null && [ -d /run/systemd/netif/links ]; }
 
 kept() {
 	sysctl_kept
-	echo "$plan"
+	[ -z "$direct$tunnel$gre" ] || echo "$plan"
 }
 
 contents() {
@@ -45,7 +45,7 @@ set_up() {
 	take_over
 	begin
 	keep
-	chmod 600 "$plan" # netplan warns of others
+	[ ! -e "$plan" ] || chmod 600 "$plan" # netplan warns of others
 	netplan generate
 }
 

@@ -51,6 +51,7 @@ set_up() {
 	tunnel "$gre_link" "$gre"
 	settle
 	change_settings # of the interface that is there now
+	begin_agent
 }
 
 undo() {

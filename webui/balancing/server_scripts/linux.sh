@@ -16,7 +16,7 @@ links() {
 # "key value" of each kernel setting that is needed. Of IPv6 there is none: Linux answers for an address only on
 # the interface that has it.
 settings() {
-	[ "$family" = 4 ] || return 0
+	[ "$family" = 4 ] && [ -n "$direct$tunnel$gre" ] || return 0
 	echo "net/ipv4/conf/all/arp_ignore 1"    # answer ARP only for addresses of the interface that was asked
 	echo "net/ipv4/conf/all/arp_announce 2"  # never ask by ARP in the name of a virtual address
 	if [ -n "$tunnel$gre" ]; then
@@ -106,10 +106,12 @@ begin() {
 	add_addresses
 	[ -n "$tunnel" ] || end_tunnel "$tunnel_link"
 	[ -n "$gre" ] || end_tunnel "$gre_link"
+	begin_agent
 }
 
 end() {
 	[ -d "$memory" ] || return 0
+	end_agent
 	[ ! -e "$memory/added" ] || delete_addresses <"$memory/added"
 	while read -r key value; do echo "$value" >"/proc/sys/$key"; done <"$memory/settings"
 	end_gue
@@ -136,6 +138,7 @@ findings_here() {
 	kept | while read -r one; do
 		if is_kept "$one"; then say ok "$one is right"; else say missing "$one is not as it should be"; fi
 	done
+	agent_findings
 }
 
 listens() { # listens tcp|udp|sctp number

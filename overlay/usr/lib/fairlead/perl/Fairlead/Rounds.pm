@@ -321,48 +321,72 @@ sub verdict {
 	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
 	$check->{trusts} = $Fairlead::Table::failures;
 	if (!counts($check, $state)) { }
-	elsif ($check->{weighed}) { weigh($check, $state, $force, $seconds) }
+	elsif ($check->{weighed}) { weigh($check, $state, $message, $force, $seconds) }
 	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
 	my $is = main::_status_check($v, $r);
 	# These checks may be new and the server dead for long: then the applier may not know why.
 	# Where more than this check decides on a server, what it said may be no reason.
-	event($check, $state, $message) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
+	event($r, $state, $message, now() - $check->{began}) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
 	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
 	rest($check);
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
 		main::ld_log(sprintf 'All %d servers were checked once, %.1f s after the first check began.', $all,
 			now() - $started);
+		# The ones before may have stood aside, or not: the applier knows by now.
+		event_of_all(@$_) for Fairlead::Weights::standing();
 	}
 	return;
 }
 
 # The same as `settle`, where more than this check decides on a server and its weight.
 sub weigh {
-	my ($check, $state, $force, $seconds) = @_;
+	my ($check, $state, $message, $force, $seconds) = @_;
 	my ($v, $r, $record) = @$check{qw(v r weighed)};
-	my $was = main::_status_check($v, $r);
-	$record->{fell} = 1 if $state eq 'down';
+	my ($was, $kept) = (main::_status_check($v, $r), $record->{kept});
+	@$record{qw(fell reason)} = (1, $message) if $state eq 'down';
 	if (!Fairlead::Weights::holds($record, $state)) {
 		Fairlead::Weights::comes_back($record) if $state eq 'up' && !$was;
 		settle($v, $r, $state, $force ? { force => 1 } : {});
 	}
-	settle(@$_{qw(v r)}, 'down', { force => 1 }) for Fairlead::Weights::to_release($record);
-	my ($turn, @turned) = Fairlead::Weights::turn($record);
-	settle(@$_{qw(v r)}, $turn, {}) for $turn && $turn eq 'up' ? @turned : ();
-	settle(@$_{qw(v r)}, $turn, { force => 1 }) for $turn && $turn eq 'down' ? @turned : ();
+	event($r, 'kept', $message, now() - $check->{began}) if $record->{kept} && !$kept;
+	# The checks before these may have kept it.
+	event($r, 'up', $message, now() - $check->{began})
+		if $state eq 'up' && $was && ($kept || !$check->{seen} && $record->{set}{then} eq 'keep');
+	for my $free (Fairlead::Weights::to_release($record)) {
+		settle(@$free{qw(v r)}, 'down', { force => 1 });
+		event($free->{r}, 'down', $free->{reason}, 0);
+	}
+	my ($turn, $why, @turned) = Fairlead::Weights::turn($record);
+	settle(@$_{qw(v r)}, $turn, $turn eq 'down' ? { force => 1 } : {}) for @turned;
+	if ($turn) {
+		event_of_all($r, $turn eq 'up' ? 'up' : 'aside', $why);
+		# What became of the others meanwhile.
+		event(@$_) for $turn eq 'up' ? Fairlead::Weights::meanwhile($record) : ();
+	}
 	Fairlead::Weights::took($record, $seconds) if $state eq 'up' && defined $seconds;
 	Fairlead::Weights::refresh($record->{key}) if !!$was != !!main::_status_check($v, $r);
 	return;
 }
 
-# That a server left or came back, for the applier (applier/events.py). No library for it: there is nothing to escape
-# but these two, because a message has printable characters only (`work`).
+# That a server left, is kept or came back, for the applier (applier/events.py).
 sub event {
-	my ($check, $state, $message) = @_;
-	my ($service) = ($check->{r}{receive} // '') =~ /^\(\?:vs(\d+)\)/ or return;
+	my ($r, $state, $message, $seconds) = @_;
+	my $failures = $state eq 'up' ? 0 : $r->{failcount} // 0;
+	return to_applier($r, $r->{server} =~ s/[\[\]]//gr, $r->{port}, $state, $failures, $seconds, $message);
+}
+
+# That the service of this server stands aside, or serves again.
+sub event_of_all {
+	my ($r, $state, $why) = @_;
+	return to_applier($r, '', 0, $state, 0, 0, $why);
+}
+
+# No library for it: there is nothing to escape but these two, because a message has printable characters only (`work`).
+sub to_applier {
+	my ($r, $server, $port, $state, $failures, $seconds, $message) = @_;
+	my ($service) = ($r->{receive} // '') =~ /^\(\?:vs(\d+)\)/ or return;
 	push @untold, sprintf '{"service":%d,"server":"%s","port":%d,"state":"%s","failures":%d,"seconds":%.3f,"reason":"%s"}',
-		$service, $check->{r}{server} =~ s/[\[\]]//gr, $check->{r}{port}, $state,
-		$state eq 'down' ? $check->{r}{failcount} // 0 : 0, now() - $check->{began}, $message =~ s/(["\\])/\\$1/gr;
+		$service, $server, $port, $state, $failures, $seconds, $message =~ s/(["\\])/\\$1/gr;
 	shift @untold if @untold > UNTOLD;
 	return;
 }

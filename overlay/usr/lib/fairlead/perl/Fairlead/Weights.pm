@@ -29,6 +29,7 @@ use constant {
 	QUICKEST => 25,    # per cent that the slowest server gets at least, by the time of its answers
 	SMOOTH => 0.2,     # what the newest of these times counts in their average
 	CHANGES => 5,      # points: a smaller change is not written
+	TURNS => 10,       # points: where servers take turns, shares are multiples of it
 	GONE => 3,         # questions without an answer after which an agent counts as gone
 	PATIENCE => 2,     # seconds for its answer
 	STEPS => 20,       # of a slow start
@@ -36,7 +37,7 @@ use constant {
 };
 
 my $settings;     # by Table's key of the service
-my %servers;      # "KEY SERVER" -> { v, r, set, share, said, silent, seconds, back, fell, written, kept }
+my %servers;      # "KEY SERVER" -> { v, r, set, share, said, silent, seconds, back, fell, reason, written, kept }
 my %by_service;   # key -> the same, in the order of ldirectord's file
 my %aside;        # key -> servers that must be well before the service comes back
 my ($to_tell, $told_at, $remembered) = (0, 0, 0);
@@ -128,10 +129,11 @@ sub of {
 	return $share && max(1, int($weight * $share / 100 + 0.5));
 }
 
-# Per cent of its weight.
+# Per cent of its weight. Weighted round robin gives the heaviest server its whole lead in one go and takes turns after
+# that: with weights 100 and 57 it gets 43 clients in a row, with 100 and 60 four.
 sub share {
 	my ($record) = @_;
-	my $set = $record->{set};
+	my ($set, $written) = @$record{qw(set written)};
 	return 0 if $record->{said} && grep { up($_) && !$_->{said} } @{$by_service{$record->{key}} // []};
 	my $share = $set->{agent} eq 'response' ? by_time($record) : $record->{share};
 	if (defined $record->{back}) {
@@ -139,7 +141,10 @@ sub share {
 		if ($part >= 1) { delete $record->{back} }
 		else { $share = $share * int($part * STEPS + 0.001) / STEPS }
 	}
-	return max($set->{floor}, FLOOR, int($share + 0.5));
+	$share = max($set->{floor}, FLOOR, $share);
+	my $turns = $record->{v}{scheduler} eq 'wrr' ? TURNS : 1;
+	return $written if $written && $share < 100 && abs($share - $written) < CHANGES;
+	return max($set->{floor}, FLOOR, $turns * int($share / $turns + 0.5));
 }
 
 # The quickest gets all of its weight.
@@ -156,8 +161,7 @@ sub refresh {
 	for my $record (@{$by_service{$key}}) {
 		my ($v, $r) = @$record{qw(v r)};
 		next unless $r->{weight} && up($record);
-		my ($was, $is) = ($record->{written} // 100, share($record));
-		next if $was == $is || abs($was - $is) < CHANGES && $is != 100 && $is != 0;
+		next if ($record->{written} // 100) == share($record);
 		# The weight in it is the whole one: Fairlead::Table asks `of`.
 		main::system_wrapper("$main::IPVSADM -e $v->{proto} " . main::get_virtual_option($v)
 			. " -r $r->{server}:$r->{port} $r->{forw} -w $r->{weight}");
@@ -306,7 +310,7 @@ sub stands_aside {
 	return 1;
 }
 
-# The servers that are to be set up or down because of what was found; and which of it.
+# What is to be done because of what was found ("up" or "down"), why, and with which servers.
 sub turn {
 	my ($record) = @_;
 	my ($key, $set) = @$record{qw(key set)};
@@ -319,7 +323,7 @@ sub turn {
 		main::ld_log('Of ' . @all . ' servers ' . @well . " are well: they serve again ($name)");
 		delete $aside{$key};
 		$to_tell = 1;
-		return ('up', @well);
+		return ('up', counted(\@well, \@all), @well);
 	}
 	my @up = grep { up($_) } @all;
 	return if !@up || @up >= $set->{least};
@@ -327,7 +331,32 @@ sub turn {
 	$aside{$key} = max($set->{again}, $set->{least});
 	$_->{well} = up($_) for @all;
 	$to_tell = 1;
-	return ('down', @up);
+	return ('down', counted(\@up, \@all) . ", at least $set->{least} must be", @up);
+}
+
+sub counted {
+	my ($some, $all) = @_;
+	return @$some . ' of ' . @$all . ' servers are well';
+}
+
+# Of the others of a service that serves again, as far as they have been checked: [server, state, reason, seconds].
+sub meanwhile {
+	my ($record) = @_;
+	return map { [$_->{r}, up($_) ? ('up', 'the service serves again') : ('down', $_->{reason}), 0] }
+		grep { $_ != $record && (up($_) || defined $_->{reason}) } @{$by_service{$record->{key}}};
+}
+
+# Of each service that may stand aside: [one of its servers, "aside" or "up", why].
+sub standing {
+	my @found;
+	for my $key (keys %by_service) {
+		my ($first, @others) = @{$by_service{$key}};
+		my ($set, @up) = ($first->{set}, grep { $_->{well} || up($_) } $first, @others);
+		next unless $set->{then} eq 'aside' && $set->{least};
+		my $why = counted(\@up, $by_service{$key});
+		push @found, [$first->{r}, $aside{$key} ? ('aside', "$why, at least $aside{$key} must be") : ('up', $why)];
+	}
+	return @found;
 }
 
 # --- who shows it ---

@@ -5,19 +5,23 @@ Usage: server.py NAME
 
 /download is DOWNLOAD pieces of PIECE bytes, one every PAUSE seconds: 20 seconds and 4 MB.
 /work is answered after PACE seconds, for WORKERS clients at a time; /run/world/NAME.pace may say other seconds.
-An agent on port 3333 says how much of its load the server can take; /run/world/NAME.agent may say something else.
+An agent on port 3333 says how much of its load the server can take, as a mean of NOTES looks, one every LOOK seconds;
+/run/world/NAME.agent may say something else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import statistics
 import sys
+from collections import deque
 from pathlib import Path
 
 DOWNLOAD, PIECE, PAUSE = 80, 50_000, 0.25
 PACE = 0.1  # seconds of work for one answer
 WORKERS = 4  # clients that are worked for side by side
+NOTES, LOOK = 25, 0.2
 COLOURS = {"rs1": "#2563eb", "rs2": "#059669", "rs3": "#b45309"}
 PAGE = """<!doctype html>
 <html lang="en">
@@ -41,6 +45,7 @@ class Server:
         page = PAGE.format(name=name, colour=COLOURS.get(name, "#444444"))
         self.workers = asyncio.Semaphore(WORKERS)
         self.asked = 0  # clients that are worked for, or wait
+        self.notes = deque([0], NOTES)  # of that, as it was
         self.pages = {"/": ("text/html", page), "/name": ("text/plain", f"{name}\n"), "/health": ("text/plain", "ok\n")}
         self.pages["/work"] = self.pages["/name"]
 
@@ -53,11 +58,19 @@ class Server:
         finally:
             self.asked -= 1
 
+    async def watch(self) -> None:
+        while True:
+            self.notes.append(self.asked)
+            await asyncio.sleep(LOOK)
+
     async def agent(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         told = Path(f"/run/world/{self.name}.agent")
-        text = told.read_text() if told.exists() else f"{100 * WORKERS // max(WORKERS, self.asked)}%\n"
+        text = told.read_text() if told.exists() else f"{self.share()}%\n"
         writer.write(text.encode())
         writer.close()
+
+    def share(self) -> int:
+        return round(100 * WORKERS / max(WORKERS, statistics.mean(self.notes)))
 
     async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -122,7 +135,7 @@ async def main(name: str) -> None:
     associations.bind(("0.0.0.0", 7000))  # noqa: S104
     await asyncio.start_server(server.lines, sock=associations)
     await loop.create_datagram_endpoint(lambda: Datagrams(name), local_addr=("::", 7000))  # IPv4, too
-    await asyncio.Event().wait()
+    await server.watch()
 
 
 if __name__ == "__main__":
