@@ -11,7 +11,7 @@ from django import forms
 
 from balancing.forms import AddressField, PortsField, number_field
 from changes import draft
-from firewall.trial import OF_A_PACKET, entrances, place
+from firewall.trial import OF_A_PACKET, place
 from lbconfig import fields
 from lbconfig.addresses import version
 from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
@@ -166,7 +166,7 @@ class PacketForm(forms.Form):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        self.fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
+        self.fields["interface"].choices = [(name, name) for name in draft.current().network.entrances]
 
     def clean(self):
         data = super().clean()
