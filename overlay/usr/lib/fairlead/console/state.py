@@ -24,6 +24,7 @@ class State:
     on_a_stick: bool = False
     addresses: tuple[str, ...] = ()  # where the web page may be reached
     port: int = HTTPS_PORT  # and by which port there
+    only: tuple[str, ...] = ()  # the interfaces that it answers on; empty: all of them
     setup_code: str = ""  # empty: none is active
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
@@ -44,12 +45,12 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         # What the init scripts found; a running applier tells it better.
         faults += [text(path) for path in sorted((run / "faults").glob("*"))]
         if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
-            return State(version, place, on_a_stick, (), HTTPS_PORT, code, "starting", distinct(faults))
-        return State(version, place, on_a_stick, (), HTTPS_PORT, code, "unknown", distinct([str(error), *faults]))
+            return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "starting", distinct(faults))
+        return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "unknown", distinct([str(error), *faults]))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
-        status["version"], place, on_a_stick, addresses(status), port(status), code, configuration(status),
-        distinct(faults), update(status), pending(status), services(status),
+        status["version"], place, on_a_stick, addresses(status), port(status), only(status), code,
+        configuration(status), distinct(faults), update(status), pending(status), services(status),
     )  # fmt: skip
 
 
@@ -62,14 +63,20 @@ def origin(places: disks.Places) -> tuple[str, bool]:
 
 
 def addresses(status: dict) -> tuple[str, ...]:
-    """Of each interface; without the addresses of virtual services, where the web page does not answer."""
+    """Of each interface where the web page answers; without those of virtual services, where it does not."""
     virtual = {service["address"] for service in status["snapshot"].get("services", ())}
-    found = (one.partition("/")[0] for link in status["interfaces"] if link["up"] for one in link["addresses"])
+    chosen = only(status)
+    links = [link for link in status["interfaces"] if link["up"] and (not chosen or link["name"] in chosen)]
+    found = (one.partition("/")[0] for link in links for one in link["addresses"])
     return tuple(address for address in found if address not in virtual | {"127.0.0.1", "::1"})
 
 
 def port(status: dict) -> int:
     return status["snapshot"].get("management", {}).get("port", HTTPS_PORT)
+
+
+def only(status: dict) -> tuple[str, ...]:
+    return tuple(status["snapshot"].get("management", {}).get("interfaces", ()))
 
 
 def configuration(status: dict) -> str:
