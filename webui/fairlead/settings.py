@@ -75,6 +75,7 @@ MIDDLEWARE = [
     "fairlead.middleware.ResponseHeaders",
     "fairlead.middleware.HostName",
     "fairlead.middleware.FaultFile",
+    "accounts.middleware.LedgerFirst",
     "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
