@@ -228,7 +228,7 @@ def test_an_error_outside_the_views_is_readable_too(client, monkeypatch):
     def fail(*_, **__):
         raise DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore._get_session_from_db", fail)
+    monkeypatch.setattr("accounts.session_store.SessionStore._get_session_from_db", fail)
     answer = client.get("/")
     assert answer.status_code == 503
     assert "does not answer" in words(answer)

@@ -91,6 +91,34 @@ def test_an_older_slot_knows_what_was_taken_back(admin, older):
     assert LedgerNumber.objects.get().number == ledger.load().number
 
 
+@pytest.mark.parametrize("step", ["_put_users", "_set_number", "migrate"])
+def test_an_older_slot_that_starts_on_a_full_disk_lets_nobody_in_by_an_old_password(
+    admin, older, stranger, monkeypatch, step
+):
+    """Until there is room again: then the first request brings it forward."""
+    ApiToken.objects.get(name="revoked").delete()
+    credentials.set_password(admin, NEW)
+    stranger.raise_request_exception = False
+    tell = {"username": "admin", "password": PASSWORD}
+    with monkeypatch.context() as full:
+
+        def fails(*words, **more) -> None:
+            raise OSError(28, "No space left on device")
+
+        if step == "migrate":
+            full.setattr("system.management.commands.prepare.call_command", fails)
+            full.setattr(ledger, "_put_users", fails)
+        else:
+            full.setattr(ledger, step, fails)
+        older.start()
+        answer = stranger.post("/login/", tell)
+        assert answer.status_code == 507 and "The data partition is full" in words(answer)
+        assert Robot("revoked").get("/status").status_code == 507
+    assert stranger.post("/login/", tell).status_code == 200
+    assert Robot("revoked").get("/status").status_code == 401
+    assert stranger.post("/login/", tell | {"password": NEW}).status_code == 302
+
+
 def test_a_user_who_is_gone_is_gone_in_the_older_slot(admin, alice):
     older = Slot()
     get_user_model().objects.get(username="alice").delete()

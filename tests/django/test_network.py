@@ -131,6 +131,63 @@ def test_a_port_where_the_web_page_cannot_be_is_told_beside_its_field(client, po
     assert sentence in words(answer) and 'class="more" open' in page
 
 
+def test_the_interfaces_of_the_web_page(client):
+    page = client.get("/access/")
+    assert "interfaces" not in form_values(page) and 'value="eth1"' in page.content.decode()
+    assert save(client, "/access/", interfaces=["eth0"]).status_code == 302
+    assert draft.current().management.interfaces == ("eth0",)
+    page = client.get("/access/")
+    assert form_values(page)["interfaces"] == "eth0" and 'class="more" open' in page.content.decode()
+    review = words(client.get("/changes/", REMOTE_ADDR="10.2.0.9"))
+    assert "The web page answers on eth0 instead of all interfaces." in review
+    assert "The web page can be reached on eth0 only." in review
+    assert "From where you are, the web page would not answer: what comes from 10.2.0.9 arrives on eth1" in review
+    assert "would not answer" not in words(client.get("/changes/", REMOTE_ADDR="192.168.10.50"))
+    assert "It answers on eth0 only." in words(client.get("/firewall/"))
+    values = form_values(page)
+    del values["interfaces"]
+    assert client.post("/access/", values).status_code == 302
+    assert draft.current().management.interfaces == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (["eth9"], "The web UI would answer on 'eth9', which is no interface of this box."),
+        (["eth0", "eth0"], "'eth0' is given twice."),
+        (["x" * 65], "Select a valid choice."),
+    ],
+)
+def test_interfaces_where_the_web_page_cannot_answer_are_told_beside_the_field(client, names, sentence):
+    before = draft.current()
+    answer = save(client, "/access/", interfaces=names)
+    assert answer.status_code == 422 and draft.current() == before
+    assert sentence in words(answer) and 'class="more" open' in answer.content.decode()
+
+
+def test_the_only_interface_of_the_web_page_is_not_taken_out_unnoticed(client):
+    side = Interface("eth2", addresses=("172.20.0.1/24",))
+    with_side = (*draft.current().network.interfaces, side)
+    network = dataclasses.replace(draft.current().network, interfaces=with_side)
+    management = dataclasses.replace(draft.current().management, interfaces=("eth2",))
+    draft.replace(dataclasses.replace(draft.current(), network=network, management=management), "admin")
+    assert save(client, "/network/", interfaces__2__gone="on").status_code == 302
+    told = "management, interfaces: the web UI would answer on 'eth2', which is no interface of this box"
+    assert f"Before you can apply: {told}" in words(client.get("/"))
+    review = client.get("/changes/")
+    assert "This draft cannot be applied yet" in words(review) and 'href="/access/"' in review.content.decode()
+
+
+def test_two_admins_on_the_interfaces_of_the_web_page(client, alice):
+    mine, hers = form_values(client.get("/access/")), form_values(alice.get("/access/"))
+    alice.post("/access/", hers | {"interfaces": ["eth0", "eth1"]})
+    answer = client.post("/access/", mine | {"port": "8443"})
+    assert answer.status_code == 409 and "alice changed this to eth0 eth1 at" in words(answer)
+    assert answer.content.decode().count(" checked") == 2
+    assert client.post("/access/", form_values(answer) | {"interfaces": ["eth0", "eth1"]}).status_code == 302
+    assert (draft.current().management.interfaces, draft.current().management.port) == (("eth0", "eth1"), 8443)
+
+
 def test_a_rule_that_decides_nothing_at_the_new_port_is_told(client):
     rule = Rule(1, "https", protocol=RuleProtocol.TCP, ports="8443")
     draft.replace(dataclasses.replace(draft.current(), firewall=Firewall((rule,))), "admin")

@@ -80,9 +80,18 @@ def test_a_clock_that_is_set_back_lengthens_nothing(client, clock):
     assert not logged_in(client)
 
 
-def test_a_clock_that_is_set_right_ends_nothing(client, clock):
-    clock.is_set(20 * 365 * 24 * HOUR)
+@pytest.mark.parametrize("years", [20, -20])
+def test_a_clock_that_is_set_right_ends_nothing(client, clock, stranger, monkeypatch, years):
+    """Nor does the row of the session in the database, which has its end by the clock of the wall."""
+    clock.is_set(years * 365 * 24 * HOUR)
+    later = timezone.now() + timedelta(days=years * 365)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: later)
     assert logged_in(client)
+    stranger.post("/login/", {"username": "admin", "password": PASSWORD})
+    call_command("prepare")
+    assert logged_in(client) and logged_in(stranger)
+    clock.goes(31 * MINUTE)
+    assert not logged_in(client)
 
 
 @pytest.mark.parametrize(("passed", "lasts"), [(2 * MINUTE, True), (31 * MINUTE, False), (-1, False)])

@@ -22,7 +22,7 @@ from board.lab import disk as lab_disk
 from board.lab.build import Image, build
 from tests.lab.director import Director, service, wish
 from tests.lab.link import Forward, Link, UserNetwork, free_port
-from tests.lab.machine import flash, make_data_disk, make_overlay
+from tests.lab.machine import flash, make_data_disk, make_overlay, opened
 from tests.lab.wait import until
 from tests.lab.world import SERVERS, World
 
@@ -69,9 +69,10 @@ def image() -> Image:
 
 
 @pytest.fixture(scope="session")
-def flashed() -> Path:
+def flashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The disk image that stories of disks start from: the given one, or the developer's."""
-    return Path(GIVEN_IMAGE) if GIVEN_IMAGE else lab_disk.build(lambda _: None).disk
+    disk = Path(GIVEN_IMAGE) if GIVEN_IMAGE else lab_disk.build(lambda _: None).disk
+    return opened(disk, tmp_path_factory.mktemp("flashed") / disk.name)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def make_lab(folder: Path, image: Image, clients: Link | None = None, memory: in
 
 def director_disk(folder: Path) -> Path:
     if GIVEN_IMAGE:
-        return flash(Path(GIVEN_IMAGE), folder / "disk.qcow2")
+        return flash(opened(Path(GIVEN_IMAGE), folder / "disk.img"), folder / "disk.qcow2")
     return make_overlay(make_data_disk(folder / "data.img", DATA_DISK), folder / "data.qcow2")
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from board.lab.build import Image
+from board.pc import layout
 from tests.lab.accelerator import KVM, TCG, accelerator
 from tests.lab.channel import Agent, ChannelError, Done, Monitor
 from tests.lab.link import Plug
@@ -38,6 +39,7 @@ PANIC = "Kernel panic - not syncing"
 DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
 OVMF = Path("/usr/share/OVMF")
+OPEN_AGENT = "fairlead.guest-agent=all"  # a word for the kernel: without it the agent runs no commands
 
 
 def fell_before_init(console: str) -> bool:
@@ -214,7 +216,8 @@ class Machine:
         # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
         # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it
         # takes seconds to write on it once the kernel has given it to somebody else.
-        kernel = f"console=ttyS0 quiet norandmaps mitigations=off {clock} fairlead.layers={','.join(self.layers)}"
+        kernel = f"console=ttyS0 quiet norandmaps mitigations=off {clock} {OPEN_AGENT}"
+        kernel = f"{kernel} fairlead.layers={','.join(self.layers)}"
         kernel = f"{kernel} {self.kernel_words}".rstrip()
         if self.image is None:
             raise ValueError(f"{self.name} has neither an image nor firmware to start from a disk")
@@ -417,3 +420,12 @@ def make_overlay(raw: Path, path: Path, size: int = 0) -> Path:
 def flash(image: Path, path: Path, growth: int = DISK_GROWTH) -> Path:
     """A disk that the image was written to, larger than the image by `growth` MiB."""
     return make_overlay(image, path, image.stat().st_size + (growth << 20))
+
+
+def opened(image: Path, path: Path) -> Path:
+    """A copy of a disk image whose guest agent runs commands; so does a disk that the copy is installed on."""
+    subprocess.run(["cp", "--sparse=always", image, path], check=True)
+    words = path.with_suffix(".env")
+    words.write_text(f"# GRUB Environment Block\nWORDS={OPEN_AGENT}\n".ljust(1024, "#"))
+    subprocess.run(["mcopy", "-i", f"{path}@@{layout.offset('efi')}", words, "::/grub/kernel.env"], check=True)
+    return path

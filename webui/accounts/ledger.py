@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from threading import Event
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ONLY_ROW = 1
 LIVELY = frozenset({"last_login"})  # what a log-in writes of a user
+_waits = Event()  # the start of this slot has not looked yet, or could not write
 _followed: ContextVar[bool] = ContextVar("followed", default=True)
 
 
@@ -123,6 +125,7 @@ def once() -> Iterator[None]:
 
 def bring_forward() -> None:
     """At the start of a slot: its database learns what was changed while the other one ran. As keep() raises."""
+    _waits.set()
     found = load()
     if found is None or found.number < _number("default"):
         keep()
@@ -132,6 +135,21 @@ def bring_forward() -> None:
             _put_tokens(found.tokens)
             _set_number("default", found.number)
         log.info("users and tokens are those of the box, number %d", found.number)
+    _waits.clear()
+
+
+def expect() -> None:
+    """The start of a slot begins; what fails before its database was brought forward leaves that to do."""
+    _waits.set()
+
+
+def catch_up() -> None:
+    """Before anybody is let in, where the start found no room: old passwords count no more there. As keep() raises."""
+    if not _waits.is_set():
+        return
+    found = load()
+    if found is not None and found.number > _number("default"):
+        bring_forward()
 
 
 def admit(alias: str) -> None:

@@ -8,13 +8,24 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from accounts import kept_input, sessions
+from accounts import kept_input, ledger, sessions
 from lbconfig.addresses import source
 
 
 def client_source(request) -> str:
     """For django-axes; fairlead.middleware.ClientAddress has put the browser's address there."""
     return source(request.META.get("REMOTE_ADDR", ""))
+
+
+class LedgerFirst:
+    """Let nobody in before this slot knows which passwords count; its start may have found a full disk."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        ledger.catch_up()
+        return self.get_response(request)
 
 
 class SessionEnd:

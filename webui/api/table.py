@@ -57,7 +57,7 @@ BUNDLE = Body(None, kinds=(BINARY,), raw=True)
 # What the parts of the draft are, in words; a part without words here has its name.
 PARTS = {
     "network": "the box's own network",
-    "management": "how the web page is reached: from where, at which port, with which certificate",
+    "management": "how the web page is reached: from where, on which interfaces, at which port, with which certificate",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
     "tuning": "what is chosen about the machine below: kernel settings, queues, clock and sleep",

@@ -19,6 +19,8 @@ DATABASES = "*/*.sqlite3"  # those in use; their backups lie one folder deeper, 
 BESIDE = ("-wal", "-shm", "-journal")
 ALONE = ["--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all"]  # of setpriv
 NOT_COPIED = "applier/reserve"  # room set aside; the copy's own box sets its own aside
+LEAST_VERSION = "least-version"  # of what belongs to the box and to no slot (decision 42)
+LEDGER = "web/ledger.json"  # which passwords and tokens count, and which ones do not any more
 
 
 class CopyFailed(Exception):
@@ -49,6 +51,19 @@ def copy(host: Host, source: Path, target: Path) -> None:
     for database in source.glob(DATABASES):
         if stat.S_ISREG(database.lstat().st_mode):  # a link was copied as one, and is not followed
             _copy_database(host, database, target / database.relative_to(source))
+
+
+def of_the_box(shared: Path, with_configuration: bool) -> tuple[str, ...]:
+    """What goes along of what no slot owns: who takes the users takes what was revoked, too."""
+    names = (LEAST_VERSION, LEDGER) if with_configuration else (LEAST_VERSION,)
+    return tuple(name for name in names if os.path.lexists(shared / name))
+
+
+def copy_some(host: Host, source: Path, target: Path, names: tuple[str, ...]) -> None:
+    """Files of a folder, each whole: who writes one puts a new one in its place. Raises HostError, OSError."""
+    for name in names:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)  # the first start gives it to its owner
+        run(host, ["cp", "-a", str(source / name), str(target / name)], timeout=TIMEOUT)
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Places:
     run: Path = Path("/run/fairlead")
     mounts: Path = Path("/proc/self/mountinfo")
     data: Path = Path("/data")  # of the running slot
+    shared: Path = Path("/disk/shared")  # of the box, whichever slot runs
 
     @property
     def own(self) -> Path:

@@ -144,10 +144,12 @@ def _management(snapshot: Snapshot) -> list[str]:
     four = ipaddress.collapse_addresses(network for network in networks if network.version == 4)
     six = list(ipaddress.collapse_addresses(network for network in networks if network.version == 6))
     port = snapshot.management.port
-    rules = [f"ip saddr {network} tcp dport {port} accept" for network in four]
+    places = [f'iifname "{name}" ' for name in snapshot.management.interfaces] or [""]
+    rules = [f"{place}ip saddr {network} tcp dport {port} accept" for place in places for network in four]
     # Without these nobody finds the box, or large packets of the page do not arrive.
     messages = icmp.rules(4) + (icmp.rules(6) if six else [])
-    return rules + messages + [f"ip6 saddr {network} tcp dport {port} accept" for network in six]
+    by_six = [f"{place}ip6 saddr {network} tcp dport {port} accept" for place in places for network in six]
+    return rules + messages + by_six
 
 
 def closed(snapshot: Snapshot) -> str:

@@ -23,6 +23,7 @@ from applier.host import Host, HostError, run, unmount, wait_until
 CHUNK = 4 << 20  # bytes between two looks at the console
 ROOM = 64 << 20  # bytes: the least that a data partition has, without what is copied onto it
 NEW_SLOT = "A"  # where the running system goes, whichever slot it runs in here
+SHARED = "shared"  # beside the slots' own folders
 MAKING, CHECKING, MOUNTING = 600.0, 600.0, 60.0  # seconds; a file system for a large and slow disk takes long
 # As in the image that is flashed. nodiscard: a disk that takes minutes to forget everything gains nothing by it.
 MKE2FS = ["mke2fs", "-q", "-F", "-t", "ext4", "-L", "FAIRLEAD-DATA", "-m", "0", "-b", "4096", "-I", "256"]
@@ -230,14 +231,18 @@ def _make_data(
     yield Progress("Making the data partition", 0)
     part = _data_device(host, places, table.named("data"), target, handle)
     run(host, [*MKE2FS, str(part)], timeout=MAKING)
-    if with_configuration:
+    of_the_box = data_copy.of_the_box(places.shared, with_configuration)
+    if with_configuration or of_the_box:
         yield Progress("Copying the configuration", 0)
         with _mounted(host, places, part, OPTIONS) as folder:
-            data_copy.copy(host, places.data, folder / NEW_SLOT)
-            expected = data_copy.digests(folder / NEW_SLOT)
+            if with_configuration:
+                data_copy.copy(host, places.data, folder / NEW_SLOT)
+            # After the database: what is changed meanwhile is in the newer one of both, which counts.
+            data_copy.copy_some(host, places.shared, folder / SHARED, of_the_box)
+            expected = data_copy.digests(folder)
         yield Progress("Reading the configuration back", 0)
         with _mounted(host, places, part, f"ro,{OPTIONS}") as folder:
-            if data_copy.digests(folder / NEW_SLOT) != expected:
+            if data_copy.digests(folder) != expected:
                 raise InstallFailed("The disk does not give back the configuration that was written to it.")
     run(host, ["e2fsck", "-f", "-n", str(part)], timeout=CHECKING)
 

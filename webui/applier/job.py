@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from applier import network
 from applier.generations import Generations
 from applier.host import Host, HostError
 from applier.paths import Paths
@@ -87,6 +88,16 @@ class Job:
     @cached_property
     def checked(self) -> Checked:
         return self.new.checked if self.keys is None else ipvs.checked_of(ipvs.some(self.new.snapshot, self.keys))
+
+    @cached_property
+    def network(self) -> NetworkState:
+        """What is wished of the network, without cards that are gone and that the change is not about.
+
+        Drift tells of those; were they a reason to refuse, nobody could put anything right until they are back.
+        """
+        if self.lenient or self.before is None:
+            return self.new.network
+        return network.without_lost(self.host, self.new.network, self.before.network)
 
     @cached_property
     def rules_meanwhile(self) -> str:

@@ -148,6 +148,13 @@ def _impossible(now: NetworkState, state: NetworkState) -> dict[str, HostError]:
     return {name: HostError(f"interface {name}", None, words) for name, words in found.items()}
 
 
+def without_lost(host: Host, state: NetworkState, before: NetworkState) -> NetworkState:
+    """The wish without cards that were wished as they are `before` it, too, and are not there."""
+    there = {link.name for link in links(host)}
+    kept = {link.name for link in before.links if not link.kind and link in state.links}
+    return _without(state, kept - there)
+
+
 def links_to_make(host: Host, state: NetworkState, ours: NetworkState) -> int:
     now = present(host)
     return len(plan(now, _possible(now, state), ours).create)
@@ -198,7 +205,11 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: N
 
 def _possible(now: NetworkState, state: NetworkState) -> NetworkState:
     """Without the interfaces that cannot be, and what would stand on them."""
-    out = {*_impossible(now, state)}
+    return _without(state, {*_impossible(now, state)})
+
+
+def _without(state: NetworkState, names: set[str]) -> NetworkState:
+    out = {*names}
     if not out:
         return state
     for _ in state.links:

@@ -16,7 +16,7 @@ TIME_SERVICE = "time"  # chronyd
 
 def _as_it_is(job: Job) -> NetworkState:
     """The whole network, to come back to it."""
-    new = job.new.network
+    new = job.network
     return replace(
         network.present(job.host),
         hostname=job.host.setting("kernel/hostname") or "",
@@ -37,7 +37,7 @@ def _put_back(job: Job, links_too: bool) -> None:
     if before is None:
         return  # it failed before it changed anything
     now = places(job.host)
-    network.put_back(job.host, job.paths, before, job.new.network, job.trouble, links_too)
+    network.put_back(job.host, job.paths, before, job.network, job.trouble, links_too)
     # Where the neighbours had been told otherwise.
     announce(job.host, changed(now, places(job.host), before.addresses))
 
@@ -47,11 +47,11 @@ class MakeLinks(Step):
     why = "Before the settings, some of which each interface has for itself; nothing lives on a new one yet."
 
     def due(self, job: Job) -> bool:
-        return network.links_to_make(job.host, job.new.network, job.old) > 0
+        return network.links_to_make(job.host, job.network, job.old) > 0
 
     def do(self, job: Job) -> str:
         _remember(job)
-        return f"{network.make_links(job.host, job.new.network, job.old, job.trouble)} changes"
+        return f"{network.make_links(job.host, job.network, job.old, job.trouble)} changes"
 
     def undo(self, job: Job) -> None:
         _put_back(job, links_too=True)
@@ -62,7 +62,7 @@ class AddToNetwork(Step):
     why = "Before the services that live on these addresses; what is removed goes last, when nothing uses it."
 
     def due(self, job: Job) -> bool:
-        host, new = job.host, job.new.network
+        host, new = job.host, job.network
         named = host.setting("kernel/hostname") == new.hostname
         asking = all(network.asks(host, job.paths, name) for name in new.dhcp)
         return not named or not asking or network.lacks(host, new, job.old)
@@ -70,7 +70,7 @@ class AddToNetwork(Step):
     def do(self, job: Job) -> str:
         _remember(job)
         before = network.addresses(job.host)
-        network.add(job.host, job.paths, job.new.network, job.trouble, job.old)
+        network.add(job.host, job.paths, job.network, job.trouble, job.old)
         return f"{len(network.addresses(job.host) - before)} added"
 
     def undo(self, job: Job) -> None:
@@ -93,7 +93,7 @@ class Announce(Step):
     def _moved(self, job: Job) -> dict[Address, str]:
         if job.saved.network is None:
             return {}
-        return changed(job.saved.places, places(job.host), job.new.network.addresses)
+        return changed(job.saved.places, places(job.host), job.network.addresses)
 
 
 class PutNames(Step):
@@ -106,7 +106,7 @@ class PutNames(Step):
     def do(self, job: Job) -> str:
         job.saved.names = job.host.read(job.paths.names) or ""
         job.saved.time = job.host.read(job.paths.time) or ""
-        self._put(job, job.new.names, job.new.time, job.new.network)
+        self._put(job, job.new.names, job.new.time, job.network)
         return "written"
 
     def undo(self, job: Job) -> None:
@@ -128,7 +128,7 @@ class PutNames(Step):
 
 def names_differ(job: Job) -> bool:
     host, paths, names = job.host, job.paths, job.new.names
-    wished = _resolver(host, paths, names, job.new.network.dhcp)
+    wished = _resolver(host, paths, names, job.network.dhcp)
     # In whatever order: dhcp-event has its own.
     resolver = {*(host.read(paths.resolver) or "").splitlines()}
     return (host.read(paths.names) or "") != names or resolver != {*wished.splitlines()}
@@ -151,15 +151,15 @@ class RemoveFromNetwork(Step):
     why = "Last of the changes: the services that used these addresses are gone from the table by now."
 
     def due(self, job: Job) -> bool:
-        return network.has_more(job.host, job.paths, job.old, job.new.network)
+        return network.has_more(job.host, job.paths, job.old, job.network)
 
     def do(self, job: Job) -> str:
         job.saved.removed = _as_it_is(job)  # all that may have to come back
         before = network.addresses(job.host)
-        network.remove(job.host, job.paths, job.old, job.new.network)
+        network.remove(job.host, job.paths, job.old, job.network)
         removed = len(before - network.addresses(job.host))
         # The kernel may have taken more along (a route, DHCP's last act).
-        network.add(job.host, job.paths, job.new.network, job.trouble, job.old)
+        network.add(job.host, job.paths, job.network, job.trouble, job.old)
         return f"{removed} removed"
 
     def undo(self, job: Job) -> None:

@@ -38,7 +38,7 @@ class Lint(Step):
     why = "Before anything is touched: are the interfaces there, and can the programs read their files?"
 
     def do(self, job: Job) -> str:
-        network.must_exist(job.host, job.new.network)
+        network.must_exist(job.host, job.network)
         rules = job.paths.candidate / "nftables.conf"
         for text in dict.fromkeys((job.rules_meanwhile, job.new.rules)):
             if text == job.host.read(job.paths.nftables):
@@ -335,7 +335,7 @@ def _verify_rules(job: Job) -> str | None:
 
 
 def _verify_network(job: Job) -> str | None:
-    absent = network.missing(job.host, job.new.network)
+    absent = network.missing(job.host, job.network)
     return f"missing: {', '.join(absent[:10])}" if absent else None
 
 

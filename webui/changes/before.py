@@ -5,7 +5,7 @@ from __future__ import annotations
 from applier.shapes import Review
 from changes import arrival
 from lbconfig.cutoff import USUAL
-from lbconfig.reach import way_problem
+from lbconfig.reach import entrance_problem, way_problem
 from lbconfig.snapshot import Snapshot
 from monitoring.frame import look
 
@@ -18,7 +18,8 @@ def context(request, found: Review, new: Snapshot) -> dict:
         return {}
     reach, hit = found["reach"], found["impact"]
     place = arrival.next_place(request, frame, new)
-    lost = way_problem(new, request.META["REMOTE_ADDR"])
+    client = request.META["REMOTE_ADDR"]
+    lost = way_problem(new, client) or entrance_problem(new, client)
     services = hit["services"] if hit else []
     busy = [one for one in services if one["closed"] or one["refused"] or one["kept"]]
     busy.sort(key=lambda one: (-one["closed"], not one["refused"], -one["kept"]))

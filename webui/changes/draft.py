@@ -41,7 +41,13 @@ def current() -> wish.Snapshot:
     return wish.Snapshot(
         services=services,
         network=network,
-        management=wish.Management(tuple(management.allow), management.port, management.certificate, management.key),
+        management=wish.Management(
+            tuple(management.allow),
+            management.port,
+            management.certificate,
+            management.key,
+            tuple(management.interfaces),
+        ),
         sorry=wish.SorryPage(sorry.title, tuple(sorry.paragraphs)) if sorry else wish.SorryPage(),
         policy=_policy_wish(policy) if policy else wish.Policy(),
         firewall=firewall,
@@ -242,6 +248,7 @@ def write_management(management: wish.Management, user: str) -> None:
         row = Management.objects.filter(pk=ONLY_ROW).first() or Management(pk=ONLY_ROW)
         row.allow, row.port = list(management.allow), management.port
         row.certificate, row.key = management.certificate, management.key
+        row.interfaces = list(management.interfaces)
         stamp(row, user)
         row.save()
 

@@ -75,6 +75,7 @@ MIDDLEWARE = [
     "fairlead.middleware.ResponseHeaders",
     "fairlead.middleware.HostName",
     "fairlead.middleware.FaultFile",
+    "accounts.middleware.LedgerFirst",
     "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -157,6 +158,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_CLIENT_IP_CALLABLE = "accounts.middleware.client_source"
 AXES_VERBOSE = False
 
+SESSION_ENGINE = "accounts.session_store"
 SESSION_COOKIE_NAME = "fairlead" if PLAIN_HTTP else "__Host-fairlead"
 SESSION_COOKIE_SECURE = not PLAIN_HTTP
 SESSION_COOKIE_HTTPONLY = True

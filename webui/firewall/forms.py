@@ -12,7 +12,7 @@ from django import forms
 
 from balancing.forms import AddressField, ExplainedField, PortsField, number_field
 from changes import draft
-from firewall.trial import OF_A_PACKET, entrances, place
+from firewall.trial import OF_A_PACKET, place
 from lbconfig import fields
 from lbconfig.addresses import version
 from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
@@ -167,7 +167,7 @@ class PacketForm(forms.Form):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         fields: dict[str, Any] = self.fields  # each has what its kind has
-        fields["interface"].choices = [(name, name) for name in entrances(draft.current().network)]
+        fields["interface"].choices = [(name, name) for name in draft.current().network.entrances]
 
     def clean(self):
         super().clean()

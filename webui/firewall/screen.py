@@ -98,7 +98,9 @@ def _built_in(where: Where, snapshot: Snapshot) -> tuple[list[str], list[str]]:
             dhcp = [f"Answers of DHCP servers pass, by {' and '.join(asks)}."] if asks else []
             allowed = networks(snapshot.management.allow)
             port = snapshot.management.port
-            web = f"The web UI (TCP {port}) is open to the networks under Access and to nobody else: {allowed}."
+            names = snapshot.management.interfaces
+            only = f" It answers on {' and '.join(names)} only." if names else ""
+            web = f"The web UI (TCP {port}) is open to the networks under Access and to nobody else: {allowed}.{only}"
             after = ["Pings pass, at most 50 a second.", "Everything else is dropped."]
             return [
                 f"{opened} So do answers to what the box itself asks: health checks, names, the time.",

@@ -16,19 +16,13 @@ ABSTRACT = (RuleProtocol.ANY, RuleProtocol.TCP_UDP)  # what no packet is of
 OF_A_PACKET = tuple(one for one in RuleProtocol if one not in ABSTRACT)
 
 
-def entrances(network: Network) -> list[str]:
-    """Interfaces where packets come in: what a member gets comes in by its bond or bridge."""
-    members = {member for one in network.interfaces for member in one.members}
-    return [one.name for one in network.interfaces if one.on and one.name not in members]
-
-
 def wrong(packet: Packet, network: Network) -> Iterator[tuple[str, str]]:
     """(field, what is wrong with it)."""
     places = {name: place(getattr(packet, name), packet.protocol, name) for name in ("source", "destination")}
     yield from ((name, sentence) for name, sentence in places.items() if sentence)
     if not any(places.values()) and version(packet.source) != version(packet.destination):
         yield "destination", f"must be an IPv{version(packet.source)} address, as the source is"
-    if packet.interface not in entrances(network):
+    if packet.interface not in network.entrances:
         yield "interface", f"{quote(packet.interface)} is no interface by which packets come in"
     if packet.protocol in ABSTRACT:
         yield "protocol", f"must be one of {', '.join(OF_A_PACKET)}"

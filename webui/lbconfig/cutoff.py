@@ -42,8 +42,8 @@ def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
     """What the change from one valid snapshot to the other can do to the one who makes it."""
     return Cutoff(
         reasons=(*_network(running.network, new.network), *_management(running.management, new.management)),
-        addresses=tuple(_places(new.network)),
-        dhcp=tuple(sorted(_asking(new.network))),
+        addresses=tuple(_places(_open(new))),
+        dhcp=tuple(sorted(_asking(_open(new)))),
     )
 
 
@@ -54,16 +54,16 @@ def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mappi
     where it stays, or where nobody can say: it is no address of the box at all (a name, a port that somebody
     forwards). "": it goes, and there is no other that is known.
     """
-    before = _places(running.network)
-    after = _places(new.network)
-    if live.get(used) in _asking(running.network) - _asking(new.network):
+    before, network = _places(running.network), _open(new)
+    after = _places(network)
+    if live.get(used) in _asking(running.network) - _asking(network):
         before = {**before, used: live[used]}
     if used not in before or used in after:
         return used
     candidates = [address for address in after if version(address) == version(used)] or list(after)
-    near = {address for address in candidates if _same_network(new.network, address, client)}
+    near = {address for address in candidates if _same_network(network, address, client)}
     link = before[used]
-    if link in _asking(new.network) and not near and link not in {after[address] for address in candidates}:
+    if link in _asking(network) and not near and link not in {after[address] for address in candidates}:
         return ""  # what DHCP brings to the same interface is a better guess than another interface
     # False comes first.
     ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
@@ -106,10 +106,21 @@ def _management(running: Management, new: Management) -> Iterator[str]:
         yield f"The web page moves to port {new.port}."
     if running.pair != new.pair:
         yield "The web page shows another certificate, of which your browser may warn."
-    told = ("allow", "port", "certificate", "key")
+    if shut := [name for name in running.interfaces if not new.answers_on(name)]:
+        yield f"The web page can no longer be reached on {' and '.join(shut)}."
+    elif new.interfaces and not running.interfaces:
+        yield f"The web page can be reached on {' and '.join(new.interfaces)} only."
+    told = ("allow", "port", "certificate", "key", "interfaces")
     others = [field.name for field in dataclasses.fields(Management) if field.name not in told]
     if any(getattr(running, name) != getattr(new, name) for name in others):
         yield "How the web page is reached changes."
+
+
+def _open(snapshot: Snapshot) -> Network:
+    """The network, of its interfaces only those that the web UI answers on."""
+    network = snapshot.network
+    shown = tuple(one for one in network.interfaces if snapshot.management.answers_on(one.name))
+    return replace(network, interfaces=shown)
 
 
 def _covered(text: str, allow: tuple[str, ...]) -> bool:

@@ -342,11 +342,19 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     if before.port != after.port:
         sentences.append(f"The web page moves from port {before.port} to port {after.port}.")
         impacts.append(f"The web UI can no longer be reached by port {before.port}.")
+    if {*before.interfaces} != {*after.interfaces}:
+        sentences.append(f"The web page answers on {_answers_on(after)} instead of {_answers_on(before)}.")
+        if after.interfaces and not (before.interfaces and {*before.interfaces} <= {*after.interfaces}):
+            impacts.append("The web UI can no longer be reached on the other interfaces.")
     if before.pair != after.pair:
         sentences += certificate_words(before, after)
         impacts.append("A browser that does not trust this certificate warns, and asks whether to go on.")
     if sentences:
         yield Change("changed", "management", tuple(sentences), " ".join(impacts) or None)
+
+
+def _answers_on(management: Management) -> str:
+    return " and ".join(management.interfaces) or "all interfaces"
 
 
 def certificate_words(before: Management, after: Management) -> Iterator[str]:

@@ -17,8 +17,9 @@ from lbconfig import icmp
 from lbconfig.addresses import contains, version
 from lbconfig.firewall import Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.icmp import Care, Message
-from lbconfig.netstate import MAIN, NetworkState, Route, own_table
+from lbconfig.netstate import MAIN, NetworkState, own_table
 from lbconfig.problem import quote
+from lbconfig.reach import nearest
 from lbconfig.render import interfaces, sysctl
 from lbconfig.snapshot import Snapshot, VirtualService
 
@@ -87,7 +88,8 @@ def _ways_back(snapshot: Snapshot, packet: Packet) -> list[str] | None:
     """
     state = interfaces.wanted(snapshot)
     routes = [route for route in state.routes if route.version == 4]
-    if near := _nearest(snapshot, [route for route in routes if route.table == MAIN and not route.is_default], packet):
+    around = [route for route in routes if route.table == MAIN and not route.is_default]
+    if near := nearest(snapshot, around, packet.source):
         home, connected = near
         return None if not connected and _asks(state, packet, home) else [home]
     own = own_table(packet.destination)
@@ -96,19 +98,6 @@ def _ways_back(snapshot: Snapshot, packet: Packet) -> list[str] | None:
             if route.table == table and route.is_default:
                 return None if _asks(state, packet, route.device) else [route.device]
     return None if state.dhcp else []
-
-
-def _nearest(snapshot: Snapshot, routes: list[Route], packet: Packet) -> tuple[str, bool] | None:
-    """Interface, and whether its own network is what contains the sender."""
-    used = [one for one in snapshot.network.interfaces if one.on]
-    ways = [(net, 0, one.name, True) for one in used for net in interfaces.static_networks(one)]
-    ways += [(ipaddress.ip_network(route.destination), route.metric, route.device, False) for route in routes]
-    found = [
-        (net.prefixlen, -metric, name, connected)
-        for net, metric, name, connected in ways
-        if contains(net, packet.source)
-    ]
-    return max(found)[2:] if found else None
 
 
 def _asks(state: NetworkState, packet: Packet, home: str) -> bool:
@@ -164,7 +153,11 @@ def _to_own_port(question: _Question) -> Verdict:
         return Verdict(Fate.DROPPED, "The sorry page is reached by its service only.", Where.BOX)
     if packet.destination in question.vips - question.own:
         return Verdict(Fate.DROPPED, "The web UI does not answer at virtual addresses.", Where.BOX)
-    if _in_any(packet.source, question.snapshot.management.allow):
+    management = question.snapshot.management
+    if not management.answers_on(packet.interface):
+        only = f"The web UI answers on {' and '.join(management.interfaces)} only, by the list of interfaces"
+        return Verdict(Fate.DROPPED, f"{only}; this packet arrives on {packet.interface}.", Where.BOX)
+    if _in_any(packet.source, management.allow):
         return Verdict(Fate.PASSED, "The access list lets it open the web UI.", Where.BOX)
     return Verdict(Fate.DROPPED, f"The access list for the web UI does not contain {packet.source}.", Where.BOX)
 

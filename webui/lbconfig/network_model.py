@@ -120,3 +120,9 @@ class Network:
     dns: tuple[str, ...] = ()  # name servers; empty: those that DHCP brings
     search: tuple[str, ...] = ()  # domains that a short name is looked for in
     ntp: tuple[str, ...] = ()  # time servers, addresses or names; empty: those that DHCP brings
+
+    @property
+    def entrances(self) -> tuple[str, ...]:
+        """Interfaces where packets come in: what a member gets comes in by its bond or bridge."""
+        members = {member for one in self.interfaces for member in one.members}
+        return tuple(one.name for one in self.interfaces if one.on and one.name not in members)

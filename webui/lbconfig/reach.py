@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from lbconfig.addresses import Address, contains
+from lbconfig.netstate import MAIN, Route
 from lbconfig.problem import Place, Problem, quote
 from lbconfig.render import interfaces
 from lbconfig.snapshot import Snapshot
@@ -50,6 +51,39 @@ def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
             f"network.{field}",
         )
     return None
+
+
+def entrance_problem(snapshot: Snapshot, address: str) -> Problem | None:
+    """The web UI would not answer on the interface where he comes in, as far as the routes tell.
+
+    Where DHCP brings a network to an interface that it answers on, nobody can say.
+    """
+    admin, management = _parsed(address), snapshot.management
+    if admin is None or not management.interfaces:
+        return None
+    routes = [one for one in interfaces.wanted(snapshot).routes if one.table == MAIN and one.version == admin.version]
+    near = nearest(snapshot, [one for one in routes if not one.is_default], str(admin))
+    home, connected = near or (next((one.device for one in routes if one.is_default), ""), False)
+    asks = any(one.on and one.dhcp and management.answers_on(one.name) for one in snapshot.network.interfaces)
+    if not home or management.answers_on(home) or (asks and not connected):
+        return None
+    only = " and ".join(management.interfaces)
+    words = f"the web page would not answer: what comes from {admin} arrives on {home}, and it answers on {only} only"
+    return Place("management", "management").problem("interfaces", words)
+
+
+def nearest(snapshot: Snapshot, routes: Iterable[Route], address: str) -> tuple[str, bool] | None:
+    """The interface that leads to an address, and whether its own network is what contains that.
+
+    As the kernel looks it up: the longest prefix, of the same ones the lowest metric.
+    """
+    used = [one for one in snapshot.network.interfaces if one.on]
+    ways = [(net, 0, one.name, True) for one in used for net in interfaces.static_networks(one)]
+    ways += [(ipaddress.ip_network(route.destination), route.metric, route.device, False) for route in routes]
+    found = [
+        (net.prefixlen, -metric, name, connected) for net, metric, name, connected in ways if contains(net, address)
+    ]
+    return max(found)[2:] if found else None
 
 
 def _parsed(address: str) -> Address | None:

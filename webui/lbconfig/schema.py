@@ -100,6 +100,7 @@ SENTENCES: dict[str, str] = {
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",
     "Network.gateway6": "The default gateway of IPv6; empty: none.",
     "Management.allow": "Networks from which the web page of the box may be reached.",
+    "Management.interfaces": "Those that the web page answers on, by where a packet arrives; empty: all of them.",
     "Management.port": "TCP port of the web page; it is reached by no other.",
     "Management.certificate": "PEM: that of the web page, then the one that signed it …; empty: the box's own.",
     "Tuning.spread": "Queues, interrupts and packets are spread over the CPUs; false: as the kernel has them.",

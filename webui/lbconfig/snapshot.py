@@ -344,11 +344,16 @@ class Management:
     # PEM, that of the page first, and then who signed it; empty: the box shows its own
     certificate: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
     key: str = dataclasses.field(default="", repr=False, metadata=SECRET | {"longest": MAX_KEY})  # PEM, not encrypted
+    interfaces: tuple[str, ...] = ()  # on which it answers, by where a packet arrives; empty: on all of them
 
     @property
     def pair(self) -> str:
         """Both as one file, as a web server reads them; empty where the box shows its own."""
         return f"{self.certificate.rstrip()}\n{self.key.rstrip()}\n" if self.certificate else ""
+
+    def answers_on(self, interface: str) -> bool:
+        """Whether a packet that arrives on this interface may be for the web page."""
+        return not self.interfaces or interface in self.interfaces
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,26 @@ def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
             sentence = f"{text} is given twice"
         yield from each(place, allow=sentence)
     yield from each(place, port=web_port(management.port) or _taken(snapshot))
+    yield from each(place, interfaces=_interfaces(snapshot.network, management.interfaces))
     yield from certificate_problems(management)
+
+
+def _interfaces(network: Network, chosen: tuple[str, ...]) -> str | None:
+    """Those that the web UI answers on. One that is off does no harm beside another one."""
+    known = {interface.name: interface for interface in network.interfaces}
+    masters = {member: interface.name for interface in network.interfaces for member in interface.members}
+    first = Unseen()
+    for name in chosen:
+        if name not in known and name not in masters:
+            return f"the web UI would answer on {quote(name)}, which is no interface of this box"
+        if name in masters:
+            return f"{quote(name)} is a member of {quote(masters[name])}, where its packets arrive: choose that one"
+        if not first(name):
+            return f"{quote(name)} is given twice"
+    if chosen and not any(known[name].on and (known[name].dhcp or known[name].addresses) for name in chosen):
+        names = ", ".join(map(quote, chosen))
+        return f"the web UI would answer on {names} only, and the box has no address there: nobody could reach it"
+    return None
 
 
 def _taken(snapshot: Snapshot) -> str | None:

@@ -1,5 +1,6 @@
 """Host name, interfaces of every kind, gateway; and from where the web UI may be reached."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -154,12 +155,25 @@ class AccessForm(forms.Form):
         widget=forms.NumberInput(attrs={"min": 1, "max": 65535}),
         help_text=f"Usually {HTTPS_PORT}. With another one, the address ends in it: https://192.0.2.7:8443.",
     )
+    interfaces = Members(
+        label="Interfaces that this web page answers on",
+        required=False,
+        help_text="None ticked: all of them. What counts is where a request arrives, whichever address it is for.",
+    )
+
+    def offer(self, entrances: Iterable[str]) -> None:
+        """The interfaces that may be ticked, and those that are."""
+        fields: dict[str, Any] = self.fields  # each has what its kind has
+        field = fields["interfaces"]
+        chosen = field.prepare_value(self["interfaces"].value())
+        field.choices = [(name, name) for name in dict.fromkeys([*entrances, *chosen])]
 
     @property
     def more_open(self) -> bool:
         """Whether there is something to see under "more"."""
-        chosen = self["port"].value() not in (None, "", HTTPS_PORT, str(HTTPS_PORT))
-        return bool(chosen or self["port"].errors or getattr(self.fields["port"], "note", ""))
+        chosen = self["port"].value() not in (None, "", HTTPS_PORT, str(HTTPS_PORT)) or self["interfaces"].value()
+        told = any(self[name].errors or getattr(self.fields[name], "note", "") for name in ("port", "interfaces"))
+        return bool(chosen or told)
 
 
 def values_of(interface: Interface) -> dict:
@@ -208,5 +222,6 @@ def interface_wish(data: dict, name: str) -> Interface:
 
 
 def management_wish(form: AccessForm, before: Management) -> Management:
-    port = form.cleaned_data["port"]
-    return replace(before, allow=form.cleaned_data["allow"], port=HTTPS_PORT if port is None else port)
+    data = form.cleaned_data
+    port = HTTPS_PORT if data["port"] is None else data["port"]
+    return replace(before, allow=data["allow"], port=port, interfaces=data["interfaces"])

@@ -45,6 +45,7 @@ class Management(Tracked):
     port = models.PositiveIntegerField(default=443)
     certificate = models.TextField(blank=True, default="")  # of the web page, PEM; empty: the box's own
     key = models.TextField(blank=True, default="")
+    interfaces = models.JSONField(default=list)  # empty: all of them
 
     def __str__(self) -> str:
         return ", ".join(self.allow)

@@ -139,6 +139,7 @@ def edit_access(request):
 
 
 def _access(request, page: pages.Page, status: int = 200):
+    page.form.offer(draft.current().network.entrances)
     management = (look(request).running or draft.current()).management
     context = {
         "page": page,

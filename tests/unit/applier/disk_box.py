@@ -47,7 +47,9 @@ class DiskBox(Live):
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(disk_layout, "read_again", lambda handle: self.read_table(path_of(handle)))
         monkeypatch.setattr(disk_layout, "show", self._show)
-        self.places = Places(folder / "sys", folder / "dev", folder / "run", folder / "mounts", folder / "data")
+        self.places = Places(
+            folder / "sys", folder / "dev", folder / "run", folder / "mounts", folder / "data", folder / "shared"
+        )
         for place in (self.places.sys / "block", self.places.dev, self.places.own, self.places.data):
             place.mkdir(parents=True)
         self.places.mounts.write_text("21 1 0:20 / /proc rw - proc proc rw\n")

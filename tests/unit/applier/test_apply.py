@@ -285,6 +285,23 @@ def test_an_interface_that_is_not_there_is_named(tmp_path):
     assert box.host.state() == before and not [entry for entry in box.host.log if entry == "nft -f"]
 
 
+def test_a_card_that_is_gone_stops_no_change_that_is_not_about_it(tmp_path):
+    """Not even one that opens the web page again, which answered there only."""
+    box = running_one(tmp_path)
+    lost = Interface("eth2", addresses=("172.20.0.1/24",), dhcp=True)
+    network = dataclasses.replace(ONE.network, interfaces=(*ONE.network.interfaces, lost))
+    management = dataclasses.replace(ONE.management, interfaces=("eth2",))
+    shut = dataclasses.replace(ONE, network=network, management=management)
+    assert box.apply(shut)["state"] == "done"
+    del box.host.kernel.links["eth2"]
+    run = box.apply(dataclasses.replace(shut, management=ONE.management))
+    assert run["state"] == "done", run
+    other = dataclasses.replace(lost, mtu=1400)
+    network = dataclasses.replace(network, interfaces=(*ONE.network.interfaces, other))
+    run = box.apply(dataclasses.replace(ONE, network=network))
+    assert run["state"] == "rolled back" and "interface eth2: this box has no interface" in run["message"]
+
+
 def test_only_one_apply_at_a_time_and_the_refusal_names_whose(tmp_path):
     box = running_one(tmp_path)
     box.applier.take("the changes of bob")

@@ -131,6 +131,47 @@ def test_the_configuration_comes_along(box):
         assert database.execute("SELECT name FROM draft").fetchall() == [("site",)]
 
 
+def of_the_box(box) -> None:
+    """What no slot owns, in miniature."""
+    (box.places.shared / "web").mkdir(parents=True)
+    (box.places.shared / "least-version").write_text("1.5\n")
+    (box.places.shared / "web/ledger.json").write_text('{"retired": ["an old password"]}')
+    (box.places.shared / "web/ledger.json").chmod(0o600)
+    (box.places.shared / "slots.json").write_text("of this disk")
+
+
+def shared(box) -> dict[str, str]:
+    folder = copied(box).with_name("shared")
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_was_revoked_comes_along_with_the_users(box):
+    """Or an old backup file would bring it back on the installed box."""
+    of_the_box(box)
+    list(steps(box, with_configuration=True))
+    assert shared(box) == {"least-version": "1.5\n", "web/ledger.json": '{"retired": ["an old password"]}'}
+    assert (copied(box).with_name("shared") / "web/ledger.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_least_version_comes_along_with_the_system(box):
+    of_the_box(box)
+    list(steps(box))
+    assert shared(box) == {"least-version": "1.5\n"} and not copied(box).exists()
+
+
+def test_a_ledger_that_cannot_be_read_back_is_found_out(box, monkeypatch):
+    of_the_box(box)
+
+    def mount(argv, stdin):
+        if any(word.startswith("ro,") for word in argv):
+            (copied(box).with_name("shared") / "web/ledger.json").write_text("{}")
+        return Output(0, "", "")
+
+    monkeypatch.setattr(box, "_mount", mount)
+    with pytest.raises(InstallFailed, match="configuration that was written"):
+        list(steps(box, with_configuration=True))
+
+
 def test_without_it_the_new_box_is_a_new_one(box):
     list(steps(box))
     assert not copied(box).exists()

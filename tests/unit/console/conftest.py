@@ -14,7 +14,7 @@ import pytest
 REPO = Path(__file__).parents[3]
 MODULES = (
     "actions", "addresses", "changing", "dialogue", "disk_box", "factory", "going_back", "installation", "loop",
-    "passwords", "programs", "screen", "state", "updates",
+    "opening", "passwords", "programs", "screen", "state", "updates",
 )  # fmt: skip
 
 

@@ -85,6 +85,50 @@ def test_the_way_to_the_web_page_is_opened(load, person, fake, web):
     assert web.draft["management"]["allow"][-1] == "203.0.113.0/24"
 
 
+def only_on(fake, *names: str) -> None:
+    management = dataclasses.replace(fake.box.snapshot.management, interfaces=names)
+    fake.box.snapshot = dataclasses.replace(fake.box.snapshot, management=management)
+
+
+@pytest.mark.parametrize(("typed", "chosen"), [(("",), ("eth0", "eth1")), (("perhaps", "no"), ("eth0",))])
+@pytest.mark.parametrize("address", ["10.2.0.1/25", "dhcp"])
+def test_the_interface_of_the_address_is_opened_for_the_web_page(load, person, fake, web, address, typed, chosen):
+    only_on(fake, "eth0")
+    fake.box.snapshot = dataclasses.replace(fake.box.snapshot, services=())
+    web.draft = to_data(fake.box.snapshot)
+    begin(load, person)
+    gateway = () if address == "dhcp" else ("",)
+    shown = answer(person, "2", address, *gateway)
+    assert "The web page answers on eth0 only.\nOn eth1, too, yes or no? [yes] " in shown
+    assert "is confirmed" in answer(person, *typed, "yes")
+    assert fake.box.snapshot.management.interfaces == tuple(web.draft["management"]["interfaces"]) == chosen
+
+
+def opened(load, person) -> str:
+    person.terminal.begin(load("opening").open_all_interfaces(), True)
+    person.work()
+    return person.look()
+
+
+def test_the_web_page_answers_on_all_interfaces_again(load, person, fake, web, monkeypatch):
+    monkeypatch.setattr(load("opening"), "Api", lambda: web)
+    assert opened(load, person) == "The web page answers on all interfaces already.\n"
+    only_on(fake, "eth1")
+    web.draft["management"]["interfaces"] = ["eth1"]
+    shown = opened(load, person)
+    assert shown.startswith("The web page answers on eth1 only.\n") and shown.endswith(LAST)
+    assert "The web page answers on all interfaces instead of eth1." in shown
+    shown = answer(person, "yes")
+    assert "is confirmed" in shown and "The draft on the web page has it, too" in shown
+    assert fake.box.snapshot.management.interfaces == () and web.draft["management"]["interfaces"] == []
+    only_on(fake, "eth1")
+    monkeypatch.setattr(web, "ask", lambda *words: (_ for _ in ()).throw(Unreachable("It does not answer.")))
+    opened(load, person)
+    assert "Untick the interfaces under Access, too" in answer(person, "yes")
+    fake.box.reachable = False
+    assert "cannot be reached" in opened(load, person)
+
+
 def test_dhcp_and_ipv6_beside_each_other(load, person, fake, web):
     fake.box.snapshot = FACTORY
     begin(load, person)

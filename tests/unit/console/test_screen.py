@@ -78,6 +78,17 @@ def test_the_port_is_told_where_it_is_not_the_usual_one(console, port, end):
     assert state.port(STATUS) == 443  # of a version that knew no other
 
 
+@pytest.mark.parametrize(("only", "shown"), [("eth0", ["https://10.1.0.2", "https://[2001:db8:1::2]"]), ("eth1", [])])
+def test_the_interfaces_of_the_web_page_are_told(console, only, shown):
+    state, screen = console
+    found = STATUS | {"snapshot": STATUS["snapshot"] | {"management": {"interfaces": [only]}}}
+    seen = state.State(addresses=state.addresses(found), only=state.only(found))
+    text = screen.screen(seen, [])
+    assert f"answers on {only} only\n" in text and all(f"{place}\n" in text for place in shown)
+    assert ("no address yet" in text) == (not shown)
+    assert state.only(STATUS) == () and "answers on" not in screen.screen(state.State(), [])
+
+
 def test_what_runs_in_a_few_words(console):
     state, _ = console
     assert state.configuration(STATUS) == "generation 7, 1 virtual service"

@@ -193,6 +193,7 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "no port of a web page": ("management.port", _all("management", port=0)),
     "a certificate that is none": ("management.certificate", _all("management", certificate="x", key=pems.LB_KEY)),
     "a certificate without its key": ("management.key", _all("management", certificate=pems.LB, key="")),
+    "a web page on no interface": ("management.interfaces", _all("management", interfaces=["eth99"])),
     "a port that no browser opens": ("management.port", _all("management", port=6000)),
     "a connection to UDP servers": ("services.check.port", _set(protocol="udp", check__kind="connect", check__port=0)),
     "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),

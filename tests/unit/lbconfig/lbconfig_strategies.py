@@ -312,10 +312,11 @@ pairs = st.sampled_from(
     [("", "")] * 3 + [(pems.LB, pems.LB_KEY), (pems.LB + pems.ROOT, pems.LB_KEY_OF_EC), (pems.RSA, pems.RSA_KEY)]
 )
 accesses = st.builds(
-    lambda allow, port, pair: Management(allow, port, *pair),
+    lambda allow, port, pair, interfaces: Management(allow, port, *pair, interfaces),
     allows,
     st.sampled_from([443, 443, 81, 8443, 32767, 65535]),
     pairs,
+    st.sampled_from([(), (), ("up0",)]),
 )
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))
 seconds = st.integers(1, 31 * 24 * 3600)
@@ -344,9 +345,17 @@ def answering(snapshot: Snapshot) -> Snapshot:
     return dataclasses.replace(snapshot, policy=dataclasses.replace(snapshot.policy, route_answers=again))
 
 
+def on_its_interfaces(snapshot: Snapshot) -> Snapshot:
+    """The web page, too, is drawn for up0."""
+    network, management = snapshot.network, snapshot.management
+    usable = [one.name for one in network.interfaces if one.name in network.entrances and (one.dhcp or one.addresses)]
+    chosen = tuple(usable[:1]) if management.interfaces else ()
+    return dataclasses.replace(snapshot, management=dataclasses.replace(management, interfaces=chosen))
+
+
 def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapshot:
     *others, tuning = others
-    bare = answering(Snapshot((), *others))
+    bare = on_its_interfaces(answering(Snapshot((), *others)))
     found = beside_each_other(services, bare.network, bare.management, bare.sorry, bare.policy, firewall=firewall)
     return dataclasses.replace(found, tuning=tuning)
 

@@ -34,6 +34,10 @@ def allow(*networks: str) -> Snapshot:
     return dataclasses.replace(ONE, management=Management(networks))
 
 
+def on(*names: str, base: Snapshot = ONE) -> Snapshot:
+    return dataclasses.replace(base, management=dataclasses.replace(base.management, interfaces=names))
+
+
 def at_port(port: int) -> Snapshot:
     return dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=port))
 
@@ -153,3 +157,25 @@ LEASE = {"10.0.2.15": "eth0", "192.168.10.100": "eth0", "10.2.0.1": "eth1"}
 )
 def test_where_the_browser_goes_on_from_an_address_of_dhcp(new, used, expected):
     assert follow(FACTORY, new, used, "10.0.2.2", LEASE) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reasons"),
+    [
+        ((), ("eth0",), ("The web page can be reached on eth0 only.",)),
+        (("eth0", "eth1"), ("eth1",), ("The web page can no longer be reached on eth0.",)),
+        (("eth0",), ("eth1",), ("The web page can no longer be reached on eth0.",)),
+        (("eth0",), ("eth1", "eth0"), ()),
+        (("eth0",), (), ()),
+    ],
+)
+def test_fewer_interfaces_of_the_web_page_ask(before, after, reasons):
+    assert cutoff(on(*before), on(*after)).reasons == reasons
+
+
+def test_the_browser_goes_on_where_the_web_page_answers():
+    assert cutoff(ONE, on("eth1")).addresses == ("10.2.0.1",)
+    assert cutoff(ONE, on("eth0", base=ASKS)).dhcp == ("eth0",) and cutoff(ONE, on("eth1", base=ASKS)).dhcp == ()
+    # Where the old address answers all the same (the routes decide where a packet arrives), the page stays there.
+    assert follow(ONE, on("eth1"), "192.168.10.2", "10.2.0.9", {}) == "10.2.0.1"
+    assert follow(ONE, on("eth0"), "192.168.10.2", "192.168.10.9", {}) == "192.168.10.2"

@@ -157,6 +157,25 @@ def test_network_and_management():
     assert moved.impact == "The web UI can no longer be reached by port 443."
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "words", "loses"),
+    [
+        ((), ("eth0",), "eth0 instead of all interfaces", True),
+        (("eth0", "eth1"), ("eth1",), "eth1 instead of eth0 and eth1", True),
+        (("eth0",), ("eth0", "eth1"), "eth0 and eth1 instead of eth0", False),
+        (("eth0",), (), "all interfaces instead of eth0", False),
+    ],
+)
+def test_the_interfaces_of_the_web_page(before, after, words, loses):
+    old, new = (
+        dataclasses.replace(SAMPLE, management=dataclasses.replace(SAMPLE.management, interfaces=names))
+        for names in (before, after)
+    )
+    [change] = summary(old, new)
+    assert change.sentences == (f"The web page answers on {words}.",)
+    assert bool(change.impact) == loses
+
+
 def test_unified_names_each_file_that_differs():
     old, new = render(SAMPLE), render(with_service(scheduler=Scheduler.RR))
     texts = unified(old, new)

@@ -20,6 +20,7 @@ from lbconfig_firewall import INTERFACES, aimed, firewalls, packets
 from lbconfig_strategies import examples
 from tests.lab.wait import until
 
+from applier import firewall
 from lbconfig import icmp
 from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.judge import Fate, judge
@@ -387,3 +388,36 @@ def test_no_rule_takes_the_web_page_from_the_admin(lab, firewall):
         other = packet._replace(source=STRANGER if "." in source else "2001:db8:9::1")
         assert judge(snapshot, other).fate is not Fate.PASSED
         assert not lab.send(other).passed
+
+
+# --- the interfaces of the web page ----------------------------------------------------------------
+
+BY_FOUR, BY_SIX = ("192.168.50.2", "10.2.0.11"), ("2001:db8:50::2", "2001:db8:2::11")
+
+
+@pytest.mark.parametrize("port", [443, 8443])
+@pytest.mark.parametrize("only", ["up0", "down0"])
+@pytest.mark.parametrize("rules", [nftables.render, firewall.closed])
+def test_the_web_page_answers_where_a_packet_arrives(lab, only, port, rules):
+    """Whichever address of the box the packet is for; so do the rules of a boot at which the others fail."""
+    management = Management(("192.168.50.0/24", "10.2.0.0/24", "2001:db8::/32"), port, interfaces=(only,))
+    snapshot = dataclasses.replace(SNAPSHOT, services=(), management=management)
+    assert validate(snapshot) == []
+    lab.load(rules(snapshot))
+    for sources, targets in ((BY_FOUR, ("192.168.50.1", "10.2.0.1")), (BY_SIX, ("2001:db8:50::1", "2001:db8:2::1"))):
+        for interface, source in zip(INTERFACES, sources, strict=True):
+            for target in targets:
+                packet = Packet(source, target, RuleProtocol.TCP, port, interface)
+                verdict = judge(snapshot, packet)
+                assert lab.send(packet).passed == (interface == only), packet
+                assert (verdict.fate is Fate.PASSED) == (interface == only), verdict
+                assert interface == only or f"answers on {only} only" in verdict.words
+
+
+def test_no_rule_opens_the_web_page_on_another_interface(lab):
+    management = dataclasses.replace(SNAPSHOT.management, allow=("0.0.0.0/0",), interfaces=("up0",))
+    snapshot = dataclasses.replace(with_rules(Rule(1, "all", where=Where.BOX)), management=management)
+    lab.load(nftables.render(snapshot))
+    for port, passed in ((443, False), (22, True)):
+        packet = Packet("10.2.0.11", "10.2.0.1", RuleProtocol.TCP, port, "down0")
+        assert (judge(snapshot, packet).fate is Fate.PASSED) == lab.send(packet).passed == passed

@@ -16,6 +16,7 @@ from lbconfig_samples import (
     with_service,
 )
 
+from lbconfig.reach import entrance_problem
 from lbconfig.snapshot import (
     SORRY_PORT,
     Forwarding,
@@ -25,6 +26,7 @@ from lbconfig.snapshot import (
     Protocol,
     RealServer,
     Snapshot,
+    StaticRoute,
 )
 from lbconfig.validate import admin_problem, lease_problems, validate
 
@@ -278,3 +280,38 @@ def test_an_admin_by_ipv6_is_not_locked_out():
     lost = dataclasses.replace(SIX, gateway6="")
     assert admin_problem(six(network=lost), "2001:db8:1::7") is None
     assert "no way back to you" in str(admin_problem(six(network=lost), "2001:db8:7::7"))
+
+
+@pytest.mark.parametrize(
+    ("address", "interface"),
+    [
+        ("10.0.2.77", "eth0"),  # its own network
+        ("10.2.0.77", "eth1"),
+        ("10.9.0.7", "eth1"),  # a static route
+        ("192.0.2.7", "eth0"),  # the default gateway
+        ("::ffff:10.2.0.77", "eth1"),
+        ("2001:db8::7", None),  # no way is known
+        ("127.0.0.1", None),
+        ("", None),
+    ],
+)
+def test_whether_the_web_page_answers_where_the_admin_comes_in(address, interface):
+    network = dataclasses.replace(SAMPLE.network, routes=(StaticRoute("10.9.0.0/16", "10.2.0.11"),))
+    plain = dataclasses.replace(SAMPLE, network=network)
+    for chosen in ("eth0", "eth1"):
+        snapshot = dataclasses.replace(plain, management=dataclasses.replace(plain.management, interfaces=(chosen,)))
+        problem = entrance_problem(snapshot, address)
+        assert (problem is None) == (interface in (None, chosen)), problem
+        if problem:
+            assert f"arrives on {interface}, and it answers on {chosen} only" in problem.message
+    assert entrance_problem(plain, address) is None
+
+
+def test_nobody_can_say_where_the_admin_comes_in_if_dhcp_brings_networks():
+    first, second = SAMPLE.network.interfaces
+    network = dataclasses.replace(SAMPLE.network, interfaces=(first, dataclasses.replace(second, dhcp=True)))
+    snapshot = dataclasses.replace(
+        SAMPLE, network=network, management=dataclasses.replace(SAMPLE.management, interfaces=("eth1",))
+    )
+    assert entrance_problem(snapshot, "192.0.2.7") is None
+    assert entrance_problem(snapshot, "10.0.2.7")

@@ -221,3 +221,50 @@ def test_the_admin_is_not_locked_out_by_a_switched_off_interface_and_comes_back_
     assert admin_problem(with_interfaces(off), "10.1.0.7").field == "gateway"
     routed = with_network(routes=(StaticRoute("10.1.0.0/16", "10.0.0.9"),))
     assert admin_problem(routed, "10.1.0.7") is None
+
+
+def answering(*names: str, network: Network) -> list[str]:
+    """What is wrong with these interfaces of the web page."""
+    snapshot = Snapshot(network=network, management=Management(("10.0.0.0/8",), interfaces=names))
+    found = [problem for problem in validate(snapshot) if problem.path.startswith("management")]
+    assert all(
+        (one.object, one.field, one.path) == ("management", "interfaces", "management.interfaces") for one in found
+    )
+    return [one.message for one in found]
+
+
+PLACES = Network(
+    interfaces=(
+        Interface("bond0", addresses=("10.0.0.2/24",), bond=Bond(("eth0", "eth1"))),
+        Interface("eth2", dhcp=True),
+        Interface("eth3", addresses=("10.3.0.1/24",), on=False),
+        Interface("eth4"),
+        Interface("bond0.7", addresses=("10.7.0.1/24",), vlan=Vlan("bond0", 7)),
+    )
+)
+
+
+@pytest.mark.parametrize("names", [(), ("bond0",), ("eth2", "bond0.7"), ("eth3", "bond0"), ("eth4", "eth2")])
+def test_interfaces_that_the_web_page_can_answer_on(names):
+    assert answering(*names, network=PLACES) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (("eth9",), "the web UI would answer on 'eth9', which is no interface of this box"),
+        (("bond0", "eth9"), "the web UI would answer on 'eth9', which is no interface of this box"),
+        (("bond0", "eth1"), "'eth1' is a member of 'bond0', where its packets arrive: choose that one"),
+        (("eth2", "eth2"), "'eth2' is given twice"),
+        (
+            ("eth3", "eth4"),
+            "the web UI would answer on 'eth3', 'eth4' only, and the box has no address there: nobody could reach it",
+        ),
+    ],
+)
+def test_interfaces_that_would_shut_everybody_out(names, sentence):
+    assert answering(*names, network=PLACES) == [sentence]
+
+
+def test_the_only_interface_of_the_web_page_cannot_be_taken_out():
+    assert answering("eth2", network=dataclasses.replace(PLACES, interfaces=PLACES.interfaces[:1]))

@@ -34,7 +34,7 @@ from lbconfig.icmp import Care
 from lbconfig.kept import kept, kept_by
 from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
-from lbconfig.snapshot import SORRY_PORT, FallbackKind, HealthCheck, Scheduler, Snapshot, VirtualService
+from lbconfig.snapshot import SORRY_PORT, FallbackKind, HealthCheck, Management, Scheduler, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
@@ -204,7 +204,7 @@ def _input(all_of: All) -> list[str]:
         f"icmpv6 type {{ {icmp.names(6, Care.SILENT)} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         f"{later} counter drop",
-        *_to_web(web),
+        *_to_web(snapshot.management),
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
         "icmp type echo-request limit rate 50/second burst 100 packets accept",
         "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
@@ -214,16 +214,18 @@ def _input(all_of: All) -> list[str]:
     return ["\tchain input {", *(f"\t\t{rule}" for rule in rules), "\t}"]
 
 
-def _to_web(port: int) -> list[str]:
-    """Who may come to the web UI; and of each source so many new connections that it cannot take nginx's all.
+def _to_web(management: Management) -> list[str]:
+    """Who may come to the web UI and where; and of each source so many new connections that it cannot take nginx's all.
 
     nginx counts a connection only once it has read a request, and gives up one that is half-open after twenty seconds
     at the latest (ten each for the handshake and for the request): so 440 of a source are half-open at most.
     """
+    names = ", ".join(f'"{name}"' for name in management.interfaces)
+    here = f"iifname {{ {names} }} " if names else ""
     rules = []
     for version, suffix, _ in FAMILIES:
         ip = f"ip{suffix}"
-        allowed = f"{ip} saddr @management_v{version} {ip} daddr != @vips{suffix} tcp dport {port}"
+        allowed = f"{here}{ip} saddr @management_v{version} {ip} daddr != @vips{suffix} tcp dport {management.port}"
         count = f"update @web_clients{suffix} {{ {own_rules.SOURCE[version]} {_WEB_LIMIT} }}"
         rules += [f"{allowed} tcp flags & (syn | ack) == syn {count} counter drop", f"{allowed} accept"]
     return rules

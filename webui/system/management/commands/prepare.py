@@ -29,6 +29,7 @@ class Command(BaseCommand):
             if settings.DATABASE.exists() and (found := backups.damage(settings.DATABASE)):
                 self.fault(f"{settings.DATABASE.name}: {found}")
                 return
+            ledger.expect()
             call_command("migrate", interactive=False, verbosity=0)
             ledger.bring_forward()
             sessions.clear()

@@ -94,6 +94,12 @@ def set_address() -> Dialogue:
     yield from addresses.set_address()
 
 
+def open_all_interfaces() -> Dialogue:
+    import opening  # as below
+
+    yield from opening.open_all_interfaces()
+
+
 def go_back_to_a_configuration() -> Dialogue:
     import going_back  # as below
 
@@ -123,8 +129,9 @@ def power_off() -> Dialogue:
 
 ACTIONS = [
     Action("Show the state", show_state, menu_after=False),
-    # These three ask by themselves.
+    # These four ask by themselves.
     Action("Set an address", set_address),
+    Action("Let the web page answer on all interfaces", open_all_interfaces),
     Action("Go back to an earlier configuration", go_back_to_a_configuration),
     Action("Reset an administrator's password", reset_password),
     Action(

@@ -76,6 +76,7 @@ def wish(running: Snapshot, name: str, address: str) -> Generator[str | Ask, str
     if address != DHCP:
         network = yield from with_gateway(network, address)
         management = yield from with_access(management, address)
+    management = yield from with_interface(management, name)
     return replace(running, network=network, management=management)
 
 
@@ -119,6 +120,18 @@ def with_access(management: Management, address: str) -> Generator[str | Ask, st
             return replace(management, allow=(*management.allow, str(near))) if text == "yes" else management
 
 
+def with_interface(management: Management, name: str) -> Generator[str | Ask, str, Management]:
+    """The web page may answer on some interfaces only; the one that gets the address may have to be added."""
+    if management.answers_on(name):
+        return management
+    yield f"The web page answers on {' and '.join(management.interfaces)} only.\n"
+    while True:
+        text = yield Ask(f"On {name}, too, yes or no? [yes] ", "yes")
+        if text in ("yes", "no"):
+            more = (*management.interfaces, name)
+            return replace(management, interfaces=more) if text == "yes" else management
+
+
 def tell_draft(name: str, wished: Snapshot) -> str:
     """Whether the draft of the web page knows the address now, as a sentence."""
     new = next(one for one in wished.network.interfaces if one.name == name)
@@ -130,13 +143,19 @@ def tell_draft(name: str, wished: Snapshot) -> str:
         changed = {**old, "dhcp": new.dhcp, "addresses": list(new.addresses)}
         gateways = {"gateway": wished.network.gateway, "gateway6": wished.network.gateway6}
         api.ask("PUT", "network", {**network, **gateways, "interfaces": [*others, changed]})
-        allow = api.get("management")["allow"]
-        missing = [one for one in wished.management.allow if one not in allow]
-        if missing:
-            api.ask("PATCH", "management", {"allow": [*allow, *missing]})
+        if access := _opened(api.get("management"), wished.management, name):
+            api.ask("PATCH", "management", access)
     except (Unreachable, Refused) as error:
         return (
             "The draft on the web page does not know this address yet. Enter it there, too, before you apply the "
             f"draft, or discard the draft. ({error})\n"
         )
     return "The draft on the web page has it, too; what else waits there still waits.\n"
+
+
+def _opened(draft: dict, wished: Management, name: str) -> dict:
+    """What the draft's access to the web page lacks of what was chosen here."""
+    allow, interfaces = draft["allow"], draft["interfaces"]
+    missing = [one for one in wished.allow if one not in allow]
+    shut = interfaces and name not in interfaces and wished.answers_on(name)
+    return ({"allow": [*allow, *missing]} if missing else {}) | ({"interfaces": [*interfaces, name]} if shut else {})

@@ -15,6 +15,7 @@ def screen(state: State, menu: list[str]) -> str:
     lines = ["", RULE, f"Fairlead {state.version}", ""]
     pages = [web_page(address, state.port) for address in state.addresses] or ["no address yet"]
     lines += labelled("Web page", pages)
+    lines += labelled("", [f"answers on {' and '.join(state.only)} only"]) if state.only else []
     if state.setup_code:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
     lines += labelled("Configuration", [state.configuration])

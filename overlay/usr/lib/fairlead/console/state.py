@@ -26,6 +26,7 @@ class State:
     on_a_stick: bool = False
     addresses: tuple[str, ...] = ()  # where the web page may be reached
     port: int = HTTPS_PORT  # and by which port there
+    only: tuple[str, ...] = ()  # the interfaces that it answers on; empty: all of them
     setup_code: str = ""  # empty: none is active
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
@@ -46,12 +47,12 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         # What the init scripts found; a running applier tells it better.
         faults += [text(path) for path in sorted((run / "faults").glob("*"))]
         if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
-            return State(version, place, on_a_stick, (), HTTPS_PORT, code, "starting", distinct(faults))
-        return State(version, place, on_a_stick, (), HTTPS_PORT, code, "unknown", distinct([str(error), *faults]))
+            return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "starting", distinct(faults))
+        return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "unknown", distinct([str(error), *faults]))
     faults += [fault["message"] for fault in status["faults"]]
     return State(
-        status["version"], place, on_a_stick, addresses(status), port(status), code, configuration(status),
-        distinct(faults), update(status), pending(status), services(status),
+        status["version"], place, on_a_stick, addresses(status), port(status), only(status), code,
+        configuration(status), distinct(faults), update(status), pending(status), services(status),
     )  # fmt: skip
 
 
@@ -69,15 +70,22 @@ def snapshot(status: Status) -> dict[str, Any]:
 
 
 def addresses(status: Status) -> tuple[str, ...]:
-    """Of each interface; without the addresses of virtual services, where the web page does not answer."""
+    """Of each interface where the web page answers; without those of virtual services, where it does not."""
     virtual = {service["address"] for service in snapshot(status).get("services", ())}
-    found = (one.partition("/")[0] for link in status["interfaces"] if link["up"] for one in link["addresses"])
+    chosen = only(status)
+    links = [link for link in status["interfaces"] if link["up"] and (not chosen or link["name"] in chosen)]
+    found = (one.partition("/")[0] for link in links for one in link["addresses"])
     return tuple(address for address in found if address not in virtual | {"127.0.0.1", "::1"})
 
 
 def port(status: Status) -> int:
     found: int = snapshot(status).get("management", {}).get("port", HTTPS_PORT)
     return found
+
+
+def only(status: Status) -> tuple[str, ...]:
+    """The interfaces that the web page answers on; none: on all of them."""
+    return tuple(snapshot(status).get("management", {}).get("interfaces", ()))
 
 
 def configuration(status: Status) -> str:
