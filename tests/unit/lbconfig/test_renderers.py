@@ -128,9 +128,11 @@ MASQUERADED = rf"{ADDRESS} \. (?:tcp|udp) \. {ADDRESS} \. \d+|\d+ \. {ADDRESS}"
 NFT_ELEMENT = re.compile(
     rf'\t\t\t(?:{ADDRESS}(?:/\d+)?|{RANGE}|{RANGE} comment "{NAME}" : \d+|(?:{PLACE}|{MASQUERADED}) comment "{NAME}"),'
 )
-NFT_DHCP = re.compile(r'\t\tiifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \} udp sport 67 udp dport 68 accept')
+ARRIVES = r'iifname \{ "[A-Za-z0-9._-]+"(?:, "[A-Za-z0-9._-]+")* \}'
+NFT_DHCP = re.compile(rf"\t\t{ARRIVES} udp sport 67 udp dport 68 accept")
 NFT_WEB = re.compile(
-    r"\t\tip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ (?:accept|tcp flags & "
+    rf"\t\t(?:{ARRIVES} )?"
+    r"ip6? saddr @management_v[46] ip6? daddr != @vips6? tcp dport \d+ (?:accept|tcp flags & "
     r"\(syn \| ack\) == syn update @web_clients6? \{ ip6? saddr (?:& [0-9a-f:]+ )?limit rate over 20/second burst 40 "
     r"packets \} counter drop)|\t\ttcp dport \{ \d+, \d+ \} return|"
     r"\t\ttcp dport \d+ ip6? daddr != @vips6? fib daddr type local notrack|\t\ttcp sport \d+ notrack|"
