@@ -80,6 +80,7 @@ CHECK_FIELDS = (
     "statuses",
     "matching",
     "old_tls",
+    "program",
 )
 
 

@@ -52,7 +52,9 @@ def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
     found = {}
     for field in dataclasses.fields(kind):
         longest = field.metadata.get("longest")
-        read = _reader(hints[field.name]) if longest is None else functools.partial(_lines, longest=longest)
+        blanks = "\n\t" if field.metadata.get("tabs") else "\n"
+        lines = functools.partial(_lines, longest=longest, blanks=blanks)
+        read = _reader(hints[field.name]) if longest is None else lines
         found[field.name] = (read, field.default is dataclasses.MISSING)
     return found
 
@@ -107,12 +109,12 @@ def _text(value: object, path: str) -> str:
     return value
 
 
-def _lines(value: object, path: str, longest: int) -> str:
+def _lines(value: object, path: str, longest: int, blanks: str) -> str:
     """A text of several lines."""
     _exactly(str, value, path)
     if len(value) > longest:
         raise SnapshotError(path, f"is longer than {longest} characters")
-    if not value.replace("\n", "").isprintable():
+    if not value.translate(dict.fromkeys(map(ord, blanks))).isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
     return value
 
