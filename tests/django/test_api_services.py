@@ -43,6 +43,27 @@ def test_create(one):
     assert VirtualService.objects.get(pk=made["id"]).changed_by == "admin (token robot)"
 
 
+def test_who_may_bring_a_program(admin, client):
+    """It runs on the box. Who may change the draft may go on using one that is there."""
+    check = {"kind": "program", "program": "#!/bin/sh\nexit 0\n"}
+    some, all_rights = robot(admin, "read", "change", "apply"), robot(admin, "read", "change", "admin")
+    refused = some.post("/services", NEW | {"check": check})
+    assert refused.status_code == 403, refused.content
+    assert error(refused)["message"].startswith(
+        "A program of your own for a health check needs a token that may: admin"
+    )
+    assert not VirtualService.objects.filter(name="lines").exists()
+    made = all_rights.post("/services", NEW | {"check": check})
+    assert made.status_code == 201, made.content
+    number = made.json()["id"]
+    assert some.patch(f"/services/{number}", {"check": {"interval": 9}}).status_code == 200
+    assert some.patch(f"/services/{number}", {"check": {"program": "#!/bin/sh\nexit 1\n"}}).status_code == 403
+    tag, whole = some.get("/draft").headers["ETag"], some.get("/draft").json()
+    whole["services"][-1]["check"]["program"] = "#!/bin/sh\nexit 1\n"
+    assert some.put("/draft", whole, If_Match=tag).status_code == 403
+    assert all_rights.put("/draft", whole, If_Match=tag).status_code == 200
+
+
 def test_the_id_of_a_removed_service_is_not_given_again(one):
     first = one.post("/services", NEW).json()["id"]
     assert one.delete(f"/services/{first}", If_Match="*").status_code == 204

@@ -324,6 +324,20 @@ def test_a_form_that_was_tampered_with(client):
     assert client.get("/services/detection/").status_code == 405
 
 
+def test_a_program_comes_to_the_box_as_it_was_written(client):
+    """Browsers end lines with CR LF, which no interpreter takes in the first one; tabs and the last end stay."""
+    text = '#!/bin/sh\r\n\techo "$3"\r\n'
+    answer = client.post("/services/add/", NEW | {"check_kind": "program", "check_program": text})
+    assert answer.status_code == 302
+    assert draft.current().services[-1].check.program == text.replace("\r", "")
+    review = client.get("/changes/")
+    assert not review.context["problems"]
+    assert "Program, added: &#x27;\techo &quot;$3&quot;&#x27;." in review.content.decode()
+    page = client.post("/services/add/", NEW | {"check_kind": "program", "check_program": "exit 0"})
+    assert page.status_code == 422
+    assert "Must begin with a line such as #!/bin/sh" in page.content.decode()
+
+
 def test_an_authority_of_its_own_comes_to_the_box_as_it_was_pasted(client, tmp_path):
     words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
     words += ["-subj", "/CN=own", "-keyout", tmp_path / "key", "-out", tmp_path / "pem"]

@@ -134,6 +134,8 @@ def test_a_file_with_every_kind_is_read(lab):
         service(n, "10.2.0.11", check=HealthCheck(kind, port=7, **NEEDS.get(kind, {})))
         for n, kind in enumerate(PLACES, 1)
     ]
+    program = HealthCheck(CheckKind.PROGRAM, program="#!/bin/sh\nexit 0\n", login="kim", password="x", ask="x #1")
+    services.append(service(50, "10.2.0.11", check=program))
     for text, code in ((render(*services), 3), (render(*services) + "    nonsense=1\n", 2)):
         (lab.box.root / "run/lint.cf").write_text(text)
         assert lab.box.command(["ldirectord", "/run/lint.cf", "status"]).exit == code

@@ -215,3 +215,29 @@ def test_checks_have_memory_of_their_own(director):
         "cat /sys/fs/cgroup/services/checks/memory.max; awk '/^MemTotal/ { print $2 * 1024 }' /proc/meminfo"
     ).split()
     assert int(limit) < float(memory) * 0.26
+
+
+PROGRAM = """#!/bin/sh
+# Whatever the image has to run, and the box's own folders.
+/usr/bin/perl -e 'use IO::Socket::IP; print "perl\\n"' || exit 1
+/usr/bin/env python3 -c 'import json, socket, ssl, urllib.request; print("python")' || exit 1
+cat /etc/resolv.conf >/dev/null || exit 1
+for folder in / /tmp /run /run/fairlead /data /disk /dev/shm; do
+\tif touch "$folder/written" 2>/dev/null; then echo "writes to $folder"; exit 1; fi
+done
+if [ "$(ls /data /disk)" != "$(printf '/data:\\n\\n/disk:\\n')" ]; then echo 'sees the data of the box'; exit 1; fi
+wget -q -O - "http://$3:$4/health" || exit 1
+"""
+
+
+@thorough
+def test_a_program_of_the_admins_own_runs_on_the_box(director, world):
+    """Its interpreters, the kernel's namespaces and filters are those of the image."""
+    check = HealthCheck(CheckKind.PROGRAM, program=PROGRAM, interval=2, timeout=30, failures=1)
+    snapshot = wish(service(8, "scripted", port=82, server_port=80, check=check))
+    tried = director.try_check(snapshot, 8)
+    assert {(one["state"], one["message"]) for one in tried.values()} == {("up", "ok")}, tried
+    director.apply(snapshot)
+    director.wait_until_healthy("rs1", "rs2", "rs3")
+    world.stop_server("rs2")
+    director.wait_until_gone("rs2")

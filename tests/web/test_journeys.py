@@ -106,6 +106,21 @@ def test_only_the_fields_of_the_chosen_check_are_shown(open_page, admin):
     expect(page.locator("summary", has_text="times of the check")).to_be_hidden()
 
 
+def test_a_program_is_uploaded_into_the_form(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/add/")
+    expect(page.locator("[name=check_program]")).to_be_hidden()
+    page.get_by_text("More kinds").click()
+    page.locator("[name=check_kind][value=program]").check()
+    text = "#!/bin/sh\n\techo ok\n"
+    page.set_input_files("#program-file", {"name": "check.sh", "mimeType": "", "buffer": text.encode()})
+    expect(page.locator("[name=check_program]")).to_have_value(text)
+    fill_service(page)
+    page.get_by_role("button", name="Save to the draft").click()
+    expect(page.get_by_text("web: saved to the draft")).to_be_visible()
+    assert draft.current().services[-1].check.program == text
+
+
 def test_the_time_to_notice_follows_the_form(open_page, admin):
     page = open_page(admin)
     page.goto("/services/1/")

@@ -20,7 +20,8 @@ SCOPES: dict[Scope, tuple[str, str]] = {
     ),
     "admin": (
         "Administer",
-        "Make and revoke tokens of your own; none may do more than this one. Go back to an older version.",
+        "Make and revoke tokens of your own; none may do more than this one. Go back to an older version. "
+        "Together with “change”: bring programs for health checks, which run on the box.",
     ),
     "backup": ("Take backup files", "Take the whole box away in a file: users, keys, passwords of health checks."),
     "reset": ("Reset", "Make the box forget everything that was set up on it."),

@@ -52,9 +52,11 @@ def put_draft(call: Call) -> Answer:
     """A wish with problems is not stored."""
     wished = read_snapshot(call.body)
     with transaction.atomic():
-        call.match(tag_of(to_data(draft.current())), required=True)
+        before = draft.current()
+        call.match(tag_of(to_data(before)), required=True)
         if problems := validate.validate(wished):
             raise refused(problems)
+        may_bring_programs(call, before, wished)
         draft.replace(wished, call.caller.name)
         data = to_data(draft.current())
     return Answer(data, headers={"ETag": tag_of(data)})
@@ -73,6 +75,16 @@ def read_snapshot(data: object) -> Snapshot:
         return from_data(migrate.upgrade(data) if isinstance(data, dict) else data)
     except SnapshotError as error:
         raise of_shape(error, "snapshot") from None
+
+
+def may_bring_programs(call: Call, before: Snapshot, after: Snapshot) -> None:
+    """A program that checks servers runs on the box: a token that is to change weights must not bring one. Raises
+    ApiError."""
+    new = {service.check.program for service in after.services} - {service.check.program for service in before.services}
+    if new - {""} and "admin" not in call.caller.scopes:
+        has = ", ".join(sorted(call.caller.scopes))
+        text = f"A program of your own for a health check needs a token that may: admin. Yours may: {has}."
+        raise ApiError(403, "forbidden", text)
 
 
 # --- its parts ---

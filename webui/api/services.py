@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from api.bodies import CloneRequest
-from api.drafts import judged, shown
+from api.drafts import judged, may_bring_programs, shown
 from api.errors import not_found, of_shape, refused, wrong_field
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
@@ -178,9 +178,11 @@ def _store(call: Call, snapshot: Snapshot, row: Row, key: int, data: object) -> 
     known = {server.id for server in _wish(row).real_servers} if row.pk else set()
     service = _read(data, key, known, snapshot)
     # last in line: of two services with one name or address, lbconfig names the later one
-    own, elsewhere = judged(snapshot, with_service(snapshot, service, last=True), f"services[id={key}]")
+    after = with_service(snapshot, service, last=True)
+    own, elsewhere = judged(snapshot, after, f"services[id={key}]")
     if own or elsewhere:
         raise refused([*own, *elsewhere])
+    may_bring_programs(call, snapshot, after)
     draft.write_service(service, row, call.caller.name, new_ids=True)
     return Row.objects.prefetch_related("real_servers").get(pk=row.pk)
 

@@ -282,6 +282,18 @@ class ServiceForm(forms.Form):
         required=False,
         help_text="For servers that know no newer one. Anybody on the way can break these, and read a log-in.",
     )
+    check_program = TextField(
+        label="Program",
+        required=False,
+        strip=False,
+        widget=forms.Textarea(
+            attrs={"rows": 10, "spellcheck": "false", "autocomplete": "off", "placeholder": "#!/bin/sh"}
+        ),
+        help_text="For sh, perl or python3. Its arguments: virtual address, port, server, port. Exit code 0 means up; "
+        "its last line of output is the reason. It runs without rights, and can write nowhere. A log-in belongs "
+        "in the fields for it, which it gets as FAIRLEAD_LOGIN and FAIRLEAD_PASSWORD: those who may only read see "
+        "the program.",
+    )
     check_interval = number_field("Seconds between checks")
     check_timeout = number_field("Seconds to wait for an answer")
     check_failures = number_field("Failed checks until a server leaves")
@@ -384,6 +396,7 @@ class ServiceForm(forms.Form):
                     "statuses",
                     "matching",
                     "old_tls",
+                    "program",
                 )
             },
         )

@@ -37,6 +37,7 @@ class VirtualService(Tracked):
     check_statuses = models.CharField(max_length=1024, blank=True)
     check_matching = models.CharField(max_length=16, default="contains")
     check_old_tls = models.BooleanField(default=False)
+    check_program = models.TextField(blank=True)
     enabled = models.BooleanField(default=True)
     note = models.CharField(max_length=1024, blank=True)
     hash_port = models.BooleanField(default=False)

@@ -81,6 +81,7 @@ CHECK_FIELDS = (
     "statuses",
     "matching",
     "old_tls",
+    "program",
 )
 
 

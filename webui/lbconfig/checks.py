@@ -40,6 +40,7 @@ KINDS: dict[CheckKind, Kind] = {
     CheckKind.RADIUS: Kind(("login", "password", "secret"), tcp=False),
     CheckKind.SIP: Kind(tcp=False),
     CheckKind.SIMPLETCP: Kind(("ask", "expect", "matching", *_TALK)),
+    CheckKind.PROGRAM: Kind(("program", "login", "password", "ask"), tcp=False),
 }
 
 

@@ -135,6 +135,7 @@ def _description(service: VirtualService) -> tuple[str, ...]:
         *([] if service.enabled else ["It is disabled: the box does not serve it."]),
         *(option.on for option in _options(service) if option.value),
         f"Health check: {_check_words(service.check)}.",
+        *_program_lines("", service.check.program),
         *(f"Real server {_server_words(service, server)}." for server in service.real_servers),
     )
 
@@ -217,7 +218,10 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
             f"Health check changes from {check} to {now}."
             if check != now
             else "The health check uses another password, or keeps another setting for later."
+            if old.check.program == new.check.program
+            else "The program of the health check changes."
         )
+        sentences += _program_lines(old.check.program, new.check.program)
     server_sentences, closed = _server_changes(old, new)
     impacts = [
         text
@@ -322,6 +326,7 @@ def _check_words(check: HealthCheck) -> str:
         "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
+        "program": f"of {len(check.program.splitlines())} lines" if check.program else "",
         "old_tls": "by old TLS versions as well, which anybody on the way can break" if check.old_tls else "",
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",
     }
@@ -330,6 +335,15 @@ def _check_words(check: HealthCheck) -> str:
     times += [f"{check.retry} s between them"] if check.retry else []
     times += [f"up again after {check.successes}"] if check.successes > 1 else []
     return f"{' '.join(words)} ({', '.join(times)})"
+
+
+def _program_lines(old: str, new: str) -> list[str]:
+    """What an admin should have seen before it runs on his box; nothing for a program that goes."""
+    if old == new or not new:
+        return []
+    _, _, *lines = _unified(old.splitlines(), new.splitlines(), "program")
+    words = {"+": "added", "-": "removed"}
+    return [f"Program, {words[line[0]]}: '{line[1:]}'." for line in lines if line[0] in words and line[1:].strip()]
 
 
 # --- management, and what there is once ----------------------------------------------------------

@@ -156,6 +156,21 @@ _ESCAPES = frozenset("dDwWsSbBnrtfAx123456789")
 _ODD_GROUP = re.compile(r"\(\?(?!:|=|!|<=|<!|[ims]+\)).{0,2}")
 
 
+_RUNS = ("/bin/sh", "/usr/bin/perl", "/usr/bin/python3")  # both images have these
+INTERPRETERS = (*_RUNS, *(f"/usr/bin/env {one.rpartition('/')[2]}" for one in _RUNS))
+
+
+def program(text: str) -> str | None:
+    """A script that the box can run."""
+    first, _, rest = text.partition("\n")
+    if not first.startswith("#!"):
+        return "must begin with a line such as #!/bin/sh, which names what runs it"
+    words = " ".join(first[2:].split())
+    if not any(words == one or words.startswith(f"{one} ") for one in INTERPRETERS):
+        return f"must be run by {', '.join(INTERPRETERS)}: the box has nothing else, not {quote(words)}"
+    return None if rest.strip() else "must have more than its first line"
+
+
 def certificates(text: str) -> str | None:
     """Certificates in PEM, or nothing."""
     if len(text) > MAX_CERTIFICATES:

@@ -130,6 +130,7 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.RADIUS: Name("RADIUS", "The server answers Status-Server or, with a name and password, accepts them."),
     CheckKind.SIP: Name("SIP", "The telephone server answers OPTIONS."),
     CheckKind.SIMPLETCP: Name("send and expect", "The server answers what is sent with what is expected."),
+    CheckKind.PROGRAM: Name("a program of your own", "A script that you write runs on this box; exit code 0 means up."),
 }
 
 # Those that most services need; a form shows the others under "more".

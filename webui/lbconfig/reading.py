@@ -54,7 +54,10 @@ def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
     found: dict[str, tuple[Reader, bool]] = {}
     for field in dataclasses.fields(kind):
         longest = field.metadata.get("longest")
-        read = _reader(hints[field.name]) if longest is None else functools.partial(_lines, longest=longest)
+        read = _reader(hints[field.name])
+        if longest is not None:
+            blanks = "\n\t" if field.metadata.get("tabs") else "\n"
+            read = functools.partial(_lines, longest=longest, blanks=blanks)
         found[field.name] = (read, field.default is dataclasses.MISSING)
     return found
 
@@ -111,12 +114,12 @@ def _text(value: object, path: str) -> str:
     return text
 
 
-def _lines(value: object, path: str, longest: int) -> str:
+def _lines(value: object, path: str, longest: int, blanks: str) -> str:
     """A text of several lines."""
     text = _exactly(str, value, path)
     if len(text) > longest:
         raise SnapshotError(path, f"is longer than {longest} characters")
-    if not text.replace("\n", "").isprintable():
+    if not text.translate(dict.fromkeys(map(ord, blanks))).isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
     return text
 

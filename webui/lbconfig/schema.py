@@ -95,6 +95,7 @@ SENTENCES: dict[str, str] = {
     "LeastHealthy.then": "keep: the last ones stay though they fail; aside: none serves, as if all were down.",
     "LeastHealthy.again": "aside: so many must be up before they serve again; 0: `servers`.",
     "HealthCheck.old_tls": "TLS 1.0 and 1.1 will do, which anybody on the way can break.",
+    "HealthCheck.program": "Its text, from the line with #! on; exit code 0 is up.",
     "Fallback.port": "0: that of the service.",
     "Interface.addresses": "With prefix length: 10.1.0.2/24. Virtual addresses are not listed: services bring them.",
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",

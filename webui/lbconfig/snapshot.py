@@ -39,6 +39,8 @@ Kind = TypeVar("Kind")
 
 SCHEMA = 3
 MAX_LINES = 50_000  # characters of a field that may have several lines
+MAX_PROGRAM = 16_000  # characters of a program that checks servers
+MAX_PROGRAMS = 1_000_000  # of all of them together
 MAX_KEY = 20_000  # characters of a private key; one of RSA 8192 has about 6,400
 SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
 HTTPS_PORT = 443  # TCP; where a browser looks by itself
@@ -124,6 +126,7 @@ class CheckKind(StrEnum):
     RADIUS = "radius"
     SIP = "sip"
     SIMPLETCP = "simpletcp"
+    PROGRAM = "program"  # of the admin's own; ldirectord's "external"
 
 
 class HttpMethod(StrEnum):
@@ -178,6 +181,8 @@ class HealthCheck:
     statuses: str = ""  # of HTTP, that count as good: 200-299,401; empty: 200-299
     matching: Matching = Matching.CONTAINS  # of `expect`
     old_tls: bool = False  # TLS 1.0 and 1.1 and what goes with them, which anybody on the way can break, will do
+    # of PROGRAM: its text, which begins with a "#!" line
+    program: str = dataclasses.field(default="", metadata={"longest": MAX_PROGRAM, "tabs": True})
 
 
 class FallbackKind(StrEnum):

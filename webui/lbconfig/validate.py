@@ -27,6 +27,7 @@ from lbconfig.fields import (
     note,
     paragraphs,
     pattern,
+    program,
     server_address,
     service_name,
     statuses,
@@ -40,6 +41,7 @@ from lbconfig.reach import admin_problem, lease_problems
 from lbconfig.render.ldirectord import worst_case_detection
 from lbconfig.snapshot import (
     HASHING,
+    MAX_PROGRAMS,
     SORRY_PORT,
     THROUGH_THE_BOX,
     CheckKind,
@@ -157,6 +159,19 @@ def _services(snapshot: Snapshot, network: Network) -> Iterator[Problem]:
         yield from _real_servers(place, service, first_server_id, neighbours, sources)
         yield from _fallback(place, service, neighbours, sources)
         yield from balance_problems(place, service)
+    yield from _programs(snapshot)
+
+
+def _programs(snapshot: Snapshot) -> Iterator[Problem]:
+    """All of them are in one file, which is read at each start of the checks."""
+    length = 0
+    for service in snapshot.services:
+        length += len(service.check.program)
+        if length > MAX_PROGRAMS:
+            place = _place(service).inner("check")
+            text = f"is too much: all programs together may have {MAX_PROGRAMS} characters"
+            yield place.problem("program", text)
+            return
 
 
 @functools.lru_cache(4)
@@ -248,6 +263,7 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         secret=_secret(check),
         host=host_header(check.host),
         expect=_expect(check),
+        program=_program(check),
         authority=certificates(check.authority),
         interval=in_range(check.interval, 1, 3600),
         timeout=in_range(check.timeout, 1, 60),
@@ -303,6 +319,10 @@ def _matching(check: HealthCheck) -> str | None:
     if check.matching.lacks and check.kind is CheckKind.SIMPLETCP:
         return "must be contains or pattern: nobody knows where such an answer ends, so nothing can be missing in it"
     return None
+
+
+def _program(check: HealthCheck) -> str | None:
+    return program(check.program) if check.kind is CheckKind.PROGRAM else None
 
 
 def _secret(check: HealthCheck) -> str | None:

@@ -106,6 +106,7 @@ checks = st.builds(
     st.sampled_from(["", "", "200-299,401", "204", "200-599"]),
     st.sampled_from(Matching),
     st.booleans(),
+    texts.map(lambda text: f"#!/bin/sh\n\techo {text}\nexit 0\n"),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),

@@ -124,6 +124,16 @@ def test_health_checks():
     assert "expecting an answer without the pattern 'a|b'" in sentence
     sentence = only(with_check(kind=CheckKind.HTTPS, old_tls=True)).sentences[0]
     assert "by old TLS versions as well, which anybody on the way can break" in sentence
+    program = with_check(kind=CheckKind.PROGRAM, program="#!/bin/sh\nexit 0\n")
+    assert only(program).sentences[1:] == ("Program, added: '#!/bin/sh'.", "Program, added: 'exit 0'.")
+    [added] = [one for one in diff.summary(Snapshot(), program) if one.service == 3]
+    assert "Program, added: 'exit 0'." in added.sentences
+    changed = with_check(kind=CheckKind.PROGRAM, program="#!/bin/sh\nexit 1\n")
+    [change] = diff.summary(program, changed)
+    assert change.sentences == (
+        "The program of the health check changes.", "Program, removed: 'exit 0'.", "Program, added: 'exit 1'.",
+    )  # fmt: skip
+    assert "to a program of your own of 2 lines (every" in only(program).sentences[0]
     times = "(every 2 s, timeout 2 s, down after 2, 1 s between them, up again after 3)"
     assert times in only(with_check(retry=1, successes=3)).sentences[0]
     assert "TCP connect on port 81" in only(with_check(kind=CheckKind.CONNECT, port=81)).sentences[0]

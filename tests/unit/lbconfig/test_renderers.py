@@ -270,6 +270,16 @@ def test_what_ldirectord_has_no_word_for_is_in_a_comment_that_ours_reads():
     assert "    # check vs3 matching=lacks\n" in block(with_check(matching=Matching.LACKS))
 
 
+def test_a_program_is_a_comment_and_no_command():
+    """ldirectord's own word for it names a file that root runs."""
+    text = block(with_check(kind=CheckKind.PROGRAM, program='#!/bin/sh\nexit 0 # "\n', ask="öl"))
+    assert "service=simpletcp\n" in text
+    assert 'request="hex:c3b66c"\n' in text
+    program = b'#!/bin/sh\nexit 0 # "\n'.hex()
+    assert f"    # check vs3 vip=10.0.2.100 port=80 protocol=tcp program=hex:{program}\n" in text
+    assert "checkcommand" not in text
+
+
 def test_only_an_http_check_asks_something():
     for kind in (CheckKind.CONNECT, CheckKind.PING):
         text = block(with_check(kind=kind))

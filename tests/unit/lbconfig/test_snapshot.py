@@ -19,8 +19,8 @@ from lbconfig.snapshot import (
 LINES = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
-def test_certificates_of_an_authority_have_lines_and_no_other_text_has():
-    check = HealthCheck(CheckKind.HTTPS, authority=LINES * 20)
+def test_certificates_of_an_authority_and_programs_have_lines_and_no_other_text_has():
+    check = HealthCheck(CheckKind.HTTPS, authority=LINES * 20, program="#!/bin/sh\n\texit 0\n")
     snapshot = dataclasses.replace(FACTORY, services=(VirtualService(1, "a", "10.0.0.1", 80, check=check),))
     assert from_json(to_json(snapshot)) == snapshot
     for field, wrong, words in (
@@ -28,6 +28,9 @@ def test_certificates_of_an_authority_have_lines_and_no_other_text_has():
         ("authority", "a\n" * 26_000, "longer than 50000"),
         ("authority", 1, "must be text"),
         ("expect", "two\nlines", "cannot be printed"),
+        ("authority", "a\tb", "cannot be printed"),
+        ("program", "a\tb\r\n", "cannot be printed"),
+        ("program", "a" * 16_001, "longer than 16000"),
     ):
         data = to_data(snapshot)
         data["services"][0]["check"][field] = wrong

@@ -239,10 +239,49 @@ def test_what_a_name_must_be_is_a_whole_address(expect, words):
     assert [words in one.message for one in problems] == ([True] if words else [])
 
 
+SH = "#!/bin/sh\nexit 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SH, ""),
+        ("#! /usr/bin/perl  -w\n\tprint 1;", ""),
+        ("#!/usr/bin/env python3\npass\n", ""),
+        ("", "must begin with a line such as #!/bin/sh"),
+        ("exit 0\n", "must begin with a line such as #!/bin/sh"),
+        ("#!/bin/bash\nexit 0\n", "must be run by /bin/sh, "),
+        ("#!/bin/sh-x\nexit 0\n", "must be run by /bin/sh, "),
+        ("#!/usr/bin/env -S python3 -c 1\nx\n", "must be run by /bin/sh, "),
+        ("#!/bin/sh\n \n", "must have more than its first line"),
+    ],
+)
+def test_what_a_program_must_be(text, words):
+    check = HealthCheck(CheckKind.PROGRAM, program=text)
+    problems = validate(with_service(check=check))
+    assert [one.path for one in problems] == (["services[id=3].check.program"] if words else [])
+    assert all(words in one.message for one in problems)
+
+
+def test_all_programs_together_are_bounded(monkeypatch):
+    """They are in one file, which is read whenever the checks begin."""
+    monkeypatch.setattr("lbconfig.validate.MAX_PROGRAMS", 2 * len(SH))
+    check = HealthCheck(CheckKind.PROGRAM, program=SH)
+    first = with_service(check=check)
+    [own] = [one for one in first.services if one.id == 3]
+    others = tuple(
+        dataclasses.replace(own, id=n, name=f"p{n}", port=9000 + n, real_servers=()) for n in range(101, 104)
+    )
+    for count, paths in ((1, []), (2, ["services[id=102].check.program"])):
+        snapshot = dataclasses.replace(first, services=(*first.services, *others[:count]))
+        assert [one.path for one in validate(snapshot)] == paths
+
+
 SAID = {  # something else than what is there by default
     "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
     "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
     "statuses": "204", "matching": Matching.PATTERN, "old_tls": True,
+    "program": "#!/bin/sh\nexit 0\n",
 }  # fmt: skip
 
 

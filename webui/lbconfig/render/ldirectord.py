@@ -146,11 +146,16 @@ def _balance(service: VirtualService) -> list[str]:
 def _more_words(service: VirtualService) -> list[str]:
     """What ldirectord has no words for; Words.pm reads this comment."""
     check = service.check
+    program = check.kind is CheckKind.PROGRAM
     words = {
         "successes": check.successes if check.successes > 1 else 0,
         "retry": check.retry,
         "old_tls": int(check.old_tls),
         "matching": check.matching if check.matching is not Matching.CONTAINS else "",
+        "vip": service.address if program else "",
+        "port": service.port if program else 0,
+        "protocol": service.protocol if program else "",
+        "program": _hidden(check.program) if program else "",
     }
     said = " ".join(f"{word}={value}" for word, value in words.items() if value)
     return [f"# check vs{service.id} {said}"] if said else []
@@ -171,7 +176,8 @@ def _question(check: HealthCheck) -> list[str]:
     if check.kind in _CHECK_TYPES:
         return ["service=none"]
     uses = KINDS[check.kind].fields
-    lines = [f"service={check.kind}"]
+    # It has no word for programs but one that root would run; Programs.pm does it, where the comment names one.
+    lines = [f"service={CheckKind.SIMPLETCP if check.kind is CheckKind.PROGRAM else check.kind}"]
     if "path" in uses:
         lines.append(f'request="{check.path}"')
     if "host" in uses and check.host:

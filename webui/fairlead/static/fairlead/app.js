@@ -35,6 +35,15 @@ setInterval(() => {
   }
 }, 1000);
 
+// A file that is chosen fills in a text: data-into="id of the text".
+for (const input of document.querySelectorAll("input[type=file][data-into]")) {
+  input.addEventListener("change", async () => {
+    if (input.files.length) {
+      document.getElementById(input.dataset.into).value = await input.files[0].text();
+    }
+  });
+}
+
 // The first wrong field is where the admin goes on.
 const wrong = document.querySelector(".wrong input, .wrong textarea");
 if (wrong) {

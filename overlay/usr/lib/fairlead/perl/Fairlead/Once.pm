@@ -11,6 +11,7 @@ use JSON::PP ();
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
+use Fairlead::Programs ();
 use Fairlead::Talks ();
 use Fairlead::Wire ();
 use Fairlead::Words ();
@@ -29,6 +30,7 @@ INIT {
 sub ask_all {
 	Fairlead::Words::read_all();
 	Fairlead::Confined::join_group();
+	Fairlead::Programs::begin('others');
 	Fairlead::Confined::confine();
 	my $v = $main::VIRTUAL[0];
 	for my $r (@{$v->{real}}) {

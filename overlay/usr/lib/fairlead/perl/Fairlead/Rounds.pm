@@ -28,6 +28,7 @@ use Socket qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
+use Fairlead::Programs ();
 use Fairlead::Table ();
 use Fairlead::Weights ();
 use Fairlead::Words ();
@@ -102,6 +103,7 @@ sub watch {
 		my $soon = hand_out();
 		listen_for($soon);
 		end_overdue();
+		Fairlead::Programs::look_after();
 		Fairlead::Weights::step();
 		Fairlead::Table::flush();
 		pass_on();
@@ -137,6 +139,7 @@ sub warm_up {
 
 sub gather {
 	Fairlead::Words::read_all();
+	Fairlead::Programs::begin();
 	for my $v (@main::VIRTUAL) {
 		next if $v->{checktype} eq 'off';
 		for my $r (@{$v->{real} // []}) {
@@ -475,6 +478,7 @@ sub hire {
 	}
 	if (!$pid) {
 		close $_ for $to, $from, map { ($_->{to}, $_->{from}) } values %workers;
+		Fairlead::Programs::leave();
 		Fairlead::Confined::confine();
 		Fairlead::Spawner::leave($parent) if $spawned;
 		work($task, $answer);

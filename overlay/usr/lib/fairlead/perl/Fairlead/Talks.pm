@@ -18,9 +18,11 @@ use Socket qw(SOCK_DGRAM SOCK_STREAM);
 
 use Fairlead::Databases ();
 use Fairlead::Packets ();
+use Fairlead::Programs ();
 use Fairlead::Web ();
 use Fairlead::Wire qw($received begin dial put some line want reply datagram request expected matching
 	matches);
+use Fairlead::Words ();
 
 my %TALKS = (
 	smtp => \&smtp, submission => \&smtp, pop => \&pop, pops => \&pop, imap => \&imap, imaps => \&imap, ftp => \&ftp,
@@ -45,7 +47,9 @@ sub install {
 
 sub check {
 	my ($v, $r) = @_;
-	return judge(plain($v), plain($r), $TALKS{$v->{service}});
+	# ldirectord's own word for it, `checkcommand`, is a file that root would run.
+	my $talk = Fairlead::Words::of($r)->{program} ? \&Fairlead::Programs::talk : $TALKS{$v->{service}};
+	return judge(plain($v), plain($r), $talk);
 }
 
 sub connect_to { return judge(@_, sub { dial(@_); return }) }
