@@ -53,7 +53,7 @@ WAYS = {
     "ours": (MODULE, "fork=yes"),
     "agents": (MODULE, "fork=yes"),
 }
-AGENT = Agent(AgentKind.TEXT, interval=5)
+AGENT = Agent(AgentKind.TEXT, port=3334, interval=5)  # the world's own agents have 3333
 # The processes of its group: the third number behind the name is the group's.
 MEMORY = """
 read -r group </run/bench.pid
