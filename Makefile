@@ -50,7 +50,7 @@ run: setup image-lab ## Boot the appliance and its demo: web UI and a balanced s
 stop: ## End what `make run` started
 	@python3 -m board.lab.run --stop
 
-dev: setup assets ## The web UI alone, with a pretended appliance and sample data; reloads on change
+dev: setup assets guide ## The web UI alone, with a pretended appliance and sample data; reloads on change
 	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
 
 test: setup assets ## All tests, from the quick ones to booted machines; prints the time of each speed
@@ -128,6 +128,9 @@ assets: setup $(BUILD)/assets/.stamp ## Take the front-end files that webui/pack
 $(BUILD)/assets/.stamp: webui/assets.py webui/package.json webui/package-lock.json | $(VENV)/.run-stamp
 	@$(PYTHON) webui/assets.py $(@D)
 	@touch $@
+
+guide: setup ## Render docs/guide/ as the web UI shows it; a link that leads nowhere ends it
+	@$(PYTHON) board/common/guide.py $(BUILD)/guide.json
 
 image-lab: setup assets ## Build the developer image (cached by the content of its inputs)
 	@$(PYTHON) -m board.lab.build
@@ -246,5 +249,5 @@ bench-schedulers: setup-test image-lab ## Measure what each scheduler makes of t
 clean: ## Remove everything that was built
 	@rm -rf $(BUILD)
 
-.PHONY: test-images test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
+.PHONY: guide test-images test-long record-machines help run stop dev test test-times $(SPEEDS:%=test-%) lint format bench bench-instructions bench-report footprint bench-apply bench-health bench-schedulers image-lab image-lab-disk power-cuts random-snapshots test-systems undisturbed apply-cuts fuzz setup setup-bench setup-test assets clean \
 	image menuconfig sbom release-report legal-info compare keys setup-image

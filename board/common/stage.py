@@ -3,7 +3,7 @@
 
     python3 -m board.common.stage FOLDER      from the top of the clone
 
-    FOLDER/fairlead/      the package "fairlead": webui, the collected static files, the licences
+    FOLDER/fairlead/      the package "fairlead": webui, the collected static files, the rendered guide, the licences
     FOLDER/downloads/     source archives that pip fetches, for the packages of buildroot-external
 
 pip and npm fetch by their own settings (an index of one's own, a proxy); Buildroot checks the hashes.
@@ -44,6 +44,7 @@ def own_software(to: Path, logs: Path) -> None:
         python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
         log=logs / "collectstatic.log", env=environment,
     )  # fmt: skip
+    run(python(), TOP / "board/common/guide.py", to / "guide.json", log=logs / "guide.log")
     shutil.copy(TOP / "LICENSE", to)
     shutil.copytree(TOP / "build/assets/licences", to / "licenses")
 

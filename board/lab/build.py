@@ -6,7 +6,7 @@
 Three layers make the appliance, each kept under a hash of what it is made from:
   base    Debian packages, trimmed; beside it the kernel
   python  the packages of webui/requirements.txt
-  app     overlay/, webui/ and the collected static files
+  app     overlay/, webui/, the collected static files and the rendered guide
 A small initramfs ("boot") lays them over each other.
 One more layer makes the guest that plays clients and real servers in tests:
   world   board/lab/world/
@@ -55,6 +55,7 @@ SQUASHFS = [
 ]
 # What the world has from the appliance: the guest agent, through which tests act, and where its log goes.
 AGENT = (TOP / "overlay/etc/sv/guest-agent", TOP / "overlay/etc/syslog.conf")
+GUIDE = (TOP / "docs/guide", TOP / "board/common/guide.py")
 KEEP = 4  # builds of each layer that stay in the cache
 IGNORED = shutil.ignore_patterns("__pycache__", "node_modules", "*.pyc", ".*")
 
@@ -155,7 +156,7 @@ def boot_inputs(base: Path) -> list:
 
 
 def app_inputs() -> list:
-    return [TOP / "overlay", TOP / "webui", TOP / "build/assets"]
+    return [TOP / "overlay", TOP / "webui", TOP / "build/assets", *GUIDE]
 
 
 def build_base(to: Path) -> None:
@@ -223,6 +224,7 @@ def build_app(to: Path, base: Path) -> None:
         python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
         log=to / "collectstatic.log", env=environment,
     )  # fmt: skip
+    run(python(), TOP / "board/common/guide.py", root / "usr/lib/fairlead/guide.json", log=to / "guide.log")
     finish(to, base)
 
 

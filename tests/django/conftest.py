@@ -10,6 +10,7 @@ os.environ |= {
     "DJANGO_SETTINGS_MODULE": "fairlead.settings",
     "FAIRLEAD_DATA": str(FOLDER),
     "FAIRLEAD_RUN": str(FOLDER / "run"),
+    "FAIRLEAD_GUIDE": str(FOLDER / "guide.json"),
     "FAIRLEAD_APPLIER": "fake",
     "FAIRLEAD_PLAIN_HTTP": "1",
 }
@@ -19,6 +20,8 @@ import django  # noqa: E402
 django.setup()
 
 import pytest  # noqa: E402
+from board.common import guide  # noqa: E402
+from django.conf import settings  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.cache import cache  # noqa: E402
 from django.test import Client  # noqa: E402
@@ -32,6 +35,12 @@ PASSWORD = "a good password"
 
 def pytest_unconfigure():
     shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rendered_guide():
+    """Help as the guide is now, and not as somebody built it once."""
+    guide.main([str(settings.GUIDE)])
 
 
 @pytest.fixture(autouse=True)

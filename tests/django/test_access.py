@@ -25,7 +25,7 @@ IN = 299  # the status that stands for "here it would have run"
 API = "^api/v1"
 ARGUMENTS = {
     "pk": 1, "number": 1, "token": 1, "service": 1, "server": 1, "slot": "B", "apply_id": "a-1", "apply": "apply-4",
-    "secret": "x", "key": "draft", "address": "10.1.0.11",
+    "secret": "x", "key": "draft", "address": "10.1.0.11", "name": "plan",
 }  # fmt: skip
 HEAD = """\
 Who gets in where. Made by tests/django/test_access.py; a page or a route that is not in here fails that test.

@@ -27,6 +27,7 @@ ARGUMENTS = {
     "slot": "A",
     "address": "10.2.0.11",
     "key": "draft",
+    "name": "plan",
     "secret": "x" * 32,
 }
 

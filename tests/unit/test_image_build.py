@@ -1,14 +1,17 @@
 """The tools around the Buildroot build: what they refuse, and what they tell."""
 
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
-from board.common import again, buildroot, compare, kernel_options, python_packages, root_rules, sizes
+from board.common import again, buildroot, compare, kernel_options, python_packages, root_rules, sizes, stage
 from board.common.buildroot import BuildrootError
 from board.pc import layout
+
+TOP = Path(__file__).parents[2]
 
 
 def test_a_dropped_kernel_option_is_named_with_its_fragment():
@@ -367,3 +370,20 @@ def test_of_a_folder_that_nobody_knows_about_all_that_is_ours_is_built_again(bui
     assert cleaned == ["busybox", "fairlead", "ipvsadm", "linux"]
     assert f"delete {built} first" in said[0]
     assert not (built / "target").exists()
+
+
+def test_what_the_package_installs_is_staged(tmp_path):
+    recipe = (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()
+    stage.own_software(tmp_path / "fairlead", tmp_path)
+    installed = set(re.findall(r"\$\(@D\)/(\S+)", recipe))
+    assert {"webui", "static", "guide.json"} <= installed
+    assert [name for name in installed if not (tmp_path / "fairlead" / name).exists()] == []
+    assert (tmp_path / "fairlead/static/guide/one-arm.svg").exists()
+
+
+def test_both_images_have_the_guide_where_the_web_process_looks():
+    environment = (TOP / "overlay/etc/fairlead/web-environment").read_text()
+    place = re.search(r"FAIRLEAD_GUIDE=(\S+)", environment)[1]
+    folder, _, name = place.rpartition("/")
+    assert f'root / "{place.lstrip("/")}"' in (TOP / "board/lab/build.py").read_text()
+    assert f"/{name} $(TARGET_DIR){folder}/" in (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()

@@ -14,6 +14,7 @@ os.environ |= {
     "DJANGO_SETTINGS_MODULE": "fairlead.settings",
     "FAIRLEAD_DATA": str(FOLDER),
     "FAIRLEAD_RUN": str(FOLDER / "run"),
+    "FAIRLEAD_GUIDE": str(FOLDER / "guide.json"),
     "FAIRLEAD_APPLIER": "fake",
     "FAIRLEAD_PLAIN_HTTP": "1",
     # the browser's driver has an event loop in the thread of the tests, which also sets up the database
@@ -22,6 +23,7 @@ os.environ |= {
 
 import django  # noqa: E402
 import pytest  # noqa: E402
+from board.common import guide  # noqa: E402
 
 django.setup()
 
@@ -86,6 +88,12 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def rendered_guide():
+    """Help as the guide is now, and not as somebody built it once."""
+    guide.main([str(settings.GUIDE)])
+
+
 @pytest.fixture(autouse=True)
 def quick(settings, tmp_path):
     """Passwords that hash in no time, and folders of the test's own: two processes of tests have the same settings."""
@@ -131,10 +139,10 @@ def open_page(chromium: Browser, live_server):
         context.set_default_timeout(TIMEOUT)
         if user is not None:
             log_in(context, user, live_server.url)
+        context.on("page", lambda page: _watch(page, live_server.url, complaints))  # a link's new tab, too
         page = context.new_page()
         if SLOW > 1:
             context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": SLOW})
-        _watch(page, live_server.url, complaints)
         return page
 
     yield open_one

@@ -6,6 +6,7 @@ FAIRLEAD_LEDGER      file of the users and tokens of both slots (default: beside
 FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default: build/dev/uploads)
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
+FAIRLEAD_GUIDE       the rendered guide of `make guide` (default: build/guide.json)
 FAIRLEAD_APPLIER     "fake": pretend to be an appliance, "instant": one that applies at once; read by applier.client
 FAIRLEAD_PLAIN_HTTP  "1": cookies also without TLS; for developers and tests only
 """
@@ -68,6 +69,7 @@ INSTALLED_APPS = [
     "changes",
     "monitoring",
     "system",
+    "guide",
 ]
 
 MIDDLEWARE = [
@@ -106,6 +108,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "monitoring.frame.frame",
+                "guide.places.place",
             ],
         },
     },
@@ -198,7 +201,13 @@ TIME_ZONE = "Etc/UTC"  # of the time zones, the image has those of Etc
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(os.environ.get("FAIRLEAD_STATIC", REPO / "build" / "static"))
 ASSETS = Path(os.environ.get("FAIRLEAD_ASSETS", REPO / "build" / "assets"))
-STATICFILES_DIRS = [WEBUI / "fairlead" / "static"] + ([ASSETS] if ASSETS.is_dir() else [])
+GUIDE = Path(os.environ.get("FAIRLEAD_GUIDE", REPO / "build" / "guide.json"))
+GUIDE_PICTURES = REPO / "docs" / "guide" / "pictures"  # not in the box: nginx serves what was collected
+STATICFILES_DIRS = [
+    WEBUI / "fairlead" / "static",
+    *([ASSETS] if ASSETS.is_dir() else []),
+    *([("guide", GUIDE_PICTURES)] if GUIDE_PICTURES.is_dir() else []),
+]
 
 FORM_RENDERER = "django.forms.renderers.DjangoTemplates"
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"

@@ -11,6 +11,7 @@ from balancing import views as balancing
 from changes import confirm, history, transfer
 from changes import views as changes
 from firewall import views as firewall
+from guide import views as guide
 from monitoring import drift
 from monitoring import views as monitoring
 from network import certificate_views
@@ -85,6 +86,8 @@ urlpatterns = [
     path("configuration/import/", transfer.import_file, name="import"),
     path("configuration/import/review/", transfer.review_import, name="import-review"),
     path("configuration/schema.json", transfer.published_schema, name="schema"),
+    path("help/", guide.page, name="help"),
+    path("help/<slug:name>/", guide.page, name="help-page"),
     path("system/", system.overview, name="system"),
     path("system/hardware/", hardware.overview, name="hardware"),
     path("system/hardware/tune/", hardware.tune, name="hardware-tune"),
