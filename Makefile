@@ -25,11 +25,13 @@ vm_FOLDERS := tests/vm
 ARGS ?=
 # Without ARGS as many run side by side. What measures seconds (pytest.mark.alone) has the machine to itself afterwards.
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
+# Of those that mostly wait, for a server or a browser, there is room for one more.
+WAITING ?= $(if $(SIDE_BY_SIDE),3)
 unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
 django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
-# Each of the two has servers of its own; test_kinds stops all of its, so a file stays together.
-peers_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
-web_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal
+# Each has servers of its own; test_kinds stops all of its, so a file stays together.
+peers_TOGETHER = -n $(WAITING) --dist loadfile
+web_TOGETHER = -n $(WAITING) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
 # ALL=1: with what `make test` leaves out, too: the longest stories and all variants (some two hours), and test-systems.
