@@ -20,6 +20,8 @@ from tests import times
 TABLE = Path(__file__).with_name("seconds.json")
 UNKNOWN = 60.0  # seconds of a test that is not in the table
 ALL = bool(os.environ.get("FAIRLEAD_IMAGE") or os.environ.get("FAIRLEAD_ALL"))
+# Examples are drawn anew: for a full run, and where somebody asks for so many (docs/decisions/0067).
+ANEW = ALL or any(os.environ.get(f"FAIRLEAD_{what}") for what in ("SNAPSHOTS", "NETWORKS", "FUZZ"))
 
 
 def read_part(text: str) -> tuple[int, int]:

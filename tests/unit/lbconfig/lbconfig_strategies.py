@@ -10,6 +10,7 @@ from hypothesis import HealthCheck as Slow
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import firewalls
+from tests import parts
 
 from lbconfig import ports as port_lists
 from lbconfig.addresses import bits
@@ -391,7 +392,12 @@ def drawn(count: int) -> list[Snapshot]:
     found: list[Snapshot] = []
 
     @settings(
-        max_examples=count, phases=[Phase.generate], database=None, deadline=None, suppress_health_check=list(Slow)
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(Slow),
+        derandomize=not parts.ANEW,
     )
     @given(snapshots)
     def draw(snapshot: Snapshot) -> None:

@@ -80,7 +80,7 @@ BALANCE_COMMENT = re.compile(
     r"    # balance -[tuf] \S+(?: -6)? id=\d+ agent=(?:off|text|http|response) port=\d+ interval=\d+ floor=\d+ "
     r"slow=\d+ least=\d+ then=(?:tell|keep|aside) again=\d+"
 )
-MORE_WORDS = re.compile(r"    # check vs\d+(?: [a-z_]+=(?:[a-z0-9.-]+|hex:[0-9a-f]+))+")
+MORE_WORDS = re.compile(r"    # check vs\d+(?: [a-z_]+=(?:[a-z0-9.:+-]+|hex:[0-9a-f]+))+")
 TUNNEL_COMMENT = re.compile(rf"    # tunnel {IPVS_SERVICE} -r {ENDPOINT} {TUNNEL}")
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
 
