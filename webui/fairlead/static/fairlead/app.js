@@ -26,6 +26,7 @@ for (const form of document.querySelectorAll("form:has([data-when])")) {
   showFields(form);
 }
 localTimes(document);
+document.body.addEventListener("htmx:afterSwap", () => localTimes(document)); // what is fetched anew has some, too
 
 // Seconds that are left: counted down here between two answers of the box.
 setInterval(() => {

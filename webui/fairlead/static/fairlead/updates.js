@@ -76,6 +76,3 @@ function start(form) {
 }
 
 if (upload) start(upload);
-
-// htmx has put new times into the page.
-document.body.addEventListener("htmx:afterSwap", (event) => localTimes(event.detail.target.parentElement || document));
