@@ -96,6 +96,16 @@ def test_enter_in_a_field_saves_and_adds_no_row(open_page, admin):
     expect(page.get_by_text("mail in: saved to the draft")).to_be_visible()
 
 
+def test_an_address_is_readable_at_every_width(open_page, admin):
+    page = open_page(admin)
+    page.goto("/services/1/")
+    for width in (360, 768, 800, 1000, 1100, 1200, 1280, 1300, 1600):
+        page.set_viewport_size({"width": width, "height": 860})
+        for name in ("name", "address", "port", "servers-0-address", "servers-0-port", "servers-0-state"):
+            least = 60 if name.endswith("port") else 120
+            assert page.locator(f"[name={name}]").bounding_box()["width"] >= least, f"{name} at {width}"
+
+
 def test_only_the_fields_of_the_chosen_check_are_shown(open_page, admin):
     page = open_page(admin)
     page.goto("/services/add/")
@@ -149,6 +159,12 @@ def test_the_overview_refreshes_itself_and_says_when_it_cannot(open_page, admin,
     expect(page.get_by_text("1 of 2 up")).to_be_visible()
     box.down.clear()
     expect(page.get_by_text("1 of 2 up")).to_be_hidden()
+    box.down.add(("10.2.0.12", 80))
+    expect(page.get_by_text("1 of 2 up")).to_be_visible()
+    since = page.locator("article.service time").first  # the reader's own, also in what was fetched
+    expect(since).not_to_have_text(since.get_attribute("datetime"))
+    box.down.clear()
+    expect(page.get_by_text("1 of 2 up")).to_be_hidden()
     box.fault("data-full", "The data partition is full.")
     expect(page.get_by_text("The data partition is full.")).to_be_visible()
     page.route("**/live/**", lambda route: route.fulfill(status=502))
@@ -182,7 +198,7 @@ def test_two_admins_at_once(open_page, admin, django_user_model):
     kim.get_by_role("button", name="Save to the draft").click()
     expect(kim.get_by_text("alice changed this to least connections (lc)")).to_be_visible()
     expect(kim.locator("[name=name]")).to_have_value("shop of kim")
-    kim.get_by_role("button", name="Save all the same").click()
+    kim.get_by_role("button", name="Save anyway").click()
     expect(kim.get_by_text("shop of kim: saved")).to_be_visible()
     service = draft.current().services[0]
     assert (service.name, service.scheduler) == ("shop of kim", "lc")
