@@ -71,7 +71,7 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "(the page: 32 kB): nothing but the processors bounds the bandwidth here, and larger objects cost less for "
         "each byte.",
         "By direct routing only the clients' acknowledgements pass the director. It is at its end with the largest "
-        "object all the same.",
+        "object anyway.",
         "By NAT an object of 256 KiB comes more slowly than one of 64 KiB. A quick run a day before did not have that "
         "(2,432 Mbit/s in place of 506, and 5,740 small objects a second in place of 3,652). That run's tree with "
         "today's kernel gives 480 to 840 Mbit/s today, today's tree with that run's kernel 450 to 610, and today's 450 "
@@ -90,7 +90,7 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "No request failed while a server was removed and added, five times by NAT and six times by direct routing; "
         "the paper tells of no such test. The evening before, 12,448 of 275,232 got no answer within their second by "
         "direct routing: an apply was due three quarters of the only processor. Decision 36 tells what was changed, "
-        "and from which load on requests are lost all the same.",
+        "and from which load on requests are lost anyway.",
     ),
     "peers": (
         "This box by NAT and keepalived's NAT are the same IPVS; what they differ by here is within the rounds' "

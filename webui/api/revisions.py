@@ -120,7 +120,7 @@ def restore(call: Call) -> Answer:
 def keep_history() -> None:
     try:
         actions.keep_history()
-    except (ApplierDown, ApplierRefused) as error:  # what is stored can be told all the same
+    except (ApplierDown, ApplierRefused) as error:  # what is stored can be told anyway
         log.warning("the newest revisions are not in the history yet: %s", error)
 
 

@@ -256,7 +256,7 @@ class Applier:
                 self._start.state = "done"
                 self.applies.take_up(left)
                 handed_on = True
-        # The daemon must answer all the same: only through it an admin can see what is wrong.
+        # The daemon must answer anyway: only through it an admin can see what is wrong.
         except Exception as error:
             log.exception("start")
             self.faults.set("start", f"The applier made a mistake when the box started: {error}.")

@@ -231,7 +231,7 @@ def _version(host: Host, places: Places, part: str) -> str:
         try:
             return printable(_inside(folder, VERSION_FILE), 16)
         finally:
-            with contextlib.suppress(HostError):  # what was read is true all the same
+            with contextlib.suppress(HostError):  # what was read is true anyway
                 unmount(host, folder)
     except HostError:
         return ""

@@ -128,7 +128,7 @@ def _checks(job: Job) -> list[Difference]:
         why = "Servers are asked in another way than you chose, or not at all."
         found.append(Difference("checks", "file of the health checks", "as configured", "another text", why))
     if wished and state.pid is None:
-        why = "A server that dies is not noticed: its clients are sent to it all the same."
+        why = "A server that dies is not noticed: its clients are sent to it anyway."
         found.append(
             Difference("checks", "health checks (ldirectord)", "running", f"not running for {state.seconds} s", why)
         )

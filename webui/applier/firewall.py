@@ -60,7 +60,7 @@ def note(host: Host, paths: Paths, rules: str) -> None:
     """Right after these rules were loaded: what the kernel makes of them."""
     try:
         text = json.dumps({"rules": _digest(rules), "seen": fingerprint(host)})
-    except HostError as error:  # they run all the same; only nobody can tell when they are changed by hand
+    except HostError as error:  # they run anyway; only nobody can tell when they are changed by hand
         log.error("what the kernel made of the rules is not known: %s", error)
         text = None
     host.put(paths.rules_seen, text)

@@ -58,7 +58,7 @@ class Job:
     old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not wished any more
     leaving: tuple[Snapshot, ...] = ()  # whose services IPVS may have until its step
     confirmed: int | None = None  # the number to go back to
-    lenient: bool = False  # at boot: what fails is noted, and the rest is brought up all the same
+    lenient: bool = False  # at boot: what fails is noted, and the rest is brought up anyway
     number: int | None = None  # of the generation being applied
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[Exception] = field(default_factory=list)

@@ -14,7 +14,7 @@ log = logging.getLogger("applier")
 
 
 def keep(host: Host) -> None:
-    """What cannot be set is said in the log: the box has to come up all the same."""
+    """What cannot be set is said in the log: the box has to come up anyway."""
     try:
         _keep(host)
     except HostError as error:

@@ -150,7 +150,7 @@ class Slots:
             try:
                 text = self._host.read(folder / VERSION) or ""
             finally:
-                with contextlib.suppress(HostError):  # what was read is true all the same
+                with contextlib.suppress(HostError):  # what was read is true anyway
                     unmount(self._host, folder)
         except (HostError, OSError):
             return ""

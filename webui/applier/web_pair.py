@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def changed_problems(new: Snapshot, running: Snapshot) -> list[Problem]:
-    """Of a valid snapshot. A certificate that runs may grow old, and other changes are applied all the same."""
+    """Of a valid snapshot. A certificate that runs may grow old, and other changes are applied anyway."""
     wished = new.management
     if not wished.pair or wished.pair == running.management.pair:
         return []

@@ -189,7 +189,7 @@ SILENCED_SYSTEM_CHECKS = [
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # bytes
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000  # a service with 1000 real servers
 DATA_UPLOAD_MAX_NUMBER_FILES = 2  # a certificate and its key
-# No form takes a file: one that is sent all the same is dropped, and fills no disk.
+# No form takes a file: one that is sent anyway is dropped, and fills no disk.
 FILE_UPLOAD_HANDLERS: list[str] = []
 UPLOADS = Path(os.environ.get("FAIRLEAD_UPLOADS", REPO / "build" / "dev" / "uploads"))  # bundles, on their way
 

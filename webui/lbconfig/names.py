@@ -105,7 +105,7 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.HTTP: Name(
         "HTTP", "The server is up when its whole answer comes in time, with a status that counts and the expected text."
     ),
-    CheckKind.HTTPS: Name("HTTPS", "The same by TLS; whether its certificate must be good can be chosen."),
+    CheckKind.HTTPS: Name("HTTPS", "The same over TLS; whether its certificate must be good can be chosen."),
     CheckKind.PING: Name(
         "ping", "The server is up when it answers an ICMP echo; says nothing about the service itself."
     ),
@@ -113,14 +113,14 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.SMTP: Name("SMTP", "The mail server greets and answers EHLO."),
     CheckKind.SUBMISSION: Name("submission", "The same, for the port of mail programs (587)."),
     CheckKind.IMAP: Name("IMAP", "The mailbox server greets and, with a name and password, lets one in."),
-    CheckKind.IMAPS: Name("IMAPS", "The same by TLS."),
+    CheckKind.IMAPS: Name("IMAPS", "The same over TLS."),
     CheckKind.POP: Name("POP3", "The mailbox server greets and, with a name and password, lets one in."),
-    CheckKind.POPS: Name("POP3S", "The same by TLS."),
+    CheckKind.POPS: Name("POP3S", "The same over TLS."),
     CheckKind.FTP: Name("FTP", "The server greets and, with a name and password, lets one in."),
     CheckKind.NNTP: Name("NNTP", "The news server greets."),
     CheckKind.DNS: Name("DNS", "The server knows a name; without one, any answer counts."),
     CheckKind.LDAP: Name("LDAP", "The directory takes a bind and, if asked, has an entry."),
-    CheckKind.LDAPS: Name("LDAPS", "The same by TLS."),
+    CheckKind.LDAPS: Name("LDAPS", "The same over TLS."),
     CheckKind.MYSQL: Name(
         "MySQL", "The database greets, and is not full; with a name it lets one in, and answers a query."
     ),
@@ -177,7 +177,7 @@ SERVER_STATES: dict[ServerState, Name] = {
 FALLBACKS: dict[FallbackKind, Name] = {
     FallbackKind.NONE: Name("nobody", "Clients get no answer until a real server is up again."),
     FallbackKind.PAGE: Name(
-        "the sorry page", "This box shows a page of yours, by HTTP only: not to browsers that ask by TLS."
+        "the sorry page", "This box shows a page of yours, over plain HTTP only: not to browsers that use TLS."
     ),
     FallbackKind.SERVER: Name("a fallback server", "It gets connections only then, and is not checked itself."),
 }

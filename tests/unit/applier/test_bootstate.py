@@ -32,7 +32,7 @@ def state(order="AB", a=(True, 0, True), b=(True, 0, True)):
         (state(a=(False, 0, True)), "B"),
         (state("BA", b=(True, 3, False)), "A"),  # an update that never came up
         (state("BA", a=(True, 3, True), b=(True, 3, False)), "A"),  # none left: what was good once
-        (state("BA", a=(False, 0, False), b=(False, 0, False)), "B"),  # none was ever: the first, all the same
+        (state("BA", a=(False, 0, False), b=(False, 0, False)), "B"),  # none was ever: the first, anyway
     ],
 )
 def test_the_slot_that_starts_next(given, chosen):

@@ -114,7 +114,7 @@ def send(box, data: bytes, whole: bool = True) -> dict:
             connection.sendall(data + b"\n" * whole)
             connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # it had seen enough; what it says is read all the same
+            pass  # it had seen enough; what it says is read anyway
         answer = b""
         while part := connection.recv(65536):
             answer += part

@@ -176,6 +176,6 @@ def test_fewer_interfaces_of_the_web_page_ask(before, after, reasons):
 def test_the_browser_goes_on_where_the_web_page_answers():
     assert cutoff(ONE, on("eth1")).addresses == ("10.2.0.1",)
     assert cutoff(ONE, on("eth0", base=ASKS)).dhcp == ("eth0",) and cutoff(ONE, on("eth1", base=ASKS)).dhcp == ()
-    # Where the old address answers all the same (the routes decide where a packet arrives), the page stays there.
+    # Where the old address answers anyway (the routes decide where a packet arrives), the page stays there.
     assert follow(ONE, on("eth1"), "192.168.10.2", "10.2.0.9", {}) == "10.2.0.1"
     assert follow(ONE, on("eth0"), "192.168.10.2", "192.168.10.9", {}) == "192.168.10.2"

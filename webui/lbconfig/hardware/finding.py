@@ -54,7 +54,7 @@ def cores(machine: Machine, numbers: Iterable[int]) -> int:
 def handler(machine: Machine, one: Interrupt) -> int | None:
     """The CPU that an interrupt goes to; None: it may go to several, and none has come.
 
-    One that may go to several goes to one of them all the same (the kernel gives it a vector of one CPU); the counts
+    One that may go to several goes to one of them anyway (the kernel gives it a vector of one CPU); the counts
     tell which.
     """
     if len(one.cpus) == 1:

@@ -5,7 +5,7 @@ destination, replies of real servers to `forward` with the real server's address
 own functions stand at priorities 98 to 100 there (ip_vs_core.c): it takes a client's packet out of `input`, and gives
 a reply in `forward` the VIP as its source. Both chains of ours stand behind them, at 150 (decision 34):
 
-    input    sees only what IPVS did not want. What is for a service all the same is dropped first: else a service on
+    input    sees only what IPVS did not want. What is for a service anyway is dropped first: else a service on
              a VIP's port 443 would be the web UI, for everybody, while the IPVS table is empty
     forward  tells by the source whether IPVS knows an answer
 

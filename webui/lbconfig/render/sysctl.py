@@ -78,7 +78,7 @@ def loose(snapshot: Snapshot) -> set[str | None]:
 def checks_senders(snapshot: Snapshot) -> bool:
     """Not where all comes by one interface: there is no wrong one, and the look costs each packet (decision 34).
 
-    What has an address of the box itself as its sender, the kernel drops all the same.
+    What has an address of the box itself as its sender, the kernel drops anyway.
     """
     network = snapshot.network
     members = {name for one in network.interfaces for name in one.members}
