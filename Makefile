@@ -27,10 +27,12 @@ ARGS ?=
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 # Of those that mostly wait, for a server or a browser, there is room for one more.
 WAITING ?= $(if $(SIDE_BY_SIDE),3)
-unit_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
-django_TOGETHER = -n $(SIDE_BY_SIDE) --dist loadfile
+# The longest file first (tests/parts.py), and not the one with the most tests.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+unit_TOGETHER = -n $(SIDE_BY_SIDE) $(BY_FILE)
+django_TOGETHER = -n $(SIDE_BY_SIDE) $(BY_FILE)
 # Each has servers of its own; test_kinds stops all of its, so a file stays together.
-peers_TOGETHER = -n $(WAITING) --dist loadfile
+peers_TOGETHER = -n $(WAITING) $(BY_FILE)
 web_TOGETHER = -n $(WAITING) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone

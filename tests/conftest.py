@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("thorough"):
                 item.add_marker(skip)
+    order = parts.longest_first([item.nodeid.partition("::")[0] for item in items], parts.read_table())
+    items[:] = [items[place] for place in order]
     if PART:
         try:
             number, count = parts.read_part(PART)

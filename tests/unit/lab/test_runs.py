@@ -93,6 +93,13 @@ def test_every_test_is_in_exactly_one_part(names, count, seconds):
     assert sorted(name for part in found for name in part) == sorted(names)
 
 
+def test_the_longest_file_begins_first_and_files_stay_together():
+    files = ["a.py", "a.py", "new.py", "long.py", "long.py", "a.py"]
+    order = [files[place] for place in parts.longest_first(files, {"a.py": 3, "long.py": 40})]
+    assert order == ["long.py"] * 2 + ["a.py"] * 3 + ["new.py"]
+    assert parts.longest_first(files, {}) == list(range(6))
+
+
 def test_parts_are_about_equally_long():
     seconds = {"a": 100.0, "b": 60.0, "c": 50.0, "d": 10.0}
     assert parts.part_of("abcd", 1, 2, seconds) == {"a", "d"}
