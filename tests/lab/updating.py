@@ -19,6 +19,7 @@ from tests.lab.wait import found, until
 USER, PASSWORD = "kim", "rope and tide"
 UPLOAD = 240.0  # seconds that a bundle may take to get there
 INSTALL = 480.0  # seconds
+SELDOM = 3.0  # seconds between two questions: each of them keeps the one slow processor from what it waits for
 STICK = 160  # MiB
 MAKE_TOKEN = (
     "from accounts import tokens; from django.contrib.auth import get_user_model; "
@@ -105,7 +106,7 @@ class Api:
             seen.append(job["percent"])
             return job if job["state"] != "running" else {}
 
-        return until("the end of the install", ended, INSTALL, 0.2), seen
+        return until("the end of the install", ended, INSTALL, SELDOM), seen
 
     def restart(self) -> dict:
         status, answer = self.ask(urllib.request.Request(f"{self.url}/restart", b""))

@@ -17,7 +17,7 @@ from tests.lab.bundles import Bundles
 from tests.lab.director import VIP, service, wish
 from tests.lab.fixtures import BALANCED, FIRMWARE, FRESH, boot, make_lab, thorough
 from tests.lab.machine import flash
-from tests.lab.updating import Api, Page, make_stick, plugged_in, set_up
+from tests.lab.updating import SELDOM, Api, Page, make_stick, plugged_in, set_up
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
@@ -100,7 +100,7 @@ def until_good(director, slot: str) -> None:
         f"slot {slot} good",
         lambda: boot_state(director)[f"{slot}_GOOD"] == "1",
         LOOKED_AT,
-        1,
+        SELDOM,
         (OSError, AssertionError),
     )
 
@@ -127,7 +127,7 @@ def outcome(director, state: str) -> dict:
     return until(
         f"the outcome {state!r}",
         lambda: (found := director.status()["update"]) and found["state"] == state and found,
-        LOOKED_AT, 1, (OSError, AssertionError, ValueError),
+        LOOKED_AT, SELDOM, (OSError, AssertionError, ValueError),
     )  # fmt: skip
 
 
