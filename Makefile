@@ -55,7 +55,7 @@ stop: ## End what `make run` started
 	@python3 -m board.lab.run --stop
 
 dev: setup assets guide ## The web UI alone, with a pretended appliance and sample data; reloads on change
-	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py devserver
+	@PYTHONPATH=. DJANGO_SETTINGS_MODULE=tests.fake.settings FAIRLEAD_PLAIN_HTTP=1 $(PYTHON) webui/manage.py devserver
 
 test: setup assets ## All tests, from the quick ones to booted machines; prints the time of each speed
 	@set -e; report=""; \
@@ -85,11 +85,11 @@ test-times: ## Where the time of the tests went when each ran last: booting, app
 lint: setup-test ## ruff, mypy, shellcheck and Django's own checks
 	@$(PYTHON) -m ruff check --no-cache .
 	@$(PYTHON) -m ruff format --no-cache --check .
-	@PYTHONPATH=webui FAIRLEAD_APPLIER=fake $(PYTHON) -m mypy
+	@PYTHONPATH=webui $(PYTHON) -m mypy
 	@shellcheck $(SHELL_SCRIPTS)
 	@mkdir -p $(BUILD)/dev
-	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py check --deploy --fail-level WARNING
-	@FAIRLEAD_APPLIER=fake $(PYTHON) webui/manage.py makemigrations --check --dry-run
+	@$(PYTHON) webui/manage.py check --deploy --fail-level WARNING
+	@$(PYTHON) webui/manage.py makemigrations --check --dry-run
 
 format: setup-test ## Let ruff lay out the Python code
 	@$(PYTHON) -m ruff check --fix-only -q .

@@ -26,8 +26,8 @@ from tests.lab import updating
 from tests.lab.director import VIP, Director, wish
 from tests.lab.fixtures import boot, make_lab
 
-from lbconfig.render import ipvs
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService, to_json
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService, to_json
+from lbconfig.wanted import table as ipvs
 
 SERVERS = 10  # of each service
 PATIENCE = 1800.0  # seconds

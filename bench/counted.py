@@ -32,9 +32,9 @@ from bench.stage import PAGE, PORT, WAYS, Stage, booted, service
 from tests.lab.director import Director, wish
 
 from bench import counting, neighbours
-from lbconfig.firewall import Firewall, Rule, RuleProtocol, Where
+from lbconfig.model.firewall import Firewall, Rule, RuleProtocol, Where
+from lbconfig.model.snapshot import Protocol, Snapshot
 from lbconfig.render import nftables
-from lbconfig.snapshot import Protocol, Snapshot
 
 COUNT = 3  # real servers
 ROUTED = 8010  # of servers that packets are routed to: what comes from the port of a service, IPVS must know

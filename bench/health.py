@@ -36,8 +36,18 @@ from tests.lab.director import Director, wish
 from tests.lab.fixtures import Lab, boot, make_lab
 from tests.lab.wait import WaitedInVain, until
 
-from lbconfig.render import ipvs, ldirectord
-from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
+from lbconfig.model.snapshot import (
+    Agent,
+    AgentKind,
+    CheckKind,
+    HealthCheck,
+    RealServer,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+)
+from lbconfig.render import ldirectord
+from lbconfig.wanted import table as ipvs
 
 SERVERS = "10.2.0.100"
 FIRST_PORT = 10_000

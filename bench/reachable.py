@@ -35,7 +35,7 @@ from tests.lab.machine import CommandFailed
 from tests.lab.wait import until
 
 from lbconfig.hardware import share
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.model.snapshot import CheckKind, HealthCheck
 
 GROUP = "/sys/fs/cgroup/services/cgroup.procs"
 ALONE = "/sys/fs/cgroup/cgroup.procs"

@@ -23,7 +23,7 @@ from tests.lab.director import QUICK, VIP, wish
 from tests.lab.fixtures import boot, make_lab
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
+from lbconfig.model.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
 
 PACES = {"rs1": 0.2, "rs2": 0.44}  # seconds for one answer
 WEIGHTED = (2, 1)  # for the schedulers that look at weights: what an admin who knows the servers would set

@@ -24,7 +24,7 @@ from tests.lab.director import Director, wish
 from tests.lab.fixtures import WAITING, director_disk
 from tests.lab.link import Forward, UserNetwork, free_port
 
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
+from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
 
 PORT = 8000  # of `serve`, and of most services
 PIPE = 8001  # of `pipe serve`

@@ -31,7 +31,7 @@ from tests.lab.fixtures import boot
 from tests.lab.flood import Flood, flooded_lab, wish_flooded
 
 from bench import counting
-from lbconfig.snapshot import CheckKind, FloodDefence, Forwarding, HealthCheck, Policy, Snapshot
+from lbconfig.model.snapshot import CheckKind, FloodDefence, Forwarding, HealthCheck, Policy, Snapshot
 
 BITS = (20, 12)  # the hash table has 2 to the power of that many rows
 MEMORY = 1536  # MiB of the director

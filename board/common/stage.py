@@ -39,7 +39,7 @@ def stage(folder: Path) -> None:
 
 def own_software(to: Path, logs: Path) -> None:
     shutil.copytree(TOP / "webui", to / "webui", ignore=IGNORED)
-    environment = {"FAIRLEAD_STATIC": str(to / "static"), "FAIRLEAD_APPLIER": "fake"}
+    environment = {"FAIRLEAD_STATIC": str(to / "static")}
     run(
         python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
         log=logs / "collectstatic.log", env=environment,

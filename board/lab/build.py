@@ -219,7 +219,7 @@ def build_app(to: Path, base: Path) -> None:
     root = to / "root"
     for source, place in ((TOP / "overlay", ""), (TOP / "webui", "usr/lib/fairlead/webui")):
         shutil.copytree(source, root / place, symlinks=True, ignore=IGNORED, dirs_exist_ok=True)
-    environment = {"FAIRLEAD_STATIC": str(root / "usr/lib/fairlead/static"), "FAIRLEAD_APPLIER": "fake"}
+    environment = {"FAIRLEAD_STATIC": str(root / "usr/lib/fairlead/static")}
     run(
         python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
         log=to / "collectstatic.log", env=environment,

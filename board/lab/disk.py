@@ -38,7 +38,7 @@ def build(say: Callable[[str], None] = print) -> DiskImage:
         if not (KEYS / keys.CERTIFICATE).exists():
             keys.make(KEYS)
         inputs = [
-            Path(__file__), PC / "disk.py", PC / "layout.py", PC / "grub", lab.TOP / "webui/applier/bootstate.py",
+            Path(__file__), PC / "disk.py", PC / "layout.py", PC / "grub", lab.TOP / "webui/applier/disk/bootstate.py",
             KEYS / keys.CERTIFICATE, image.initramfs.parent.name, *(layer.parent.name for layer in layers(image)),
         ]  # fmt: skip
         folder = lab.cached("disk", inputs, lambda to: make(image, to), say)

@@ -98,7 +98,7 @@ def make_efi(parts: Path) -> None:
 
 def make_boot_state(path: Path) -> None:
     """The program that writes it on the box writes the first one too."""
-    run(sys.executable, "-m", "applier.bootstate", "new", path, PYTHONPATH=str(WEBUI))
+    run(sys.executable, "-m", "applier.disk.bootstate", "new", path, PYTHONPATH=str(WEBUI))
 
 
 def make_data(path: Path) -> None:

@@ -1,7 +1,7 @@
 """The partitions of the disk, in one place, for whatever makes a disk image.
 
 Every image has the same GUIDs; a box gives its disk new ones when it starts for the first time. The names are what
-the running system goes by (webui/applier/bootdisk.py), the numbers are what GRUB goes by (grub/grub.cfg).
+the running system goes by (webui/applier/disk/bootdisk.py), the numbers are what GRUB goes by (grub/grub.cfg).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-DISK_GUID = "fa121ead-0000-4000-8000-000000000000"  # webui/applier/bootdisk.py knows an unused disk by it
+DISK_GUID = "fa121ead-0000-4000-8000-000000000000"  # webui/applier/disk/bootdisk.py knows an unused disk by it
 DATA_UUID = "fa121ead-0000-4000-8000-00000000da7a"  # of the file system
 DATA_HASH_SEED = "fa121ead-0000-4000-8000-000000005eed"
 DATA_LABEL = "FAIRLEAD-DATA"

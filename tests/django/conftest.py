@@ -1,4 +1,4 @@
-"""The web UI with the fake applier: one test file for each module of views."""
+"""The web UI with the pretended appliance: one test file for each module of views."""
 
 import os
 import shutil
@@ -11,7 +11,6 @@ os.environ |= {
     "FAIRLEAD_DATA": str(FOLDER),
     "FAIRLEAD_RUN": str(FOLDER / "run"),
     "FAIRLEAD_GUIDE": str(FOLDER / "guide.json"),
-    "FAIRLEAD_APPLIER": "fake",
     "FAIRLEAD_PLAIN_HTTP": "1",
 }
 
@@ -25,11 +24,13 @@ from django.conf import settings  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.core.cache import cache  # noqa: E402
 from django.test import Client  # noqa: E402
+from tests.fake import appliance  # noqa: E402
 
 from accounts import ledger  # noqa: E402
-from applier import fake  # noqa: E402
+from applier.wire import client  # noqa: E402
 from changes import actions  # noqa: E402
 
+client.dial = appliance.Fake
 PASSWORD = "a good password"
 
 
@@ -59,7 +60,7 @@ def quick(settings, tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def box():
     """A sample box that somebody has set up; applies end at once."""
-    return fake.reset(instant=True, setup_done=True)
+    return appliance.reset(instant=True, setup_done=True)
 
 
 @pytest.fixture

@@ -7,18 +7,18 @@ import pytest
 from django.contrib.auth import get_user_model
 from forms_on_page import words
 from tests.django.conftest import PASSWORD
+from tests.fake import appliance
 
 from accounts import limits
-from applier import fake
-from lbconfig.snapshot import FACTORY
+from lbconfig.model.snapshot import FACTORY
 
-NEW = {"code": fake.SETUP_CODE, "username": "kim", "password": "rope and tide", "again": "rope and tide"}
+NEW = {"code": appliance.SETUP_CODE, "username": "kim", "password": "rope and tide", "again": "rope and tide"}
 SIX, SAME_NETWORK, ANOTHER = "2001:db8:1:1::7", "2001:db8:1:1:ffff::8", "2001:db8:1:2::7"
 
 
 @pytest.fixture
 def new_box(box):
-    return fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    return appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
 
 
 def log_in(client, password: str):
@@ -73,14 +73,14 @@ def test_guessing_codes_is_slowed_down(new_box, stranger):
         stranger.post(url, values, REMOTE_ADDR=f"2001:db8:1:1::{number}")
     said = "Too many wrong set-up codes from 2001:db8:1:1::/64. Try again in a minute."
     assert said in words(stranger.post("/set-up/", NEW, REMOTE_ADDR=SIX))
-    right = {"code": fake.SETUP_CODE}
+    right = {"code": appliance.SETUP_CODE}
     assert said in words(stranger.post("/set-up/restore/code/", right, REMOTE_ADDR=SIX))
     assert stranger.post("/set-up/", NEW, REMOTE_ADDR=ANOTHER).headers["Location"] == "/"
 
 
 def test_a_stranger_has_no_status_asked(new_box, stranger, monkeypatch):
     """It costs the root daemon a look at the whole table."""
-    monkeypatch.setattr(fake.Fake, "status", lambda *_: pytest.fail("it was asked"))
+    monkeypatch.setattr(appliance.Fake, "status", lambda *_: pytest.fail("it was asked"))
     for url in ("/", "/set-up/", "/set-up/restore/", "/login/", "/confirm/x/"):
         stranger.get(url)
     stranger.post("/set-up/", NEW | {"code": "ABCD-EFGH-JKMN"})

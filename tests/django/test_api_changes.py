@@ -2,13 +2,13 @@
 
 import pytest
 from api_robot import error, fields, robot
+from tests.fake import appliance
 
-from applier import fake
-from applier.client import ApplierRefused
+from applier.wire.client import ApplierRefused
 from balancing.models import RealServer, VirtualService
 from changes import draft
 from changes.models import Revision
-from lbconfig.snapshot import to_data
+from lbconfig.model.snapshot import to_data
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_history(one, box):
     assert [found["number"] for found in one.get("/history").json()] == [3, 2, 1]
     assert [found["number"] for found in one.get("/history?before=3&limit=1").json()] == [2]
     whole = one.get("/history/2").json()
-    assert whole["steps"] and whole["snapshot"] == to_data(fake.sample_snapshot())
+    assert whole["steps"] and whole["snapshot"] == to_data(appliance.sample_snapshot())
     assert one.get("/history/9").status_code == 404
 
 
@@ -195,7 +195,7 @@ def test_restore_goes_into_the_draft(one, box):
     seen = one.get("/draft").headers["ETag"]
     assert one.post("/history/2/restore", If_Match='"old"').status_code == 412
     assert one.post("/history/2/restore", If_Match=seen).status_code == 200
-    assert draft.current() == fake.sample_snapshot()
+    assert draft.current() == appliance.sample_snapshot()
     assert one.post("/history/9/restore").status_code == 404
     Revision.objects.filter(number=1).update(snapshot="")
     assert one.get("/history/1").json()["snapshot"] is None

@@ -5,12 +5,12 @@ import json
 
 import pytest
 from api_robot import error, fields, robot
+from tests.fake import appliance
 
 from api import drafts
-from applier import fake
 from balancing.models import VirtualService
 from changes import draft
-from lbconfig.snapshot import Snapshot, from_data, to_data
+from lbconfig.model.snapshot import Snapshot, from_data, to_data
 
 HOSTILE = ["$(reboot)", "'; drop table", "\N{SNOWMAN}", "a\nb", "\x00", "x" * 5000, "\ud800", 10**30, -1, 1.5, None, []]
 
@@ -144,4 +144,4 @@ def test_nobody_locks_himself_out(admin, client):
     )
     assert answer.status_code == 422 and answer.json()["error"]["code"] == "lock-out"
     assert answer.json()["error"]["problems"][0]["field"] == "allow"
-    assert draft.current().management.allow == fake.sample_snapshot().management.allow
+    assert draft.current().management.allow == appliance.sample_snapshot().management.allow

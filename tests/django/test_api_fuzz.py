@@ -19,16 +19,16 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
+from tests.fake import appliance
 
 from accounts import tokens
 from accounts.models import ApiToken
 from accounts.scopes import SCOPES
 from api.document import document
-from applier import fake
 from changes import draft
 from changes.models import Draft
-from lbconfig.canonical import digest
-from lbconfig.snapshot import from_data, to_data
+from lbconfig.model.canonical import digest
+from lbconfig.model.snapshot import from_data, to_data
 from system import backupfile
 
 COUNT = int(os.environ.get("FAIRLEAD_FUZZ", "400"))
@@ -70,7 +70,7 @@ MEANT = [
     {"source": "10.2.0.11", "destination": "192.168.10.80", "interface": "eth0", "port": 80},
     {"passphrase": "a good passphrase"},
     {"hostname": "fairlead"},
-    to_data(fake.sample_snapshot()),
+    to_data(appliance.sample_snapshot()),
 ]
 
 
@@ -186,11 +186,11 @@ def test_no_request_changes_what_it_may_not(admin, filled, capsys, scopes):
             Draft.objects.get().counter,
             list(get_user_model().objects.values()),
             list(ApiToken.objects.values("pk", "name", "digest", "scopes", "expires", "networks")),
-            fake.box.snapshot,
-            len(fake.box.generations),
-            fake.box.update.job,
-            list(fake.box.update.restarts),
-            list(fake.box.recovery.resets),
+            appliance.box.snapshot,
+            len(appliance.box.generations),
+            appliance.box.update.job,
+            list(appliance.box.update.restarts),
+            list(appliance.box.recovery.resets),
         )
 
     before = state()

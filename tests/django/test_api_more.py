@@ -4,8 +4,8 @@ import logging
 
 import pytest
 from api_robot import error, fields, robot
+from tests.fake import appliance
 
-from applier import fake
 from changes import draft
 from system import backupfile, sealed
 
@@ -105,12 +105,12 @@ def test_no_backup_file_without_an_applier(one, box):
 def test_factory_reset(one, box):
     answer = one.post("/factory-reset", {"hostname": "wrong"})
     assert answer.status_code == 422 and error(answer)["code"] == "wrong-hostname"
-    assert one.post("/factory-reset", {"hostname": fake.sample_snapshot().network.hostname}).status_code == 202
+    assert one.post("/factory-reset", {"hostname": appliance.sample_snapshot().network.hostname}).status_code == 202
     assert box.recovery.resets == ["admin (token robot)"]
 
 
 def test_these_are_for_admins_only(admin, box):
-    hostname = fake.sample_snapshot().network.hostname
+    hostname = appliance.sample_snapshot().network.hostname
     for path, body in (("/backup", {"passphrase": PASSPHRASE}), ("/factory-reset", {"hostname": hostname})):
         assert robot(admin, "read", "change", "apply", "update").post(path, body).status_code == 403
     assert box.recovery.resets == []

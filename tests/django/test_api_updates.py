@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from accounts import tokens
-from applier.client import ApplierRefused
+from applier.wire.client import ApplierRefused
 
 BUNDLE = b"hsqs" + bytes(5000)
 UPDATE, RESTART = "/api/v1/update", "/api/v1/update/restart"

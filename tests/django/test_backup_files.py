@@ -15,12 +15,12 @@ from tests.django.conftest import PASSWORD
 
 from accounts import credentials, ledger, tokens
 from accounts.models import ApiToken, LedgerNumber
-from applier import sqlite_copy
-from applier.errors import ApplierRefused
+from applier.base import sqlite_copy
+from applier.wire.errors import ApplierRefused
 from changes import draft
 from changes.models import Revision
 from fairlead import room
-from lbconfig.snapshot import from_json
+from lbconfig.model.snapshot import from_json
 from system import backupfile, restoring
 from system.models import Restored
 

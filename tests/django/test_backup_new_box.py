@@ -10,12 +10,12 @@ from django.test import Client
 from forms_on_page import words
 from sealed_backups import send
 from tests.django.conftest import PASSWORD
+from tests.fake import appliance
 
 from accounts import ledger
-from applier import fake
 from changes import actions, draft
 from changes.models import Revision
-from lbconfig.snapshot import FACTORY, Bond, Bridge, Interface, Vlan
+from lbconfig.model.snapshot import FACTORY, Bond, Bridge, Interface, Vlan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
@@ -29,11 +29,11 @@ def new_box(file, settings):
     """The file, and a box that nobody has set up."""
     call_command("flush", interactive=False, verbosity=0)
     settings.LEDGER.unlink()
-    fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
-    return fake.box
+    appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    return appliance.box
 
 
-def code(client, text=fake.SETUP_CODE):
+def code(client, text=appliance.SETUP_CODE):
     return client.post("/set-up/restore/code/", {"code": text})
 
 

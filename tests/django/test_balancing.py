@@ -9,7 +9,7 @@ from services_on_page import DIRECT, NEW, values_of
 from balancing.models import RealServer, VirtualService
 from balancing.presets import PRESETS
 from changes import draft
-from lbconfig.snapshot import CheckKind, Scheduler, ServerState
+from lbconfig.model.snapshot import CheckKind, Scheduler, ServerState
 from network.models import Interface
 
 

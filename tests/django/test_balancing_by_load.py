@@ -5,10 +5,10 @@ import dataclasses
 from api_robot import robot
 from forms_on_page import form_values, words
 from services_on_page import NEW, values_of
+from tests.fake import appliance
 
-from applier import fake
 from changes import draft
-from lbconfig.snapshot import Agent, AgentKind, LeastHealthy, TooFew
+from lbconfig.model.snapshot import Agent, AgentKind, LeastHealthy, TooFew
 
 LOAD = {
     "scheduler": "wrr",
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_said_beside_its_field(client):
     assert "Must be 0 to" in words(page)
     values = form_values(page)
     assert values["agent_port"] == "4444"
-    assert draft.current() == fake.sample_snapshot()
+    assert draft.current() == appliance.sample_snapshot()
 
 
 def test_the_api_has_them(client, admin):
@@ -80,7 +80,7 @@ def test_the_overview_says_when_too_few_are_up(client, box):
 
 def test_the_overview_says_the_share_and_the_agent_s_word(client, box, monkeypatch):
     runs(box, agent=Agent(AgentKind.TEXT))
-    status = fake.Fake.status
+    status = appliance.Fake.status
 
     def told(self, *words):
         found = status(self, *words)
@@ -88,7 +88,7 @@ def test_the_overview_says_the_share_and_the_agent_s_word(client, box, monkeypat
         return found
 
     assert " now " not in words(client.get("/"))
-    monkeypatch.setattr(fake.Fake, "status", told)
+    monkeypatch.setattr(appliance.Fake, "status", told)
     assert "2 now 60 %, drain" in words(client.get("/"))
 
 
@@ -103,7 +103,7 @@ def test_a_server_s_page_says_what_became_of_its_services(client, monkeypatch):
         {**place, "server": "", "port": 0, "state": "aside", "reason": "of another service", "service": 99},
         {**place, "server": "10.9.9.9", "port": 80, "state": "down", "reason": "of another server"},
     ]
-    monkeypatch.setattr(fake.Fake, "events", lambda self: events)
+    monkeypatch.setattr(appliance.Fake, "events", lambda self: events)
     page = words(client.get(f"/servers/{address}/"))
     for line in (
         "the service is back 2 of 3",

@@ -3,9 +3,9 @@
 import pytest
 from api_robot import error, fields, robot
 from forms_on_page import words
+from tests.fake import capacity as fake_capacity
 
-from applier import fake_capacity
-from applier.capacity import not_free
+from applier.capacity.verbs import not_free
 from system import capacity
 
 

@@ -9,11 +9,12 @@ from api_robot import fields, robot
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake, web_pair
+from applier.kept import web_pair
 from changes import actions, draft
-from lbconfig import certificate
-from lbconfig.snapshot import Snapshot, to_data, to_json
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import Snapshot, to_data, to_json
 
 URL = "/access/certificate/"
 PLACE = "192.168.10.2"
@@ -54,7 +55,7 @@ def test_the_own_certificate_is_shown(client):
     text = words(client.get(URL))
     assert "The box's own certificate. It has signed it itself" in text
     assert "fairlead, localhost, 127.0.0.1" in text and "until 2099-12-31" in text
-    own = certificate.first(fake.box.recovery.certificate)
+    own = certificate.first(appliance.box.recovery.certificate)
     assert own.fingerprint in text
     assert "Use the box's own" not in text
     assert "The web page shows the box's own certificate." in words(client.get("/access/"))
@@ -219,7 +220,7 @@ def apply(client) -> str:
     values = form_values(client.get("/changes/", secure=True, **HERE))
     answer = client.post("/changes/apply/", values, secure=True, **HERE)
     assert answer.status_code == 200, words(answer)
-    return reverse("progress", args=[fake.box.run.id])
+    return reverse("progress", args=[appliance.box.run.id])
 
 
 def test_the_review_tells_what_browsers_will_do(client):
@@ -301,7 +302,7 @@ def test_its_end_is_told_on_every_page_in_time(client, given, monkeypatch, days,
 
     end = datetime.datetime(2099, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
     monkeypatch.setattr(frame.timezone, "now", lambda: end - datetime.timedelta(days=days))
-    shown = frame.Frame(status=fake.Fake().status())
+    shown = frame.Frame(status=appliance.Fake().status())
     assert shown.certificate_end == (f"The certificate of this web page {words_of_it}" if words_of_it else "")
 
 

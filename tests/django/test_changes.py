@@ -2,9 +2,9 @@
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
-from applier.errors import ApplierRefused
+from applier.wire.errors import ApplierRefused
 from balancing.models import VirtualService
 from changes import actions, diffs, draft
 from changes.models import Draft, Revision
@@ -61,7 +61,7 @@ def test_progress_while_it_runs(client, changed, box):
 
 
 def test_a_failed_apply_says_what_was_undone_and_keeps_the_draft(client, changed, box):
-    box.failing_step = list(fake.TITLES)[4]
+    box.failing_step = list(appliance.TITLES)[4]
     text = words(client.get(apply(client).headers["Location"]))
     assert "the apply failed and was undone" in text
     assert "The box runs generation 3, as before. Your draft is kept." in text

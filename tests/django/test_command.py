@@ -8,18 +8,18 @@ from dataclasses import replace
 import pytest
 from django.core.management import call_command
 from django.test import Client
+from tests.fake import drift as fake_drift
 
 from accounts.models import ApiToken
 from api import auth
-from applier import fake_drift
-from applier.client import ApplierRefused
+from applier.wire.client import ApplierRefused
 from balancing.models import RealServer, VirtualService
 from changes import draft
 from changes.models import Revision
 from command import verbs
 from command.api import Api
 from command.main import main
-from lbconfig.snapshot import to_data
+from lbconfig.model.snapshot import to_data
 from system import backupfile, sealed
 
 

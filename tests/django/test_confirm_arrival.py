@@ -9,7 +9,7 @@ from django.urls import reverse
 from forms_on_page import form_values, words
 
 from changes import arrival
-from lbconfig.snapshot import Management, Snapshot
+from lbconfig.model.snapshot import Management, Snapshot
 
 moved = confirm_on_page.moved
 

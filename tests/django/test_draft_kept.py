@@ -6,14 +6,14 @@ import random
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from tests.fake import appliance
 
-from applier import fake
-from applier.client import ApplierDown
+from applier.wire.client import ApplierDown
 from balancing.models import RealServer, VirtualService
 from changes import actions, draft, what_runs
-from lbconfig.canonical import digest
-from lbconfig.snapshot import FACTORY, ServerState, Snapshot, from_data, to_data
-from lbconfig.snapshot import RealServer as Server
+from lbconfig.model.canonical import digest
+from lbconfig.model.snapshot import FACTORY, ServerState, Snapshot, from_data, to_data
+from lbconfig.model.snapshot import RealServer as Server
 
 
 def afresh() -> Snapshot:
@@ -29,7 +29,7 @@ def changed(snapshot: Snapshot, chance: random.Random) -> Snapshot:
             services.pop(chance.randrange(len(services)))
         case 1:
             number = max((one.id for one in services), default=0) + 1
-            services.append(dataclasses.replace(fake.sample_snapshot().services[0], id=number, name=f"n{number}",
+            services.append(dataclasses.replace(appliance.sample_snapshot().services[0], id=number, name=f"n{number}",
                                                 port=1000 + number, real_servers=()))  # fmt: skip
         case 2 if services:
             at = chance.randrange(len(services))
@@ -44,7 +44,7 @@ def changed(snapshot: Snapshot, chance: random.Random) -> Snapshot:
 
 
 def test_the_draft_is_what_its_rows_say(client):
-    chance, wanted = random.Random(3), fake.sample_snapshot()
+    chance, wanted = random.Random(3), appliance.sample_snapshot()
     for _ in range(30):
         wanted = changed(wanted, chance)
         draft.replace(wanted, "ann")
@@ -90,8 +90,8 @@ def test_what_runs_is_what_the_box_says(client, box):
         status = what_runs.status()
         box.snapshot = FACTORY
         assert digest(what_runs.of(status)) == status["digest"]
-        what_runs.remember(dataclasses.replace(FACTORY, services=fake.sample_snapshot().services[: number % 3]))
-        box.snapshot = fake.sample_snapshot()
+        what_runs.remember(dataclasses.replace(FACTORY, services=appliance.sample_snapshot().services[: number % 3]))
+        box.snapshot = appliance.sample_snapshot()
 
 
 def test_what_was_applied_here_is_not_asked_for_again(client, box, monkeypatch):

@@ -3,8 +3,8 @@
 import pytest
 from api_robot import error, robot
 from forms_on_page import form_values, words
+from tests.fake import drift as fake_drift
 
-from applier import fake_drift
 from balancing.models import VirtualService
 from changes.models import Revision
 

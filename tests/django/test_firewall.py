@@ -2,12 +2,12 @@
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
 from changes import draft, draft_firewall
 from firewall.models import Rule as Row
-from lbconfig.firewall import Action, Per, RateLimit, Rule, RuleProtocol, Where
-from lbconfig.icmp import MESSAGES
+from lbconfig.model.firewall import Action, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.icmp import MESSAGES
 
 SSH = {"name": "ssh", "action": "allow", "where": "box", "protocol": "tcp", "ports": "22", "sources": "10.0.0.0/8"}
 
@@ -57,7 +57,7 @@ def test_a_rule_is_saved_reviewed_applied_and_counted(client):
     assert client.post("/changes/apply/", form_values(review) | {"comment": ""}).status_code == 302
     assert "Matched 1240 packets, 17 of them dropped above the limit." in listed(client)
     assert "not applied yet" not in listed(client)
-    assert "rule 1" in fake.box.generations[0]["files"]["nftables.conf"]
+    assert "rule 1" in appliance.box.generations[0]["files"]["nftables.conf"]
 
 
 def test_saving_without_a_change_changes_nothing(client):

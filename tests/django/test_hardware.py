@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from api_robot import error, robot
 from forms_on_page import form_values, words
+from tests.fake import hardware as fake_hardware
 
-from applier import fake_hardware
 from changes import draft
 from lbconfig.hardware.facts import Queues
-from lbconfig.snapshot import CardChoice, Power, SettingChoice, Tuning
+from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Tuning
 from system import hardware
 
 URL, TUNE, SETTINGS = "/system/hardware/", "/system/hardware/tune/", "/system/hardware/settings/"

@@ -5,12 +5,12 @@ import json
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
-from applier.errors import ApplierRefused
+from applier.wire.errors import ApplierRefused
 from changes import actions, draft
 from changes.models import Keeping, Revision
-from lbconfig.snapshot import CheckKind, HealthCheck, Scheduler, to_data, to_json
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Scheduler, to_data, to_json
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_a_comment_that_cannot_be_is_refused_beside_its_field(client, past, comm
 
 
 def test_the_history_keeps_a_number_of_revisions(client, box):
-    fake.reset(instant=True, setup_done=True, confirmed=60)
+    appliance.reset(instant=True, setup_done=True, confirmed=60)
     client.get("/history/")
     assert Revision.objects.count() == 60
     text = words(client.get("/history/?page=2"))
@@ -171,14 +171,14 @@ def test_the_history_keeps_a_number_of_revisions(client, box):
 def test_a_damaged_generation_does_not_keep_the_later_ones_out(client, past, box, monkeypatch):
     newest = box.generations[0]
     box.generations[:0] = [newest | {"number": 5}, newest | {"number": 4, "outcome": "damaged", "created": ""}]
-    whole = fake.Fake.generation
+    whole = appliance.Fake.generation
 
     def damaged(self, number, files=False):
         if number == 4:
             raise ApplierRefused("damaged-generation", "meta.json of generation 4 cannot be read.")
         return whole(self, number, files)
 
-    monkeypatch.setattr(fake.Fake, "generation", damaged)
+    monkeypatch.setattr(appliance.Fake, "generation", damaged)
     assert actions.keep_history() == 2
     assert client.get("/history/4/").status_code == 200
     assert Revision.objects.get(number=5).snapshot == newest["text"]

@@ -9,10 +9,10 @@ from django.core.management import call_command
 from django.db import connection
 from forms_on_page import words
 from tests.django.conftest import PASSWORD
+from tests.fake import appliance
 
 from accounts import credentials, ledger, tokens
 from accounts.models import ApiToken, LedgerNumber
-from applier import fake
 
 NEW = "rope and tide"
 CHANGE = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
@@ -28,7 +28,7 @@ def by_the_page(client, box):
 def by_a_set_up_code(client, box):
     box.setup_done = False
     client.logout()
-    values = {"code": fake.SETUP_CODE, "username": "admin", "password": NEW, "again": NEW}
+    values = {"code": appliance.SETUP_CODE, "username": "admin", "password": NEW, "again": NEW}
     assert client.post("/set-up/", values).status_code == 302
 
 

@@ -6,7 +6,7 @@ import pytest
 from forms_on_page import form_values, words
 
 from changes import actions
-from lbconfig.snapshot import RealServer, ServerState, VirtualService
+from lbconfig.model.snapshot import RealServer, ServerState, VirtualService
 
 
 def test_states_by_word_and_sign(client):

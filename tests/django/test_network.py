@@ -5,11 +5,11 @@ import re
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
 from changes import draft
-from lbconfig.firewall import Firewall, Rule, RuleProtocol
-from lbconfig.snapshot import (
+from lbconfig.model.firewall import Firewall, Rule, RuleProtocol
+from lbconfig.model.snapshot import (
     FACTORY,
     Bond,
     BondMode,
@@ -218,7 +218,7 @@ def test_what_the_network_does_to_services_is_told_and_stops_the_apply(client):
 
 
 def test_an_interface_without_settings_is_left_out(admin, client):
-    fake.reset(snapshot=FACTORY, confirmed=None, setup_done=True)
+    appliance.reset(snapshot=FACTORY, confirmed=None, setup_done=True)
     client.post("/changes/discard/")
     assert draft.current() == FACTORY
     values = form_values(client.get("/network/"))

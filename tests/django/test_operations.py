@@ -2,18 +2,18 @@
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
 from balancing.models import RealServer, VirtualService
 from changes import draft
-from lbconfig.snapshot import ServerState, from_data
+from lbconfig.model.snapshot import ServerState, from_data
 
 DRAIN = {"address": "10.2.0.11", "server": "1", "state": "quiesced"}
 
 
 def states() -> dict[int, str]:
     """Of the real servers that the box runs."""
-    snapshot = from_data(fake.Fake().status()["snapshot"])
+    snapshot = from_data(appliance.Fake().status()["snapshot"])
     return {server.id: str(server.state) for service in snapshot.services for server in service.real_servers}
 
 
@@ -26,9 +26,9 @@ def everywhere(client, box):
     """10.2.0.11 serves two services, and the box runs it so."""
     service = VirtualService.objects.get(name="mail")
     RealServer.objects.create(service=service, address="10.2.0.11", port=25)
-    found = fake.Fake().check(draft.current())
-    fake.Fake().apply(draft.current(), found["digest"], found["base"], user="admin")
-    assert draft.same(from_data(fake.Fake().status()["snapshot"]), draft.current())
+    found = appliance.Fake().check(draft.current())
+    appliance.Fake().apply(draft.current(), found["digest"], found["base"], user="admin")
+    assert draft.same(from_data(appliance.Fake().status()["snapshot"]), draft.current())
     return service
 
 
@@ -62,7 +62,7 @@ def test_a_draft_of_somebody_is_not_shipped_and_not_lost(client, box):
     VirtualService.objects.filter(name="shop").update(scheduler="rr")
     RealServer.objects.filter(pk=2).update(weight=7)
     operate(client)
-    running = from_data(fake.Fake().status()["snapshot"])
+    running = from_data(appliance.Fake().status()["snapshot"])
     assert running.services[0].scheduler == "wrr"
     assert running.services[0].real_servers[1].weight == 1
     assert draft.current().services[0].scheduler == "rr"
@@ -91,7 +91,7 @@ def test_an_open_form_notices(client, alice, box):
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(client, box):
     before = states()
-    number = fake.Fake().status()["generation"]
+    number = appliance.Fake().status()["generation"]
     assert "in that state already" in words(operate(client, server="3", address="10.2.0.13", state="disabled"))
     assert "no service with the real server 10.2.0.77" in words(operate(client, server="", address="10.2.0.77"))
     assert "no service with the real server" in words(operate(client, server="2"))  # it is another one
@@ -99,7 +99,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(client, box):
     assert "Drain 10.2.0.11:" in words(operate(client))
     box.reachable = True
     assert states() == before
-    assert fake.Fake().status()["generation"] == number
+    assert appliance.Fake().status()["generation"] == number
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from forms_on_page import form_values, words
 
 from changes import draft
-from lbconfig.snapshot import FloodDefence, Policy
+from lbconfig.model.snapshot import FloodDefence, Policy
 
 
 def save(client, **changes):

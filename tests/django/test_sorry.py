@@ -2,10 +2,10 @@
 
 import pytest
 from forms_on_page import form_values, words
+from tests.fake import appliance
 
-from applier import fake
 from changes import draft
-from lbconfig.snapshot import Fallback, FallbackKind, SorryPage
+from lbconfig.model.snapshot import Fallback, FallbackKind, SorryPage
 
 
 def save(client, url: str, **changes):
@@ -74,7 +74,7 @@ def test_two_admins_on_the_sorry_page(client, alice):
 
 def test_the_overview_says_who_answers(client):
     save(client, "/services/1/", fallback_kind="page")
-    box = fake.box
+    box = appliance.box
     client.post("/changes/apply/", form_values(client.get("/changes/")))
     assert "sorry page shown" not in words(client.get("/"))
     box.down |= {(one.address, one.port) for one in box.snapshot.services[0].real_servers}

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from forms_on_page import words
 
 from changes import draft
-from lbconfig.snapshot import to_json
+from lbconfig.model.snapshot import to_json
 from system import backups
 from system.views import words_of
 
@@ -124,7 +124,7 @@ def test_a_full_partition_is_no_damage(db, database, settings, monkeypatch):
         error.sqlite_errorcode = sqlite3.SQLITE_IOERR
         raise error
 
-    monkeypatch.setattr("applier.sqlite_copy.existing", fail)
+    monkeypatch.setattr("applier.base.sqlite_copy.existing", fail)
     assert "cannot be prepared: disk I/O error" in run("prepare")
     assert not settings.FAULT_FILE.exists()
     with pytest.raises(CommandError, match="disk I/O error"):

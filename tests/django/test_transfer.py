@@ -10,7 +10,7 @@ from forms_on_page import form_values, words
 
 from changes import draft, transfer
 from changes.models import Candidate
-from lbconfig.snapshot import CheckKind, HealthCheck, from_json, to_data, to_json
+from lbconfig.model.snapshot import CheckKind, HealthCheck, from_json, to_data, to_json
 
 
 @pytest.fixture

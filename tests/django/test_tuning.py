@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 from api_robot import error, robot
 from forms_on_page import words
+from tests.fake import appliance
 
-from applier import fake
-from applier.client import connect
+from applier.wire.client import connect
 from changes import draft
-from lbconfig.snapshot import CardChoice, Power, SettingChoice, Tuning
+from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Tuning
 
 CHOSEN = Tuning(
     (SettingChoice("net/core/somaxconn", "512"),), (CardChoice("eth0", 2, 512, 0),), spread=True, power=Power.LATENCY
@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_refused_by_field(one, wish, path):
 
 
 def test_the_review_says_it_and_the_box_follows(client):
-    fake.reset(instant=True)
+    appliance.reset(instant=True)
     draft.replace(dataclasses.replace(draft.current(), tuning=CHOSEN), "ann")
     said = words(client.get("/changes/"))
     assert "Kernel setting net/core/somaxconn" in said
@@ -69,7 +69,7 @@ def test_the_review_says_it_and_the_box_follows(client):
 
 
 def test_the_pretended_box_is_tuned_when_somebody_asks(client):
-    fake.reset()
+    appliance.reset()
     before = {one["state"] for one in connect().hardware()["actions"]}
     after = {one["state"] for one in connect().tune("", "ann")["actions"]}
-    assert before == {"done", "differs"} and after == {"done"} and fake.box.machine.tuned == [("", "ann")]
+    assert before == {"done", "differs"} and after == {"done"} and appliance.box.machine.tuned == [("", "ann")]

@@ -8,10 +8,10 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from forms_on_page import words
+from tests.fake import updates as fake_updates
 
 from accounts.models import ApiToken
-from applier import fake_updates
-from applier.client import ApplierRefused
+from applier.wire.client import ApplierRefused
 from fairlead import room
 from system import uploads
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from lbconfig.migrate import read
+from lbconfig.model.snapshot import to_json
 from lbconfig.render import render
-from lbconfig.snapshot import to_json
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent.name for path in HERE.glob("*/snapshot.json"))

@@ -16,8 +16,8 @@ from tests.lab.spent import APPLYING, BOOTING, HEALTH, WEB, spent
 from tests.lab.wait import PATIENCE, WaitedInVain, until
 from tests.lab.world import SERVERS, SERVERS6
 
-from lbconfig import certificate
-from lbconfig.snapshot import (
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import (
     FACTORY,
     CheckKind,
     HealthCheck,

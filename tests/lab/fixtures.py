@@ -26,7 +26,7 @@ from tests.lab.machine import flash, make_data_disk, make_overlay, opened
 from tests.lab.wait import until
 from tests.lab.world import SERVERS, World
 
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.model.snapshot import CheckKind, HealthCheck
 
 FRESH = "fresh"
 BALANCED_MOMENT = "balanced"

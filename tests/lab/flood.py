@@ -18,7 +18,7 @@ from tests.lab.link import Link
 from tests.lab.talking import Talking
 from tests.lab.wait import until
 
-from lbconfig.snapshot import Snapshot, VirtualService
+from lbconfig.model.snapshot import Snapshot, VirtualService
 
 SOURCE = Path(__file__).with_name("flood.c")
 # The Internet is behind the client, so that no source is forged in the director's eyes (rp_filter).

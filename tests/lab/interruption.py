@@ -9,7 +9,7 @@ import random
 from tests.lab.director import NETWORK, Director, service, wish
 from tests.lab.fixtures import BALANCED
 
-from lbconfig.snapshot import Snapshot, from_data, from_json, to_json
+from lbconfig.model.snapshot import Snapshot, from_data, from_json, to_json
 
 SITE = BALANCED.services[0]
 # What the web process has committed, and whether the file is whole.

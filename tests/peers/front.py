@@ -1,4 +1,4 @@
-"""The web page as the box starts it: nginx and gunicorn by their own run scripts, with the fake applier, in a room.
+"""The web page as the box starts it: nginx and gunicorn by their own run scripts, with the pretended appliance, in a room.
 
 Clients are in the room's network, too: every address of 127.0.0.0/8 is one of theirs.
 """
@@ -25,14 +25,17 @@ from board.lab.build import TOP
 from tests.lab.wait import found, until
 from tests.peers.room import CLEAN, ENDS, Room
 
+from lbconfig.model.snapshot import FACTORY, Management
 from lbconfig.render import nftables, web
-from lbconfig.snapshot import FACTORY, Management
 
 OVERLAY = TOP / "overlay"
 SITE_PACKAGES = Path(django.__file__).parents[1]
 STARTS = 120.0  # seconds, on a busy machine
 ANSWERS = 20.0  # seconds for a page on a busy machine, while nobody is in the way
 NEW_NETWORK = 0x40000000  # setns(2), CLONE_NEWNET
+PRETENDED = """
+export PYTHONPATH=$PYTHONPATH:/usr/lib/fairlead/beside DJANGO_SETTINGS_MODULE=tests.fake.settings FAIRLEAD_FAKE=instant
+"""
 DATA = "256m"  # of the data partition
 USER, PASSWORD, CODE = "admin", "a good password", "TEST-CODE-2222"
 SIX = "2001:db8:5::1"  # of the box; its /64 and the next belong to clients
@@ -48,21 +51,22 @@ class Front(Room):
         self._network = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
 
     def start(self) -> None:
-        for source, name in ((TOP / "webui", "webui"), (SITE_PACKAGES, "python")):
+        for source, name in ((TOP / "webui", "webui"), (SITE_PACKAGES, "python"), (TOP / "tests", "beside/tests")):
             self.mount("--bind", source, f"usr/lib/fairlead/{name}")
         self.do("/etc/init.d/S01mounts", "start")
         for folder in ("data", "disk"):
             self.mount("-t", "tmpfs", "-o", f"size={DATA}", folder, folder)
         self.do("/etc/init.d/S20folders", "start")
+        with (self.root / "etc/fairlead/web-environment").open("a") as environment:
+            environment.write(PRETENDED)
         for address in (SIX, "2001:db8:5::2", "2001:db8:5::3", "2001:db8:5:1::2"):
             self.ip("-6", "address", "add", f"{address}/128", "dev", "lo", "nodad")
         (self.root / "run/fairlead/web.conf").write_text(web.alone(FACTORY))
         for service in ("web", "nginx"):
             with self.log.open("a") as log:
                 words = self.inside("sh", f"/etc/sv/{service}/run")
-                environment = CLEAN | {"FAIRLEAD_APPLIER": "instant"}
                 self._running.append(
-                    subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                    subprocess.Popen(words, env=CLEAN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
                 )
         until("the web page", self._answers, STARTS)
 

@@ -20,17 +20,10 @@ from tests.lab.wait import until
 from tests.peers import certificates
 from tests.peers.room import CLEAN, ENDS, Room
 
-from applier import shapes, trial
-from applier.host import HostError, Output
-from lbconfig.snapshot import (
-    HealthCheck,
-    Interface,
-    Network,
-    Protocol,
-    RealServer,
-    Snapshot,
-    VirtualService,
-)
+from applier.host.host import HostError, Output
+from applier.service import trial
+from applier.wire import shapes
+from lbconfig.model.snapshot import HealthCheck, Interface, Network, Protocol, RealServer, Snapshot, VirtualService
 
 SERVERS = Path(__file__).parent / "servers"
 OVERLAY = TOP / "overlay"
@@ -76,7 +69,7 @@ class Box(Neighbour):
         subprocess.run([*enter, f"echo {PINGS} >/proc/sys/net/ipv4/ping_group_range"], timeout=30, check=True)
 
     def command(self, argv: list[str], stdin: str = "", timeout: float = 30) -> Output:
-        """As applier.host does it. Files that the command names are taken along."""
+        """As applier.host.host does it. Files that the command names are taken along."""
         for word in argv:
             if word.startswith("/") and Path(word).is_file():
                 place = self.root / word[1:]

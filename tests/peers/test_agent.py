@@ -18,8 +18,8 @@ from tests.peers.lab import address
 from tests.peers.test_faults import Checker
 from tests.peers.test_weights import TEXT
 
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
 from lbconfig.render import ldirectord
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
 
 SCRIPTS = Path(__file__).parents[2] / "webui/balancing/server_scripts"
 PLACE, VIP = address(84)[0], "10.2.0.208:80"

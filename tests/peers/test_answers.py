@@ -16,8 +16,8 @@ import pytest
 from tests.peers.lab import NETWORK, address
 from tests.peers.test_kinds import ASK_THE_KERNEL, NEEDS, PLACES
 
-from applier import trial
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Snapshot, VirtualService
+from applier.service import trial
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Snapshot, VirtualService
 
 # And where each one is. "almost": all but the last byte, and then nothing.
 FAULTS = {"none": 90, "stall": 91, "almost": 92, "drip": 93, "truncate": 94, "reset": 95, "endless": 96}

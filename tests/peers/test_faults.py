@@ -23,8 +23,8 @@ from tests.lab.wait import until
 from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_kinds import NEEDS, PLACES
 
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
 from lbconfig.render import ldirectord
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
 
 PLAIN = {"PERLIO": "perlio", "PERL5OPT": "-MUnbuffered"}
 MODULES = {"PERLIO": "perlio", "PERL5OPT": "-Mfairlead", "PERL5LIB": "/usr/lib/fairlead/perl"}
@@ -310,7 +310,7 @@ def test_a_check_that_does_not_come_back_has_failed_in_time(check, web):
 
 
 def test_why_a_server_leaves_is_told(lab, check, web):
-    """As the applier takes it (applier/events.py)."""
+    """As the applier takes it (applier/kept/events.py)."""
     (lab.box.root / "run/told").unlink(missing_ok=True)
     folder = os.open(lab.box.root / "run", os.O_RDONLY)  # the whole name may be too long for a socket
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as door:

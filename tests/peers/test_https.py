@@ -7,7 +7,7 @@ asks for anybody else gets one that the server has signed itself.
 import pytest
 from tests.peers.test_kinds import PATIENCE
 
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.model.snapshot import CheckKind, HealthCheck
 
 SHOP = "the shop is öpen #1"
 

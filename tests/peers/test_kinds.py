@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Matching, Protocol
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Matching, Protocol
 
 PASSWORD = 'wö"r\\d #1'  # of kim, wherever she has an account
 SECRET = 's3cr"et, wöl #1'

@@ -11,7 +11,7 @@ import pytest
 from tests.lab.wait import until
 from tests.peers.test_faults import SOON, VIP, check, known, render, service, web  # noqa: F401 (fixtures)
 
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.model.snapshot import CheckKind, HealthCheck
 
 PATIENCE = 20  # seconds for a program that ends
 FIRST_USER = 64_000  # Fairlead/Programs.pm

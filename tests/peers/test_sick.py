@@ -24,8 +24,9 @@ from tests.lab.fixtures import thorough
 from tests.lab.wait import found, until
 from tests.peers.test_faults import SOON, Checker, workers
 
+from lbconfig.model.checks import worst_case_detection
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
 from lbconfig.render import ldirectord
-from lbconfig.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
 
 ROUNDS = TOP / "overlay/usr/lib/fairlead/perl/Fairlead/Rounds.pm"
 PATIENCE = 600  # seconds for what takes ten on a quiet machine
@@ -235,7 +236,7 @@ def test_each_of_a_hundred_sick_servers_is_judged_right(servers, watch):
 
 LONG = 120  # seconds
 USUAL = {"interval": 4, "timeout": 4, "failures": 3}
-PROMISE = ldirectord.worst_case_detection(HealthCheck(**USUAL))
+PROMISE = worst_case_detection(HealthCheck(**USUAL))
 PLANNED = int(found(r"WORKER => (\d+) \* 1024,", ROUNDS.read_text())) << 10  # KiB that a worker may come to own
 
 

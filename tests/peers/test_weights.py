@@ -16,9 +16,8 @@ from tests.lab.wait import WaitedInVain, until
 from tests.peers.lab import address
 from tests.peers.test_faults import MODULES, SOON, Checker
 
-from applier.events import Events
-from lbconfig.render import ldirectord
-from lbconfig.snapshot import (
+from applier.kept.events import Events
+from lbconfig.model.snapshot import (
     Agent,
     AgentKind,
     CheckKind,
@@ -30,6 +29,7 @@ from lbconfig.snapshot import (
     TooFew,
     VirtualService,
 )
+from lbconfig.render import ldirectord
 
 PLACES = [address(number)[0] for number in (81, 82, 83)]
 ONE, TWO, THREE = (f"{place}:80" for place in PLACES)

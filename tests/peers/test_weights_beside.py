@@ -14,7 +14,7 @@ from tests.peers import test_weights
 from tests.peers.lab import Server
 from tests.peers.test_weights import ONE, TEXT, THREE, TWO, weights
 
-from lbconfig.snapshot import Scheduler
+from lbconfig.model.snapshot import Scheduler
 
 agents, tell, run = test_weights.agents, test_weights.tell, test_weights.run
 POINTS = 5

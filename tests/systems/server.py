@@ -16,9 +16,9 @@ from pathlib import Path
 from board.lab.systems import Installed
 from tests.lab.machine import Machine, make_overlay
 
-from lbconfig.addresses import bits
-from lbconfig.render import ipvs
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.addresses import bits
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.wanted import table as ipvs
 
 BOOT = 300.0  # seconds, on a busy host
 AGENT_PORT = 3333

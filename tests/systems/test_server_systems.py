@@ -17,8 +17,8 @@ from tests.systems.server import BOOT, KEPT, Server
 
 from balancing import server_setup
 from balancing.server_systems import SYSTEMS, System
-from lbconfig.addresses import version
-from lbconfig.snapshot import THROUGH_THE_BOX, TUNNELS, Agent, AgentKind, Forwarding, Scheduler, Snapshot
+from lbconfig.model.addresses import version
+from lbconfig.model.snapshot import THROUGH_THE_BOX, TUNNELS, Agent, AgentKind, Forwarding, Scheduler, Snapshot
 
 pytestmark = pytest.mark.timeout(1800)
 SCRIPT = 300.0  # seconds that it may take on a busy host

@@ -14,7 +14,7 @@ import pytest
 from board.common import buildroot, kernel_options, python_packages
 from tests.lab import called
 
-from lbconfig.snapshot import Scheduler
+from lbconfig.model.snapshot import Scheduler
 
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"

@@ -1,7 +1,7 @@
 """The rules of the house that imports can break, read from the source itself.
 
 lbconfig is pure; the applier needs lbconfig alone; the screens reach root only through
-applier.client; and one module of the applier is the door to the system.
+applier.wire.client; and one module of the applier is the door to the system.
 """
 
 import ast
@@ -17,11 +17,11 @@ SCREENS = sorted(OURS - {"lbconfig", "applier"})
 # a question to OpenSSL.
 WITHOUT_ROOT = {
     "applier.fake",
-    "applier.shapes",
-    "applier.shapes_capacity",
-    "applier.shapes_machine",
-    "applier.sqlite_copy",
-    "applier.web_pair",
+    "applier.wire.shapes",
+    "applier.wire.shapes_capacity",
+    "applier.wire.shapes_machine",
+    "applier.base.sqlite_copy",
+    "applier.kept.web_pair",
 }
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}
 TOUCHES_THE_WORLD = RUNS_COMMANDS | {
@@ -104,7 +104,7 @@ def test_screens_reach_root_only_through_the_client(package):
     for path in modules(package):
         used = {name for name in imports(path) if name.split(".")[0] == "applier"}
         reach = {".".join(name.split(".")[:2]) for name in used}
-        assert reach <= {"applier.client", *WITHOUT_ROOT}, f"{path}: {used}"
+        assert reach <= {"applier.wire.client", *WITHOUT_ROOT}, f"{path}: {used}"
         assert not tops(path) & RUNS_COMMANDS, f"{path} runs commands"
         assert not {name for name in attribute_calls(path) if name in RUNNING_CALLS}, path
 

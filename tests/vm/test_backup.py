@@ -12,7 +12,7 @@ from tests.lab.keeping import log_in_after, restore_at_set_up, take
 from tests.lab.updating import Page, set_up
 from tests.lab.wait import until
 
-from lbconfig.snapshot import from_json, to_json
+from lbconfig.model.snapshot import from_json, to_json
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("balanced")]
 
@@ -20,7 +20,7 @@ SITE = f"{VIP}:80"
 EVEN = {"rs1": 4, "rs2": 4, "rs3": 4}
 DRAFT = [
     "fairlead-web-user", "python3", "manage.py", "shell", "-c",
-    "from changes import draft; from lbconfig.snapshot import to_json; print('DRAFT', to_json(draft.current()))",
+    "from changes import draft; from lbconfig.model.snapshot import to_json; print('DRAFT', to_json(draft.current()))",
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from tests.lab.machine import CommandFailed
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import SORRY_PORT
+from lbconfig.model.snapshot import SORRY_PORT
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -7,7 +7,7 @@ from tests.lab.director import VIP, service, wish
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import Agent, AgentKind, Scheduler
+from lbconfig.model.snapshot import Agent, AgentKind, Scheduler
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

@@ -101,7 +101,7 @@ def test_ports_that_no_cable_joins(box):
 
 
 @thorough
-@pytest.mark.parametrize("who", ["applier.daemon", "applier.cable"])
+@pytest.mark.parametrize("who", ["applier.daemon", "applier.capacity.between"])
 def test_whoever_is_killed_the_ports_come_back(box, who):
     begin(box, "eth3", "eth4")
     wait_until_lent(box)

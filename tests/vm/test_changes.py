@@ -6,7 +6,7 @@ import pytest
 from tests.lab.director import VIP, service, wish
 from tests.lab.fixtures import BALANCED, thorough
 
-from lbconfig.snapshot import Scheduler, ServerState
+from lbconfig.model.snapshot import Scheduler, ServerState
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

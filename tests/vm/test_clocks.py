@@ -38,13 +38,13 @@ print("TOKEN", tokens.make(kim, "for an hour", ["read"], timezone.now() + timede
 # As the web process does it, and nobody confirms it.
 BEGIN = """
 import json
-from applier.client import connect
+from applier.wire.client import connect
 applier, snapshot = connect(), json.load(open("/run/wish.json"))
 review = applier.check(snapshot)
 applier.apply(snapshot, review["digest"], review["base"], "kim", confirm_within={})
 """
 TAKE_BACK = """
-from applier.client import connect
+from applier.wire.client import connect
 connect().roll_back(apply=connect().status()["apply"]["id"], user="kim")
 """
 

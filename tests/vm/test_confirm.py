@@ -11,8 +11,8 @@ from tests.lab.machine import CommandFailed
 from tests.lab.updating import set_up
 from tests.lab.wait import PATIENCE, until
 
-from lbconfig import certificate
-from lbconfig.snapshot import SORRY_PORT, Interface, Snapshot, to_json
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import SORRY_PORT, Interface, Snapshot, to_json
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 
@@ -24,7 +24,7 @@ TAKEN_BACK = WITHIN + PATIENCE  # seconds
 # As the web process does it, and nobody confirms by himself.
 APPLY = """
 import json, sys
-from applier.client import connect
+from applier.wire.client import connect
 applier, snapshot = connect(), json.load(open("/run/wish.json"))
 review = applier.check(snapshot)
 print(json.dumps(applier.apply(snapshot, review["digest"], review["base"], "kim", confirm_within=int(sys.argv[1]))))
@@ -42,7 +42,7 @@ data = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "keep": "1"}).encod
 print(browser.open(urllib.request.Request(url, data, {"Referer": url}), timeout=30).read().decode())
 """
 
-CONFIRM = "from applier.client import connect; connect().confirm(secret='{}')"
+CONFIRM = "from applier.wire.client import connect; connect().confirm(secret='{}')"
 # TLS 1.2, where a session is known as soon as the handshake is over.
 VISITOR = """
 import os, socket, ssl, sys, time

@@ -6,7 +6,7 @@ from tests.lab.fixtures import FIRMWARE, thorough
 from tests.lab.machine import DISK_GROWTH, flash
 from tests.lab.wait import until
 
-from applier import bootdisk
+from applier.disk import bootdisk
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -12,7 +12,7 @@ from board.pc import layout
 from tests.lab.fixtures import thorough
 from tests.lab.machine import PANIC, flash
 
-from applier import bootstate
+from applier.disk import bootstate
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -11,7 +11,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, StaticRoute
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, StaticRoute
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 

@@ -10,7 +10,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import CLIENT, SERVERS, until_answer
 
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     SORRY_PORT,
     CheckKind,
     Fallback,

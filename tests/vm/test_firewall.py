@@ -9,7 +9,7 @@ from tests.lab.fixtures import BALANCED, thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from lbconfig.firewall import Action, Firewall, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.firewall import Action, Firewall, Per, RateLimit, Rule, RuleProtocol, Where
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

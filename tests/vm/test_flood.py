@@ -15,7 +15,7 @@ from tests.lab.fixtures import Lab, boot, thorough
 from tests.lab.flood import Flood, flooded_lab, wish_flooded
 from tests.lab.wait import until
 
-from lbconfig.snapshot import CheckKind, HealthCheck
+from lbconfig.model.snapshot import CheckKind, HealthCheck
 
 pytestmark = pytest.mark.timeout(900)
 

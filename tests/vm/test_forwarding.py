@@ -9,7 +9,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS
 
 from balancing import server_setup
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
+from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

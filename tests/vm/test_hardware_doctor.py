@@ -19,7 +19,7 @@ from tests.lab.director import ANSWER, Director, wish
 from tests.lab.fixtures import WAITING, director_disk, thorough
 from tests.lab.link import Forward, UserNetwork, free_port
 
-from lbconfig.snapshot import Interface, Network
+from lbconfig.model.snapshot import Interface, Network
 
 pytestmark = pytest.mark.timeout(900)
 

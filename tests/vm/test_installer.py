@@ -27,7 +27,7 @@ BOOT = 360.0  # seconds; GRUB reads the whole kernel through an emulated firmwar
 INSTALL = 480.0
 # An account without a password: to make one of a password takes an emulated machine half a minute.
 MAKE_KIM = "from django.contrib.auth.models import User; User.objects.create(username='kim')"
-SPEND_CODE = "import sys; from applier.client import connect; connect().setup_done(sys.argv[1])"
+SPEND_CODE = "import sys; from applier.wire.client import connect; connect().setup_done(sys.argv[1])"
 BUSES = {
     "usb": "usb-storage,drive={0},id={0},removable=on,bootindex={1}",
     "virtio": "virtio-blk-pci,drive={0},id={0},bootindex={1}",

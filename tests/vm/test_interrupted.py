@@ -18,8 +18,8 @@ from tests.lab.updating import set_up
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from applier.steps import APPLY, Confirm
-from lbconfig.snapshot import Interface, Policy, Snapshot, SorryPage, Vlan
+from applier.apply.steps import APPLY, Confirm
+from lbconfig.model.snapshot import Interface, Policy, Snapshot, SorryPage, Vlan
 
 ASKED = os.environ.get("FAIRLEAD_APPLY_CUTS")
 COUNT = min(int(ASKED or "1"), 10)  # of cuts under traffic; test_lost_writes makes the others

@@ -8,7 +8,7 @@ from tests.lab.director import VIP, VIP6, by_six, service, wish, wish6
 from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, VirtualService
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, VirtualService
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

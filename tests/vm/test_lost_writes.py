@@ -21,7 +21,7 @@ from tests.lab.machine import make_data_disk
 from tests.lab.updating import set_up
 from tests.lab.writes import Writes
 
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.snapshot import Snapshot
 
 COUNT = int(os.environ.get("FAIRLEAD_APPLY_CUTS", "3"))
 CHANGES = max(2, COUNT // 10)

@@ -8,8 +8,8 @@ from tests.lab.director import VIP, VIP6, wish, wish6
 from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6, until_answer
 
-from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, Forwarding, HealthCheck, RealServer, Scheduler
-from lbconfig.snapshot import VirtualService as Service
+from lbconfig.model.snapshot import CheckKind, Fallback, FallbackKind, Forwarding, HealthCheck, RealServer, Scheduler
+from lbconfig.model.snapshot import VirtualService as Service
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

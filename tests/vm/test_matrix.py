@@ -9,7 +9,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
 from balancing import server_setup
-from lbconfig.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
+from lbconfig.model.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol, VirtualService
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

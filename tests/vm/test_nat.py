@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from tests.lab.director import VIP, service, wish
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

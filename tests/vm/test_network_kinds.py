@@ -10,7 +10,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.wait import PATIENCE, until
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     Bond,
     BondMode,
     Bridge,

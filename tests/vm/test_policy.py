@@ -10,7 +10,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS
 
 from balancing import server_setup
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Policy, Scheduler
+from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, Policy, Scheduler
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

@@ -11,8 +11,9 @@ from tests.lab.programs import Programs, Said
 from tests.unit.lbconfig.lbconfig_samples import SAMPLE
 from tests.unit.lbconfig.lbconfig_strategies import drawn, examples
 
-from lbconfig.render import ipvs, ldirectord, nftables
-from lbconfig.snapshot import Snapshot, to_data
+from lbconfig.model.snapshot import Snapshot, to_data
+from lbconfig.render import ldirectord, nftables
+from lbconfig.wanted import table as ipvs
 
 READ, NOT_RUNNING, CONFIGURATION_ERROR = 0, 3, 2  # the programs' exit codes
 BATCH = 100  # snapshots that the guest gets with one command
@@ -21,11 +22,11 @@ BATCH = 100  # snapshots that the guest gets with one command
 ON_THE_BOX = """
 import dataclasses, json, sys
 from applier import table
-from applier.health import Entry
-from applier.host import HostError, Live
-from applier.ipvs_listing import Listing
+from applier.host.ipvs_listing import Entry
+from applier.host.host import HostError, Live
+from applier.host.ipvs_listing import Listing
 from lbconfig.render import ipvs
-from lbconfig.snapshot import from_json
+from lbconfig.model.snapshot import from_json
 
 host, listing = Live(), Listing()
 

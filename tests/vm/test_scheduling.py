@@ -10,7 +10,7 @@ from tests.lab.fixtures import thorough
 from tests.lab.wait import until
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Scheduler, ServerState, VirtualService
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, RealServer, Scheduler, ServerState, VirtualService
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

@@ -9,7 +9,7 @@ from tests.lab.director import VIP, VIP6, wish, wish6
 from tests.lab.fixtures import thorough
 from tests.lab.world import SERVERS, SERVERS6
 
-from lbconfig.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, RealServer, Scheduler, VirtualService
+from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, RealServer, Scheduler, VirtualService
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

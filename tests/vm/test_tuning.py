@@ -18,7 +18,7 @@ from tests.lab.fixtures import BALANCED, WAITING, Lab, make_lab, thorough
 from tests.lab.world import SERVERS
 
 from lbconfig.hardware.settings import TABLE, TABLE_SIZE
-from lbconfig.snapshot import SettingChoice, Tuning
+from lbconfig.model.snapshot import SettingChoice, Tuning
 
 pytestmark = pytest.mark.timeout(900)
 

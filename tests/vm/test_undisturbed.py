@@ -13,7 +13,7 @@ from tests.lab.director import VIP, service, wish
 from tests.lab.fixtures import TIMEOUT
 from tests.lab.world import SERVERS
 
-from lbconfig.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
+from lbconfig.model.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
 
 # Says when this machine stood still for more than a second, as an emulated one on a busy host may.
 STALLS = """

@@ -33,8 +33,8 @@ CUTS = int(os.environ.get("FAIRLEAD_CUTS") or "3")
 WRITING = 120.0  # seconds that an install may take
 STILL = 5.0  # seconds without a byte for the disk: it is over
 IN_GUEST = ["env", "PYTHONPATH=/usr/lib/fairlead/webui", "python3"]
-BOOT_STATE = [*IN_GUEST, "-m", "applier.bootstate", "show"]
-TELL = [*IN_GUEST, "-c", "import json; from applier.client import connect; print(json.dumps(connect().slots()))"]
+BOOT_STATE = [*IN_GUEST, "-m", "applier.disk.bootstate", "show"]
+TELL = [*IN_GUEST, "-c", "import json; from applier.wire.client import connect; print(json.dumps(connect().slots()))"]
 # As much of it as a bundle would have written.
 READ_SLOT_B = "open('/run/fairlead/disk/slot-b', 'rb').read(96 << 20)"
 HASH_SLOT_B = [*IN_GUEST, "-c", f"import hashlib; print(hashlib.md5({READ_SLOT_B}).hexdigest())"]
@@ -236,7 +236,7 @@ def test_from_a_stick(director, world):
 @pytest.mark.timeout(1200 + 180 * CUTS)
 def test_power_cuts_in_the_middle_of_an_install(ready, director, world, bundles, capsys):
     source = Page(director).upload(bundles.good())
-    install = f"from applier.client import connect; connect().update_install({source!r}, 'story')"
+    install = f"from applier.wire.client import connect; connect().update_install({source!r}, 'story')"
     ready.save(UPLOADED)
     whole_install = install_without_a_cut(director, install)
     moments = random.Random(int(os.environ.get("FAIRLEAD_SEED", "3")))

@@ -1,4 +1,4 @@
-"""A real browser (Debian's Chromium) against the web UI in this process, with the fake applier.
+"""A real browser (Debian's Chromium) against the web UI in this process, with the pretended appliance.
 
 Every page is watched: an error on its console (the content security policy speaks there), a request to
 another host or a failed request ends the test.
@@ -15,7 +15,6 @@ os.environ |= {
     "FAIRLEAD_DATA": str(FOLDER),
     "FAIRLEAD_RUN": str(FOLDER / "run"),
     "FAIRLEAD_GUIDE": str(FOLDER / "guide.json"),
-    "FAIRLEAD_APPLIER": "fake",
     "FAIRLEAD_PLAIN_HTTP": "1",
     # the browser's driver has an event loop in the thread of the tests, which also sets up the database
     "DJANGO_ALLOW_ASYNC_UNSAFE": "1",
@@ -33,13 +32,15 @@ from django.contrib.contenttypes.management import create_contenttypes  # noqa: 
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
+from tests.fake import appliance  # noqa: E402
 from tests.lab.wait import PATIENCE  # noqa: E402
 
 from accounts import sessions  # noqa: E402
-from applier import fake  # noqa: E402
+from applier.wire import client  # noqa: E402
 from web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
 from web.late import LATE, SLOW  # noqa: E402
 
+client.dial = appliance.Fake
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
@@ -109,7 +110,7 @@ def quick(settings, tmp_path):
 @pytest.fixture(autouse=True)
 def box():
     """A sample box that somebody has set up; applies end at once."""
-    return fake.reset(instant=True, setup_done=True)
+    return appliance.reset(instant=True, setup_done=True)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """How near the box is to its limit, in a real browser: from nothing measured to a bar that warns, with pictures."""
 
 from playwright.sync_api import expect
+from tests.fake import capacity as fake_capacity
 
-from applier import fake_capacity
 from web.browsing import LOOKS
 
 

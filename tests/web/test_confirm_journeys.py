@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import lbconfig_certificates as pems
 import pytest
 from playwright.sync_api import expect
+from tests.fake import appliance
 from tests.web.conftest import TIMEOUT
 
-from applier import fake
 from changes import draft
 from web.browsing import LOOKS, follow
 
@@ -29,7 +29,7 @@ def change_gateway(page) -> None:
 
 
 def started_long_ago() -> None:
-    fake.box.run.deadline.begun -= 30
+    appliance.box.run.deadline.begun -= 30
 
 
 @pytest.fixture
@@ -82,11 +82,11 @@ def test_reaching_the_box_anew_keeps_the_change(open_page, admin):
     expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
     left = int(page.locator("#run [data-left]").inner_text())
     expect(page.locator("#run [data-left]")).not_to_have_text(str(left))
-    assert fake.box.run.state == "waiting"
+    assert appliance.box.run.state == "waiting"
     started_long_ago()
     page.set_extra_http_headers(NEW_CONNECTION)
     expect(page.get_by_text("The changes run")).to_be_visible()
-    assert fake.box.run.state == "done" and fake.box.confirmed == 4
+    assert appliance.box.run.state == "done" and appliance.box.confirmed == 4
 
 
 def test_who_looks_first_decides_by_a_click(open_page, admin):
@@ -98,7 +98,7 @@ def test_who_looks_first_decides_by_a_click(open_page, admin):
     expect(page.get_by_role("button", name="Keep these changes")).to_be_visible()
     started_long_ago()
     page.wait_for_timeout(2500)
-    assert fake.box.run.state == "waiting"
+    assert appliance.box.run.state == "waiting"
     page.get_by_role("button", name="Keep these changes").click()
     expect(page.get_by_text("The changes run")).to_be_visible()
 
@@ -108,7 +108,7 @@ def test_without_a_confirmation_the_page_says_that_the_box_went_back(open_page, 
     change_gateway(page)
     page.click("button:text('Apply')")
     expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
-    fake.box.expire()
+    appliance.box.expire()
     expect(page.get_by_role("heading", name="The box went back to what it ran before")).to_be_visible()
     expect(page.get_by_text("Nobody confirmed the changes within 90 seconds")).to_be_visible()
     assert draft.current().network.gateway == "192.168.10.254"
@@ -141,7 +141,7 @@ def test_the_page_follows_the_box_and_confirms_from_there(plain_page, forwarded,
     there = forwarded("127.0.0.3")
     page.wait_for_url(f"{there}/confirm/**")
     expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
-    assert fake.box.run.state == "done"
+    assert appliance.box.run.state == "done"
     page.get_by_role("link", name="Log in here").click()
     page.wait_for_url(f"{there}/login/")
 
@@ -149,8 +149,10 @@ def test_the_page_follows_the_box_and_confirms_from_there(plain_page, forwarded,
 def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_server):
     """At the same address, where the browser is still logged in."""
     page, own, new = plain_page, urlsplit(live_server.url), free_port()
-    running = fake.box.snapshot
-    fake.box.snapshot = dataclasses.replace(running, management=dataclasses.replace(running.management, port=own.port))
+    running = appliance.box.snapshot
+    appliance.box.snapshot = dataclasses.replace(
+        running, management=dataclasses.replace(running.management, port=own.port)
+    )
     page.goto("/access/")
     page.fill("[name=port]", str(new))
     follow(page, "button:text('Save to the draft')")
@@ -165,7 +167,7 @@ def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_se
     there = forwarded(own.hostname, new)
     page.wait_for_url(f"{there}/confirm/**")
     expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
-    assert fake.box.run.state == "done" and fake.box.snapshot.management.port == new
+    assert appliance.box.run.state == "done" and appliance.box.snapshot.management.port == new
     page.get_by_role("link", name="Go on").click()
     page.wait_for_url(f"{there}/")
     expect(page.get_by_role("button", name="Log out")).to_be_visible()
@@ -192,7 +194,7 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     page.unroute("**/logo.svg")
     page.wait_for_url("**/confirm/**")
     expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
-    assert fake.box.run.state == "done" and fake.box.snapshot.management.certificate == pems.OTHER
+    assert appliance.box.run.state == "done" and appliance.box.snapshot.management.certificate == pems.OTHER
 
 
 def free_port() -> int:
@@ -213,7 +215,7 @@ def test_a_wrong_address_keeps_the_page_where_it_is_until_the_box_is_back(plain_
     expect(page.get_by_text("No answer at this address any more")).to_be_visible()
     page.wait_for_timeout(4000)
     assert "/changes/progress/" in page.url
-    fake.box.expire()
+    appliance.box.expire()
     page.unroute("**/live/progress/**")
     expect(page.get_by_role("heading", name="The box went back to what it ran before")).to_be_visible()
     expect(page.get_by_text("No answer at this address any more")).to_be_hidden()
@@ -234,7 +236,7 @@ def test_screenshots(open_page, admin, look, shoot):
     page.click("button:text('Apply')")
     page.get_by_text("Everything runs. Keep it?").wait_for()
     shoot(page, "apply-waiting", look)
-    secret = fake.box.change.secret
+    secret = appliance.box.change.secret
     page.goto("/")
     shoot(page, "overview-waits", look)
     page.goto(f"/confirm/{secret}/?decide=1")
@@ -245,7 +247,7 @@ def test_screenshots(open_page, admin, look, shoot):
     change_gateway_back(page)
     page.click("button:text('Apply')")
     page.get_by_text("Everything runs. Keep it?").wait_for()
-    fake.box.expire()
+    appliance.box.expire()
     page.get_by_text("The box went back to what it ran before").wait_for()
     shoot(page, "apply-went-back", look)
     page.goto("/history/")

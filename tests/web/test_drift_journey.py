@@ -1,8 +1,8 @@
 """A box that does not run what it should, in a real browser: from the banner to the repair, with pictures."""
 
 from playwright.sync_api import expect
+from tests.fake import drift as fake_drift
 
-from applier import fake_drift
 from web.browsing import LOOKS
 
 

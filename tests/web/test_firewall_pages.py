@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
+from tests.fake import appliance
 
-from applier import fake
-from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from web.browsing import LOOKS, follow
 
 RULES = (
@@ -28,8 +28,8 @@ RULES = (
 
 @pytest.fixture
 def ruled(admin):
-    fake.reset(instant=True, setup_done=True)
-    fake.box.snapshot = dataclasses.replace(fake.box.snapshot, firewall=Firewall(RULES))
+    appliance.reset(instant=True, setup_done=True)
+    appliance.box.snapshot = dataclasses.replace(appliance.box.snapshot, firewall=Firewall(RULES))
     return admin
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
+from tests.fake import hardware as fake_hardware
 
-from applier import fake_hardware
 from changes import draft
-from lbconfig.snapshot import Power
+from lbconfig.model.snapshot import Power
 from system import hardware
 from web.browsing import LOOKS
 

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from django.db.utils import ConnectionHandler
 from playwright.sync_api import expect
+from tests.fake import appliance
 
-from applier import fake
 from changes import actions, draft
-from lbconfig.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
+from lbconfig.model.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
 from system import restoring, sealed
 from web.browsing import LOOKS, follow
 
@@ -92,8 +92,9 @@ def test_a_backup_file_from_download_to_log_in(open_page, admin, past, look, sho
         page.get_by_role("button", name="Download the backup file").click()
     download.value.save_as(tmp_path / "box.fairlead-backup")
     draft.replace(dataclasses.replace(draft.current(), services=()), "alice")
-    fake.box.snapshot = dataclasses.replace(
-        fake.box.snapshot, network=dataclasses.replace(fake.box.snapshot.network, interfaces=(Interface("eth0"),))
+    appliance.box.snapshot = dataclasses.replace(
+        appliance.box.snapshot,
+        network=dataclasses.replace(appliance.box.snapshot.network, interfaces=(Interface("eth0"),)),
     )
     page.goto("/system/backup/restore/")
     page.set_input_files("[name=file]", tmp_path / "box.fairlead-backup")
@@ -117,7 +118,7 @@ def test_a_backup_file_from_download_to_log_in(open_page, admin, past, look, sho
 
 
 def test_a_new_box_offers_it(open_page, transactional_db, look, shoot):
-    box = fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    box = appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
     page = open_page(**LOOKS[look])
     page.goto("/")
     page.get_by_role("link", name="restore a backup file").click()

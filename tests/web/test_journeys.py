@@ -4,10 +4,10 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests.fake import appliance
 
-from applier import fake
 from changes import actions, draft
-from lbconfig.snapshot import FACTORY
+from lbconfig.model.snapshot import FACTORY
 
 
 def fill_service(page, name="web", address="10.0.2.100"):
@@ -17,7 +17,7 @@ def fill_service(page, name="web", address="10.0.2.100"):
 
 
 def test_from_the_set_up_code_to_a_running_service(open_page, transactional_db):
-    box = fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    box = appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
     page = open_page()
     page.goto("/")
     page.get_by_label("Set-up code").fill(box.setup_code)

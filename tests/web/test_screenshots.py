@@ -6,20 +6,10 @@ What is asserted is little: the page is there, nothing is wider than the window,
 from dataclasses import replace
 
 import lbconfig_certificates as pems
+from tests.fake import appliance
 
-from applier import fake
 from balancing.models import VirtualService
-from lbconfig.snapshot import (
-    FACTORY,
-    Bond,
-    BondMode,
-    Bridge,
-    Interface,
-    Network,
-    PolicyRoute,
-    StaticRoute,
-    Vlan,
-)
+from lbconfig.model.snapshot import FACTORY, Bond, BondMode, Bridge, Interface, Network, PolicyRoute, StaticRoute, Vlan
 from web.browsing import LOOKS, follow
 
 
@@ -38,17 +28,17 @@ def test_log_in_and_password(open_page, admin, look, shoot):
 
 
 def test_set_up(open_page, transactional_db, look, shoot):
-    fake.reset(instant=True, snapshot=FACTORY, confirmed=None)
+    appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
     page = open_page(**LOOKS[look])
     page.goto("/")
     shoot(page, "set-up", look)
-    fake.box.setup_done = True
+    appliance.box.setup_done = True
     page.goto("/set-up/")
     shoot(page, "set-up-closed", look)
 
 
 def test_first_steps(open_page, admin, look, shoot):
-    fake.reset(instant=True, snapshot=FACTORY, confirmed=None, setup_done=True)
+    appliance.reset(instant=True, snapshot=FACTORY, confirmed=None, setup_done=True)
     page = open_page(admin, **LOOKS[look])
     for name, url in (("overview-empty", "/"), ("service-add", "/services/add/"), ("history-empty", "/history/")):
         page.goto(url)
@@ -126,7 +116,7 @@ def test_a_network_of_every_kind(open_page, admin, look, shoot):
         policies=(PolicyRoute("192.168.10.80", "192.168.10.9"),),
         dns=("192.168.10.53",),
     )
-    fake.reset(instant=True, snapshot=replace(fake.sample_snapshot(), network=network), setup_done=True)
+    appliance.reset(instant=True, snapshot=replace(appliance.sample_snapshot(), network=network), setup_done=True)
     page = open_page(admin, **LOOKS[look])
     page.goto("/changes/discard/")
     follow(page, "button:text('Discard')")
@@ -186,29 +176,29 @@ def test_changes_until_they_run(open_page, admin, look, shoot):
     page.locator("details").first.evaluate("one => one.open = true")
     page.fill("[name=comment]", "third mail server")
     shoot(page, "review", look)
-    fake.box.instant = False
+    appliance.box.instant = False
     page.click("button:text('Apply')")
     page.get_by_text("Applying…").wait_for()
     page.wait_for_timeout(1500)
     shoot(page, "apply-running", look)
-    fake.box.finish()
+    appliance.box.finish()
     page.get_by_text("The changes run").wait_for()
     shoot(page, "apply-done", look)
 
 
 def test_trouble(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
-    fake.box.fault("data-full", "The data partition is full: changes cannot be applied until there is room.")
+    appliance.box.fault("data-full", "The data partition is full: changes cannot be applied until there is room.")
     page.goto("/")
     shoot(page, "overview-fault", look)
-    fake.box.faults.clear()
+    appliance.box.faults.clear()
     VirtualService.objects.filter(pk=1).update(name="shop two")
-    fake.box.failing_step = fake.TITLES and next(iter(list(fake.TITLES)[5:6]))
+    appliance.box.failing_step = appliance.TITLES and next(iter(list(appliance.TITLES)[5:6]))
     page.goto("/changes/")
     page.click("button:text('Apply')")
     page.get_by_text("was undone").wait_for()
     shoot(page, "apply-undone", look)
-    fake.box.reachable = False
+    appliance.box.reachable = False
     page.goto("/")
     shoot(page, "overview-applier-down", look)
     page.goto("/system/")
@@ -259,7 +249,7 @@ def test_what_servers_need(open_page, admin, look, shoot):
 
 def test_what_a_check_finds(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
-    fake.box.down.add(("10.2.0.12", 80))
+    appliance.box.down.add(("10.2.0.12", 80))
     page.goto("/services/1/")
     page.click("text=Try it now")
     page.locator(".trial details").first.wait_for()
@@ -267,7 +257,7 @@ def test_what_a_check_finds(open_page, admin, look, shoot):
     shoot(page, "check-tried", look)
     page.goto("/services/1/doctor/")
     shoot(page, "doctor", look)
-    fake.box.down.clear()
+    appliance.box.down.clear()
     page.click("text=Look again")
     page.get_by_text("Nothing was found").wait_for()
     shoot(page, "doctor-nothing", look)
@@ -317,7 +307,7 @@ def test_when_all_servers_are_down(open_page, admin, look, shoot):
     page.goto("/changes/")
     page.click("button:text('Apply')")
     page.get_by_text("The changes run").wait_for()
-    fake.box.down |= {(one.address, one.port) for one in fake.box.snapshot.services[0].real_servers}
+    appliance.box.down |= {(one.address, one.port) for one in appliance.box.snapshot.services[0].real_servers}
     page.goto("/")
     page.get_by_text("sorry page shown").wait_for()
     shoot(page, "overview-sorry", look)
@@ -325,7 +315,7 @@ def test_when_all_servers_are_down(open_page, admin, look, shoot):
 
 def test_many_services(open_page, admin, look, shoot):
     """By the keyboard alone: look for one, then for those with trouble, and on to the next page."""
-    running = fake.box.snapshot
+    running = appliance.box.snapshot
     shop, mail, _ = running.services
     services = [
         replace(
@@ -340,7 +330,7 @@ def test_many_services(open_page, admin, look, shoot):
         )
         for number in range(30, 90)
     ]
-    fake.box.snapshot = replace(running, services=(shop, *services))
+    appliance.box.snapshot = replace(running, services=(shop, *services))
     page = open_page(admin, **LOOKS[look])
     page.goto("/")
     page.get_by_text("1 with trouble").wait_for()

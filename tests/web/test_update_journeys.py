@@ -4,10 +4,11 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests.fake import appliance
+from tests.fake import updates as fake_updates
 from tests.web.test_journeys import tab_to
 
-from applier import fake, fake_updates
-from applier.client import ApplierRefused
+from applier.wire.client import ApplierRefused
 from web.browsing import LOOKS
 
 BUNDLE = {"name": "fairlead-0.2.0.raucb", "mimeType": "application/octet-stream", "buffer": b"hsqs" + bytes(3_000_000)}
@@ -106,9 +107,9 @@ def test_from_a_stick_with_the_keyboard_alone(open_page, admin):
 
 def test_a_restart_is_followed_to_its_end(open_page, admin, monkeypatch):
     monkeypatch.setattr(fake_updates, "RESTART_SECONDS", 3.0)
-    fake.box.update.other = "0.2.0"
-    fake.box.instant = False
-    fake.box.started -= 1000  # up for a while
+    appliance.box.update.other = "0.2.0"
+    appliance.box.instant = False
+    appliance.box.started -= 1000  # up for a while
     page = open_page(admin)
     page.goto("/system/updates/restart/B/")
     page.get_by_role("button", name="Restart now into version 0.2.0").or_(
@@ -124,43 +125,43 @@ def test_screens(open_page, admin, look, shoot):
     page.get_by_role("button", name="Look for bundles").click()
     page.get_by_text("fairlead-0.2.0.raucb").first.wait_for()
     shoot(page, "updates", look)
-    fake.box.update.incoming = "0.0.9"
+    appliance.box.update.incoming = "0.0.9"
     page.goto(f"/system/updates/review/?source=upload:{'0' * 32}")
     shoot(page, "updates-review", look)
-    fake.box.update.refuse = ApplierRefused(
+    appliance.box.update.refuse = ApplierRefused(
         "bundle-signature",
         "The bundle is not signed with a key that this box trusts, or it was changed after it was signed.",
     )
     page.reload()
     shoot(page, "updates-refused", look)
-    fake.box.update.refuse, fake.box.update.incoming, fake.box.instant = None, "0.2.0", False
+    appliance.box.update.refuse, appliance.box.update.incoming, appliance.box.instant = None, "0.2.0", False
     page.goto("/system/updates/review/?source=usb:0000000000000001")
     page.get_by_role("button", name="Install version 0.2.0").click()
-    fake.box.update._job_began -= 6
+    appliance.box.update._job_began -= 6
     page.get_by_text("Writing to slot B").wait_for()
     shoot(page, "updates-installing", look)
-    fake.box.update._job_began -= 60
+    appliance.box.update._job_began -= 60
     page.get_by_text("waits for a restart").wait_for()
     shoot(page, "updates-installed", look)
     page.goto("/system/updates/restart/B/")
     shoot(page, "updates-restart", look)
-    fake.box.instant = True
-    fake.box.update.fails = "the web page answers with 502"
+    appliance.box.instant = True
+    appliance.box.update.fails = "the web page answers with 502"
     page.get_by_role("button", name="Restart now").click()
     page.goto("/system/updates/")
     shoot(page, "updates-failed", look)
-    fake.box.update.fails = ""
+    appliance.box.update.fails = ""
     page.goto("/system/updates/restart/B/")
     page.get_by_role("button", name="Restart now").click()
     page.goto("/system/updates/")
     shoot(page, "updates-done", look)
     page.goto("/system/updates/restart/A/")
     shoot(page, "updates-back", look)
-    fake.box.update.other_configuration = {"number": 0, "created": "", "comment": ""}
+    appliance.box.update.other_configuration = {"number": 0, "created": "", "comment": ""}
     page.reload()
     shoot(page, "updates-back-as-delivered", look)
     page.goto("/system/updates/")
     shoot(page, "updates-as-delivered", look)
-    fake.box.update.present = False
+    appliance.box.update.present = False
     page.goto("/system/updates/")
     shoot(page, "updates-no-slots", look)

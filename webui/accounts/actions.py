@@ -7,8 +7,8 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from accounts import credentials, limits
-from applier.client import ApplierDown, ApplierRefused, connect
-from lbconfig.addresses import source
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from lbconfig.model.addresses import source
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.core.cache import cache
 
-from lbconfig.addresses import source
+from lbconfig.model.addresses import source
 
 HASHES = 2  # at once, of the box's eight threads
 LOG_INS = 4  # at once: those that are hashed, and as many that wait for it

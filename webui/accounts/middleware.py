@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from accounts import kept_input, ledger, sessions
-from lbconfig.addresses import source
+from lbconfig.model.addresses import source
 
 
 def client_source(request) -> str:

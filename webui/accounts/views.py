@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from accounts import actions, kept_input, limits, sessions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from accounts.models import ApiToken
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from system import backups, restoring
 
 

@@ -10,10 +10,10 @@ from django.http import HttpRequest, UnreadablePostError
 
 from api.errors import ApiError, of_shape
 from fairlead.bodies import Crowded, coming_in, said_length
-from lbconfig.firewall import RuleProtocol
-from lbconfig.hardware.capacity import USUAL_WATCH
-from lbconfig.problem import quote
-from lbconfig.snapshot import SnapshotError, part
+from lbconfig.capacity.figures import USUAL_WATCH
+from lbconfig.model.firewall import RuleProtocol
+from lbconfig.model.problem import quote
+from lbconfig.model.snapshot import SnapshotError, part
 
 Kind = TypeVar("Kind")
 

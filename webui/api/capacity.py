@@ -8,8 +8,8 @@ from typing import TypedDict
 from api.bodies import BetweenRequest, WatchRequest
 from api.errors import wrong_field
 from api.routes import Answer, Call
-from applier.client import connect
-from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH
+from applier.wire.client import connect
+from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from api.drafts import read_snapshot
 from api.errors import ApiError, not_found, wrong_field
 from api.revisions import MAX_COMMENT, keep_history
 from api.routes import Answer, Call
-from applier.client import connect
-from applier.shapes import ENDED, RunStatus
+from applier.wire.client import connect
+from applier.wire.shapes import ENDED, RunStatus
 from changes import actions, arrival, diffs, draft
-from lbconfig.cutoff import LONGEST, SHORTEST
-from lbconfig.snapshot import Snapshot
+from lbconfig.diff.cutoff import LONGEST, SHORTEST
+from lbconfig.model.snapshot import Snapshot
 
 NOT_SHOWN = ("snapshot",)  # of a review: a name for it that the applier alone knows
 

@@ -8,7 +8,7 @@ from accounts.scopes import SCOPES
 from api.errors import ErrorAnswer
 from api.routes import BINARY, PARAMETERS, Answer, Call, Route
 from api.schemas import Components
-from lbconfig.snapshot import SCHEMA
+from lbconfig.model.snapshot import SCHEMA
 
 PREFIX = "/api/v1"
 ABOUT = """Everything that the screens of the box do.

@@ -1,6 +1,6 @@
 """The draft by the API: as a whole, and its parts beside the services (the network, who may manage the box …).
 
-The parts are whatever lbconfig.snapshot.Snapshot has: one more of them there is one more of them here.
+The parts are whatever lbconfig.model.snapshot.Snapshot has: one more of them there is one more of them here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from django.db import transaction
 from api.errors import ApiError, of_shape, refused
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
-from applier import web_pair
-from applier.shapes import Problem as ProblemData
+from applier.kept import web_pair
+from applier.wire.shapes import Problem as ProblemData
 from changes import actions, draft
-from lbconfig import migrate, redact, validate
-from lbconfig.problem import Problem
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data, part, to_data
+from lbconfig import migrate
+from lbconfig.model import redact
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, part, to_data
+from lbconfig.validate import services as validate
 
 _HINTS = typing.get_type_hints(Snapshot)
 PARTS: dict[str, type] = {

@@ -16,12 +16,12 @@ from api.auth import Caller, caller
 from api.errors import ApiError, not_found, of_applier, of_shape
 from api.routes import Answer, Call, Route
 from api.table import ROUTES
-from applier.client import ApplierDown, ApplierRefused
+from applier.wire.client import ApplierDown, ApplierRefused
 from balancing.operations import Refused
 from changes import actions
 from fairlead.faults import fault_of
-from lbconfig.problem import quote
-from lbconfig.snapshot import SnapshotError
+from lbconfig.model.problem import quote
+from lbconfig.model.snapshot import SnapshotError
 
 log = logging.getLogger(__name__)
 

@@ -8,10 +8,10 @@ from typing import TypedDict
 
 from django.http import JsonResponse
 
-from applier.client import ApplierDown, ApplierRefused
-from applier.shapes import Problem as ProblemData
-from lbconfig.problem import Problem
-from lbconfig.snapshot import SnapshotError
+from applier.wire.client import ApplierDown, ApplierRefused
+from applier.wire.shapes import Problem as ProblemData
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import SnapshotError
 
 
 class ErrorBody(TypedDict):

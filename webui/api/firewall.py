@@ -7,13 +7,13 @@ from typing import Literal, TypedDict
 from api.bodies import PacketRequest
 from api.errors import refused
 from api.routes import Answer, Call
-from applier.client import connect
+from applier.wire.client import connect
 from changes import draft, what_runs
 from firewall.trial import leased, wrong
-from lbconfig.firewall import Packet
 from lbconfig.judge import Verdict, judge
-from lbconfig.problem import Problem
-from lbconfig.validate import validate
+from lbconfig.model.firewall import Packet
+from lbconfig.model.problem import Problem
+from lbconfig.validate.services import validate
 
 
 class VerdictEntry(TypedDict):

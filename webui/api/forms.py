@@ -6,7 +6,7 @@ from django import forms
 
 from accounts.scopes import SCOPES
 from accounts.tokens import MAX_NAME, MAX_NETWORKS
-from lbconfig.fields import allowed_network
+from lbconfig.validate.fields import allowed_network
 
 FILL_IN = "Please fill this in."
 DAYS = {"30": "a month", "90": "three months", "365": "a year", "": "never"}

@@ -12,7 +12,7 @@ from api.bodies import BackupRequest, ResetRequest
 from api.errors import ApiError, wrong_field
 from api.revisions import keep_history
 from api.routes import BINARY, Answer, Call
-from applier.client import connect
+from applier.wire.client import connect
 from system import backupfile
 from system.forms import MAX_PASSPHRASE, MIN_PASSPHRASE
 

@@ -11,12 +11,12 @@ from api.bodies import CommentRequest
 from api.drafts import shown
 from api.errors import ApiError, not_found, wrong_field
 from api.routes import Answer, Call, tag_of
-from applier.client import ApplierDown, ApplierRefused
-from applier.shapes import Outcome, StepStatus
+from applier.wire.client import ApplierDown, ApplierRefused
+from applier.wire.shapes import Outcome, StepStatus
 from changes import actions, draft, replacing, revisions, what_runs
 from changes.models import Revision
 from changes.revisions import Unreadable
-from lbconfig.snapshot import to_data
+from lbconfig.model.snapshot import to_data
 
 log = logging.getLogger(__name__)
 

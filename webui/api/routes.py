@@ -17,7 +17,7 @@ from accounts.scopes import SCOPES
 from api.auth import Caller
 from api.bodies import JSON, SMALL
 from api.errors import ApiError
-from lbconfig.fields import MAX_ID
+from lbconfig.validate.fields import MAX_ID
 
 ANY: frozenset[str] = frozenset(SCOPES)
 BINARY = "application/octet-stream"

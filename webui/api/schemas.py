@@ -8,8 +8,8 @@ import types
 import typing
 from typing import Any
 
+from lbconfig.model.snapshot import MAX_ITEMS, MAX_TEXT
 from lbconfig.schema import RANGES, SENTENCES
-from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT
 
 REFERENCE = "#/components/schemas/"
 PLAIN = {int: "integer", bool: "boolean", float: "number", str: "string"}

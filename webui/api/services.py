@@ -12,8 +12,8 @@ from api.routes import Answer, Call, plain, tag_of
 from balancing.editor import with_service
 from balancing.models import VirtualService as Row
 from changes import draft
-from lbconfig.problem import number, quote
-from lbconfig.snapshot import Snapshot, SnapshotError, VirtualService, part
+from lbconfig.model.problem import number, quote
+from lbconfig.model.snapshot import Snapshot, SnapshotError, VirtualService, part
 
 PREFIX = "/api/v1/services"
 

@@ -9,15 +9,15 @@ from api.changes import started
 from api.drafts import shown
 from api.errors import not_found, wrong_field
 from api.routes import Answer, Call, tag_of
-from applier.client import connect
-from applier.shapes import Trial
+from applier.wire.client import connect
+from applier.wire.shapes import Trial
 from balancing import operations
 from balancing.models import VirtualService
 from balancing.operations import Operation
 from changes import draft, what_runs
-from lbconfig.fields import MAX_ID
-from lbconfig.problem import quote
-from lbconfig.snapshot import ServerState, to_data
+from lbconfig.model.problem import quote
+from lbconfig.model.snapshot import ServerState, to_data
+from lbconfig.validate.fields import MAX_ID
 
 OPERATIONS = {"drain": ServerState.QUIESCED, "halt": ServerState.DISABLED, "resume": ServerState.ENABLED}
 

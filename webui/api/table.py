@@ -24,11 +24,11 @@ from api.bodies import (
 )
 from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
-from applier.shapes import Diagnosis, DriftStatus, Event, Review, RuleCounter, RunStatus, Status
-from applier.shapes_capacity import Capacity
-from applier.shapes_machine import MachineStatus
-from lbconfig.fields import MAX_NAME
-from lbconfig.snapshot import RealServer, Snapshot, VirtualService
+from applier.wire.shapes import Diagnosis, DriftStatus, Event, Review, RuleCounter, RunStatus, Status
+from applier.wire.shapes_capacity import Capacity
+from applier.wire.shapes_machine import MachineStatus
+from lbconfig.model.snapshot import RealServer, Snapshot, VirtualService
+from lbconfig.validate.fields import MAX_NAME
 
 NEW_SERVER = Variant("NewRealServer", RealServer, without=("id",))
 GIVEN_SERVER = Variant("GivenRealServer", RealServer, optional=("id",))

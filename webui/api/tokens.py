@@ -13,8 +13,8 @@ from accounts.scopes import SCOPES, Scope, completed
 from api.bodies import TokenRequest
 from api.errors import ApiError, not_found, refused, wrong_field
 from api.routes import Answer, Call
-from lbconfig.fields import allowed_network
-from lbconfig.problem import Problem, quote
+from lbconfig.model.problem import Problem, quote
+from lbconfig.validate.fields import allowed_network
 
 
 class TokenEntry(TypedDict):

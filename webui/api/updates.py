@@ -7,8 +7,8 @@ from typing import TypedDict
 
 from api.errors import ApiError
 from api.routes import Answer, Call
-from applier.client import connect
-from applier.shapes import UpdateState
+from applier.wire.client import connect
+from applier.wire.shapes import UpdateState
 from system.uploads import UploadRefused, receive
 
 log = logging.getLogger(__name__)

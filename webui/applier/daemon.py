@@ -15,40 +15,33 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from applier import (
-    director,
-    doctor,
-    events,
-    firewall,
-    health,
-    network,
-    own_certificate,
-    reserve,
-    shares,
-    storage,
-    table,
-    trial,
-)
-from applier.applying import Applies
-from applier.capacity import Capacities
-from applier.deadline import Clock, boottime
-from applier.drift import Drift
-from applier.engine import Engine
-from applier.errors import ApplierRefused
-from applier.faults import Faults
-from applier.generations import Damaged, Generations, Recovered
-from applier.hardware_verbs import Tuner
-from applier.host import PRIVATE, Host, HostError, Live, run
-from applier.ipvs_listing import Listing, ListingError
-from applier.job import Job
-from applier.paths import Paths
-from applier.protocol import VERBS, Request
-from applier.recovery import Recovery
-from applier.review import missing, parse, review
-from applier.runs import RunRecord
-from applier.server import Server
-from applier.setup_code import SetupCode
-from applier.shapes import (
+from applier.apply.deadline import Clock, boottime
+from applier.apply.drift import Drift
+from applier.apply.engine import Engine
+from applier.apply.job import Job
+from applier.apply.review import missing, parse, review
+from applier.apply.runs import RunRecord
+from applier.apply.steps import CONVERGE
+from applier.apply.verbs import Applies
+from applier.base.paths import Paths
+from applier.capacity.verbs import Capacities
+from applier.hardware.verbs import Tuner
+from applier.host import reserve
+from applier.host.host import PRIVATE, Host, HostError, Live, run
+from applier.host.ipvs_listing import Listing, ListingError
+from applier.kept import events, storage
+from applier.kept.faults import Faults
+from applier.kept.generations import Damaged, Generations, Recovered
+from applier.kept.recovery import Recovery
+from applier.kept.setup_code import SetupCode
+from applier.parts import director, firewall, own_certificate, table
+from applier.parts.network import act as network
+from applier.service import doctor, health, shares, trial
+from applier.update.verbs import Updates
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import VERBS, Request
+from applier.wire.server import Server
+from applier.wire.shapes import (
     CodeChecked,
     CodeMade,
     Diagnosis,
@@ -64,11 +57,9 @@ from applier.shapes import (
     Status,
     Trial,
 )
-from applier.steps import CONVERGE
-from applier.target import Target, joined
-from applier.update import Updates
 from lbconfig import migrate
-from lbconfig.snapshot import FACTORY, SnapshotError
+from lbconfig.model.snapshot import FACTORY, SnapshotError
+from lbconfig.target import Target, joined
 
 log = logging.getLogger("applier")
 

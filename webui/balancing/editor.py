@@ -13,10 +13,11 @@ from balancing.forms import DEFAULTS, NEW_ROW, RealServerForm, RealServerFormSet
 from balancing.models import VirtualService
 from balancing.presets import Preset
 from changes import draft, merge
-from lbconfig import names, validate
-from lbconfig.snapshot import RealServer as WishedServer
-from lbconfig.snapshot import Snapshot
-from lbconfig.snapshot import VirtualService as WishedService
+from lbconfig.model import names
+from lbconfig.model.snapshot import RealServer as WishedServer
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.model.snapshot import VirtualService as WishedService
+from lbconfig.validate import services as validate
 
 ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
 # A form shows nothing where this is stored, and stores it where nothing is entered.

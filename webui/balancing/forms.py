@@ -1,6 +1,6 @@
 """The form of a virtual service and its real servers.
 
-The fields only give a value its type; what is allowed is asked of lbconfig.validate.
+The fields only give a value its type; what is allowed is asked of lbconfig.validate.services.
 """
 
 import ipaddress
@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from django import forms
 
-from lbconfig import names, ports
-from lbconfig.checks import without_unused
-from lbconfig.snapshot import (
+from lbconfig.model import names, ports
+from lbconfig.model.checks import without_unused
+from lbconfig.model.snapshot import (
     Agent,
     AgentKind,
     CheckKind,
@@ -26,8 +26,8 @@ from lbconfig.snapshot import (
     ServerState,
     TooFew,
 )
-from lbconfig.validate_balance import agent_fields
-from lbconfig.validate_neighbours import MAX_VIPS
+from lbconfig.validate.balance import agent_fields
+from lbconfig.validate.neighbours import MAX_VIPS
 
 FILL_IN = "Please fill this in."
 WHOLE_NUMBER = "This must be a whole number."

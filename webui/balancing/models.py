@@ -3,11 +3,11 @@
 from django.db import models
 
 from changes.models import Tracked
-from lbconfig.addresses import endpoint, shown
+from lbconfig.model.addresses import endpoint, shown
 
 
 class VirtualService(Tracked):
-    """The columns are as wide as lbconfig.snapshot lets a text be; its rules are in lbconfig.validate."""
+    """The columns are as wide as lbconfig.model.snapshot lets a text be; its rules are in lbconfig.validate.services."""
 
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=45)

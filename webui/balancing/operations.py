@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from applier.client import connect
-from applier.shapes import Review
+from applier.wire.client import connect
+from applier.wire.shapes import Review
 from changes import draft, what_runs
-from lbconfig.snapshot import RealServer, ServerState, Snapshot, VirtualService
+from lbconfig.model.snapshot import RealServer, ServerState, Snapshot, VirtualService
 
 log = logging.getLogger(__name__)
 

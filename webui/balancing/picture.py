@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lbconfig.addresses import shown
-from lbconfig.snapshot import RealServer, ServerState, VirtualService
+from lbconfig.model.addresses import shown
+from lbconfig.model.snapshot import RealServer, ServerState, VirtualService
 
 MOST = 6  # servers that are drawn; more become one line of text
 ROW = 34  # height of a server, in units of the drawing

@@ -14,9 +14,9 @@ from balancing.forms import enum_field, number_field
 from balancing.models import Policy
 from changes import draft
 from changes.pages import Page, check, finish, merged
-from lbconfig.names import FLOOD_DEFENCES, POLICY
-from lbconfig.snapshot import FloodDefence
-from lbconfig.snapshot import Policy as Wish
+from lbconfig.model.names import FLOOD_DEFENCES, POLICY
+from lbconfig.model.snapshot import FloodDefence
+from lbconfig.model.snapshot import Policy as Wish
 
 
 def _seconds(name: str) -> forms.IntegerField:

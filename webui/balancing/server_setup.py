@@ -6,8 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 
 from balancing.server_systems import PLAIN, SYSTEMS, System
-from lbconfig.addresses import contains, order, version
-from lbconfig.snapshot import GUE_PORT, THROUGH_THE_BOX, TUNNELS, AgentKind, Forwarding, Snapshot
+from lbconfig.model.addresses import contains, order, version
+from lbconfig.model.snapshot import GUE_PORT, THROUGH_THE_BOX, TUNNELS, AgentKind, Forwarding, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lbconfig.addresses import version
-from lbconfig.snapshot import TUNNELS, Forwarding
+from lbconfig.model.addresses import version
+from lbconfig.model.snapshot import TUNNELS, Forwarding
 
 _PARTS = Path(__file__).parent / "server_scripts"
 

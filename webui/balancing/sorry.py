@@ -14,10 +14,10 @@ from accounts.kept_input import given_back, keeps_input
 from balancing.models import SorryPage
 from changes import draft
 from changes.pages import Page, check, finish, merged
-from lbconfig.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
+from lbconfig.model.snapshot import FallbackKind
+from lbconfig.model.snapshot import SorryPage as Wish
 from lbconfig.render import sorry
-from lbconfig.snapshot import FallbackKind
-from lbconfig.snapshot import SorryPage as Wish
+from lbconfig.validate.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
 
 FILL_IN = "Please fill this in."
 

@@ -9,8 +9,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from accounts.kept_input import given_back, keeps_input
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import Event
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes import Event
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
 from balancing.forms import OperationForm, ServiceForm
@@ -22,11 +22,12 @@ from balancing.server_systems import PLAIN, SYSTEMS, System
 from changes import draft, merge
 from changes.models import Removal
 from fairlead.faults import not_found
-from lbconfig import checks, names, validate
-from lbconfig.addresses import endpoint
-from lbconfig.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError
-from lbconfig.snapshot import VirtualService as VirtualServiceWish
-from lbconfig.validate_balance import BY_WEIGHT
+from lbconfig.model import checks, names
+from lbconfig.model.addresses import endpoint
+from lbconfig.model.checks import worst_case_detection
+from lbconfig.model.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError
+from lbconfig.model.snapshot import VirtualService as VirtualServiceWish
+from lbconfig.validate.balance import BY_WEIGHT
 from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
@@ -291,7 +292,7 @@ def _setups(row: VirtualService) -> list[server_setup.ServerSetup]:
 
 def _detection(service: VirtualServiceWish | None) -> float | None:
     """Seconds; None where nothing is checked or the form makes no sense yet."""
-    return validate.worst_case_detection(service.check) or None if service else None
+    return worst_case_detection(service.check) or None if service else None
 
 
 @keeps_input

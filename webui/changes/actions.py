@@ -9,11 +9,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from applier.client import ApplierRefused, connect
-from applier.shapes import UNDER_WAY, ApplyStarted, GenerationEntry, Review
+from applier.wire.client import ApplierRefused, connect
+from applier.wire.shapes import UNDER_WAY, ApplyStarted, GenerationEntry, Review
 from changes import draft, revisions, what_runs
 from changes.models import Draft, Revision
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.snapshot import Snapshot
 from system import backups
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest
 from django.urls import reverse
 
-from applier.shapes import RunStatus
-from lbconfig.addresses import in_url
-from lbconfig.cutoff import follow
-from lbconfig.snapshot import HTTPS_PORT, Snapshot
+from applier.wire.shapes import RunStatus
+from lbconfig.diff.cutoff import follow
+from lbconfig.model.addresses import in_url
+from lbconfig.model.snapshot import HTTPS_PORT, Snapshot
 
 if TYPE_CHECKING:
     from monitoring.frame import Frame

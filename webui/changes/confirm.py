@@ -12,8 +12,8 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import ApplyStarted, RunStatus
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes import ApplyStarted, RunStatus
 from changes import arrival
 from fairlead.middleware import CONTENT_SECURITY_POLICY
 from monitoring.frame import look

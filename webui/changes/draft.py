@@ -17,8 +17,8 @@ from balancing.models import Policy, RealServer, SorryPage, VirtualService
 from changes import draft_firewall
 from changes.models import Draft, Removal
 from changes.stamps import ONLY_ROW, change_number, stamp, stamp_all
-from lbconfig import snapshot as wish
-from lbconfig.kept import kept
+from lbconfig.model import snapshot as wish
+from lbconfig.model.kept import kept
 from network import rows as network_rows
 from network.models import Management, Network
 from system.models import Tuning

@@ -8,7 +8,7 @@ from django.db import transaction
 
 from changes.stamps import change_number, stamp
 from firewall.models import Rule
-from lbconfig import firewall as wish
+from lbconfig.model import firewall as wish
 
 PLAIN = ("name", "protocol", "ports", "interface", "masquerade", "log", "enabled", "note", "action", "where")
 LISTS = ("sources", "destinations")

@@ -3,7 +3,7 @@
 from django import forms
 
 from changes import revisions
-from lbconfig.cutoff import LONGEST, SHORTEST, USUAL
+from lbconfig.diff.cutoff import LONGEST, SHORTEST, USUAL
 
 COMMENT = 200  # characters
 

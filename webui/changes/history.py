@@ -8,13 +8,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused
+from applier.wire.client import ApplierDown, ApplierRefused
 from changes import actions, replacing, revisions
 from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.links import link
 from changes.models import Revision
-from lbconfig import redact
-from lbconfig.snapshot import to_json
+from lbconfig.model import redact
+from lbconfig.model.snapshot import to_json
 from monitoring.frame import look
 
 log = logging.getLogger(__name__)

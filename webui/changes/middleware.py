@@ -1,9 +1,9 @@
 """No page that shows or edits the draft before there is one."""
 
-from applier.client import ApplierDown, ApplierRefused
+from applier.wire.client import ApplierDown, ApplierRefused
 from changes import actions
 from fairlead.faults import Fault, page
-from lbconfig.snapshot import SnapshotError
+from lbconfig.model.snapshot import SnapshotError
 
 WAITING = Fault(
     503,

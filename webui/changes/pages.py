@@ -10,9 +10,9 @@ from django.forms import BaseFormSet, BooleanField
 
 from changes import merge
 from changes.models import Tracked
-from lbconfig import validate
-from lbconfig.problem import Problem
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.validate import services as validate
 
 
 @dataclass

@@ -11,10 +11,11 @@ from django.db.models import Model, Q
 
 from changes import draft
 from changes.models import Draft, Removal, Tracked
-from lbconfig import diff, redact
-from lbconfig.problem import Problem
-from lbconfig.snapshot import Snapshot
-from lbconfig.validate import validate
+from lbconfig.diff import services as diff
+from lbconfig.model import redact
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.validate.services import validate
 
 
 class Moved(Exception):

@@ -8,10 +8,11 @@ from django.utils import timezone
 
 from changes import diffs, draft
 from changes.models import Keeping, Revision
-from lbconfig import diff, migrate
+from lbconfig import migrate
+from lbconfig.diff import services as diff
+from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.render import render
-from lbconfig.snapshot import Snapshot, SnapshotError
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 LEAST, MOST = 10, 5000  # revisions that can be kept
 ONLY_ROW = 1

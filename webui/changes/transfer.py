@@ -15,9 +15,10 @@ from changes.forms import ImportForm
 from changes.history import replace_draft
 from changes.models import Candidate
 from fairlead.files import takes_file
-from lbconfig import migrate, redact, schema
-from lbconfig.snapshot import SnapshotError, to_json
-from lbconfig.validate import validate
+from lbconfig import migrate, schema
+from lbconfig.model import redact
+from lbconfig.model.snapshot import SnapshotError, to_json
+from lbconfig.validate.services import validate
 from monitoring.frame import look
 
 log = logging.getLogger(__name__)

@@ -8,13 +8,13 @@ from django.db import transaction
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused
-from applier.shapes import ENDED
+from applier.wire.client import ApplierDown, ApplierRefused
+from applier.wire.shapes import ENDED
 from changes import actions, arrival, before, confirm, diffs, draft
 from changes.forms import ApplyForm
 from changes.links import link
 from changes.models import Revision
-from lbconfig.snapshot import SnapshotError
+from lbconfig.model.snapshot import SnapshotError
 from monitoring.frame import look
 
 BACK = "The box runs what it ran before. Your draft is kept."

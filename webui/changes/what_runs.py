@@ -6,11 +6,11 @@ applied here is at hand already.
 
 from __future__ import annotations
 
-from applier.client import connect
-from applier.shapes import Status
-from lbconfig.canonical import digest
-from lbconfig.kept import Reading
-from lbconfig.snapshot import Snapshot
+from applier.wire.client import connect
+from applier.wire.shapes import Status
+from lbconfig.model.canonical import digest
+from lbconfig.model.kept import Reading
+from lbconfig.model.snapshot import Snapshot
 
 AT_HAND = 3  # what runs, what is tried, and one between
 

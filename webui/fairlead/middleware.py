@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http.request import split_domain_port
 
 from fairlead.faults import UNKNOWN_HOST, answer, fault_file_page
-from lbconfig.problem import quote
+from lbconfig.model.problem import quote
 
 HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")  # names of a network without DNS, too: my_lb
 

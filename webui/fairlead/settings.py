@@ -7,7 +7,6 @@ FAIRLEAD_UPLOADS     folder where uploaded bundles wait for the applier (default
 FAIRLEAD_STATIC      where collectstatic puts the files that nginx serves
 FAIRLEAD_ASSETS      the third-party files of `make assets` (default: build/assets)
 FAIRLEAD_GUIDE       the rendered guide of `make guide` (default: build/guide.json)
-FAIRLEAD_APPLIER     "fake": pretend to be an appliance, "instant": one that applies at once; read by applier.client
 FAIRLEAD_PLAIN_HTTP  "1": cookies also without TLS; for developers and tests only
 """
 
@@ -149,7 +148,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
 
-# Lock-out: a name at a source (lbconfig.addresses), so that nobody locks the admin out from elsewhere. Kept in the
+# Lock-out: a name at a source (lbconfig.model.addresses), so that nobody locks the admin out from elsewhere. Kept in the
 # memory of the one web process: a guesser can fill neither the database nor the disk. Whatever the name,
 # accounts.limits bounds how many are tried.
 AXES_HANDLER = "axes.handlers.cache.AxesCacheHandler"

@@ -8,8 +8,8 @@ from changes import draft_firewall
 from changes.pages import Page, check, finish
 from firewall.forms import DEFAULTS, RuleForm
 from firewall.models import Rule as Row
-from lbconfig.firewall import Firewall, Rule, Where
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.firewall import Firewall, Rule, Where
+from lbconfig.model.snapshot import Snapshot
 
 
 def page(row: Row | None, data=None, where: str = "") -> Page:

@@ -1,6 +1,6 @@
 """The forms of a firewall rule, and of the packet that is tried on them.
 
-The fields only give a value its type; what is allowed is asked of lbconfig.validate.
+The fields only give a value its type; what is allowed is asked of lbconfig.validate.services.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from django import forms
 from balancing.forms import AddressField, ExplainedField, PortsField, number_field
 from changes import draft
 from firewall.trial import OF_A_PACKET, place
-from lbconfig import fields
-from lbconfig.addresses import version
-from lbconfig.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
-from lbconfig.icmp import MESSAGES
-from lbconfig.rule_words import ACTIONS, PROTOCOLS, WHERE
-from lbconfig.validate_firewall import MAX_NETWORKS
+from lbconfig.diff.rule_words import ACTIONS, PROTOCOLS, WHERE
+from lbconfig.model.addresses import version
+from lbconfig.model.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.icmp import MESSAGES
+from lbconfig.validate import fields
+from lbconfig.validate.firewall import MAX_NETWORKS
 from network.models import Interface
 
 FILL_IN = "Please fill this in."

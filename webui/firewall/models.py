@@ -6,7 +6,7 @@ from changes.models import Tracked
 
 
 class Rule(Tracked):
-    """The columns are as wide as lbconfig.snapshot lets a text be; its rules are in lbconfig.validate_firewall."""
+    """The columns are as wide as lbconfig.model.snapshot lets a text be; its rules are in lbconfig.validate.firewall."""
 
     position = models.PositiveIntegerField()  # the first that matches decides; only the order counts
     name = models.CharField(max_length=1024)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import RuleCounter
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes import RuleCounter
 from changes import draft_firewall
 from firewall.models import Rule as Row
-from lbconfig import firewall as wish
-from lbconfig.addresses import shown
-from lbconfig.firewall import Rule, Where
-from lbconfig.rule_words import ACTIONS, WHERE, networks, sentence
-from lbconfig.snapshot import Snapshot, VirtualService
-from lbconfig.validate_firewall import covered
+from lbconfig.diff.rule_words import ACTIONS, WHERE, networks, sentence
+from lbconfig.model import firewall as wish
+from lbconfig.model.addresses import shown
+from lbconfig.model.firewall import Rule, Where
+from lbconfig.model.snapshot import Snapshot, VirtualService
+from lbconfig.validate.firewall import covered
 
 MANY = 12  # services that are named one by one
 TONES = {wish.Action.ALLOW: "good", wish.Action.DENY: "bad", wish.Action.REJECT: "bad"}

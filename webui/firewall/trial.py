@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from applier.shapes import Status
-from lbconfig import fields
-from lbconfig.addresses import version
-from lbconfig.firewall import Packet, RuleProtocol
-from lbconfig.icmp import MESSAGES
-from lbconfig.problem import quote
-from lbconfig.snapshot import Network, Snapshot
+from applier.wire.shapes import Status
+from lbconfig.model.addresses import version
+from lbconfig.model.firewall import Packet, RuleProtocol
+from lbconfig.model.icmp import MESSAGES
+from lbconfig.model.problem import quote
+from lbconfig.model.snapshot import Network, Snapshot
+from lbconfig.validate import fields
 
 ABSTRACT = (RuleProtocol.ANY, RuleProtocol.TCP_UDP)  # what no packet is of
 OF_A_PACKET = tuple(one for one in RuleProtocol if one not in ABSTRACT)

@@ -14,7 +14,7 @@ from firewall.forms import PacketForm
 from firewall.models import Rule
 from firewall.trial import leased
 from lbconfig.judge import Fate, judge
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 from monitoring.frame import look
 
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from lbconfig import icmp
-from lbconfig.addresses import contains, version
-from lbconfig.firewall import Action, Packet, Rule, RuleProtocol, Where
-from lbconfig.icmp import Care, Message
-from lbconfig.netstate import MAIN, NetworkState, own_table
-from lbconfig.problem import quote
-from lbconfig.reach import nearest
-from lbconfig.render import interfaces, sysctl
-from lbconfig.snapshot import Snapshot, VirtualService
+from lbconfig.model import icmp
+from lbconfig.model.addresses import contains, version
+from lbconfig.model.firewall import Action, Packet, Rule, RuleProtocol, Where
+from lbconfig.model.icmp import Care, Message
+from lbconfig.model.problem import quote
+from lbconfig.model.snapshot import Snapshot, VirtualService
+from lbconfig.validate.reach import nearest
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted import settings as sysctl
+from lbconfig.wanted.netstate import MAIN, NetworkState, own_table
 
 
 class Fate(StrEnum):

@@ -12,12 +12,12 @@ import json
 import types
 import typing
 
-from lbconfig import fields as rules
-from lbconfig import names
-from lbconfig.render.ipvs import LEAST_SHARE
-from lbconfig.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
-from lbconfig.validate_balance import INTERVALS, MAX_SLOW_START
-from lbconfig.validate_tuning import MAX_QUEUES, MAX_RING
+from lbconfig.model import names
+from lbconfig.model.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
+from lbconfig.validate import fields as rules
+from lbconfig.validate.balance import INTERVALS, MAX_SLOW_START
+from lbconfig.validate.tuning import MAX_QUEUES, MAX_RING
+from lbconfig.wanted.table import LEAST_SHARE
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ID = f"urn:fairlead:configuration:{SCHEMA}"

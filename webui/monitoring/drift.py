@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from monitoring.frame import look as look_at
 
 PARTS = {

@@ -8,14 +8,15 @@ from functools import cached_property
 
 from django.utils import timezone
 
-from applier.client import ApplierDown, ApplierRefused
-from applier.shapes import ENDED, RunStatus, Status
+from applier.wire.client import ApplierDown, ApplierRefused
+from applier.wire.shapes import ENDED, RunStatus, Status
 from changes import draft, what_runs
-from lbconfig import certificate, diff
-from lbconfig.snapshot import Snapshot, SnapshotError
+from lbconfig.diff import services as diff
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import Snapshot, SnapshotError
 
 ENDS_SOON = 30  # days
-TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.certificate has it; UTC
+TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.model.certificate has it; UTC
 
 
 @dataclass

@@ -7,10 +7,10 @@ from functools import cached_property
 
 from django.shortcuts import render
 
-from applier.shapes import RealServerStatus, ServiceStatus
-from lbconfig import names
-from lbconfig.addresses import endpoint, shown
-from lbconfig.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
+from applier.wire.shapes import RealServerStatus, ServiceStatus
+from lbconfig.model import names
+from lbconfig.model.addresses import endpoint, shown
+from lbconfig.model.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
 from monitoring import listing
 from monitoring.frame import Frame, look
 from system.capacity import summary

@@ -8,8 +8,8 @@ from typing import Any, cast
 from django import forms
 from django.http import QueryDict
 
-from lbconfig import certificate as pem
-from lbconfig.snapshot import MAX_KEY, MAX_LINES, Management
+from lbconfig.model import certificate as pem
+from lbconfig.model.snapshot import MAX_KEY, MAX_LINES, Management
 
 LIMIT = 256 * 1024  # bytes of both files
 UNSEEN = {"spellcheck": "false", "autocomplete": "off", "autocapitalize": "none", "class": "code"}

@@ -9,15 +9,15 @@ from django.db import transaction
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from applier import web_pair
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.kept import web_pair
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from changes import arrival, draft, merge
 from fairlead.files import takes_file
-from lbconfig import certificate as pem
-from lbconfig.problem import Problem
+from lbconfig.model import certificate as pem
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Snapshot
 from lbconfig.render import web
-from lbconfig.snapshot import Snapshot
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 from monitoring.frame import look
 from network.certificate_form import LIMIT, CertificateForm
 from network.models import Management

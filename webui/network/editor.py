@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from applier.shapes import Status
+from applier.wire.shapes import Status
 from changes import draft
 from changes.pages import Page, add, check, finish
-from lbconfig.problem import Problem
-from lbconfig.reach import access_problem
-from lbconfig.snapshot import Interface, Network, Snapshot
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Interface, Network, Snapshot
+from lbconfig.validate.reach import access_problem
 from network.forms import (
     MADE,
     AccessForm,
@@ -125,7 +125,7 @@ def check_access(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None
 
 
 def _reachable(page: Page, candidate: Snapshot | None, client: str) -> Snapshot | None:
-    """Nobody shuts his own door. A way that is lost comes back by itself: see lbconfig.cutoff."""
+    """Nobody shuts his own door. A way that is lost comes back by itself: see lbconfig.diff.cutoff."""
     if candidate and client and (problem := access_problem(candidate, client)):
         add(page, problem, _beside_interface)
     return candidate if page.good else None

@@ -6,9 +6,9 @@ from typing import Any
 
 from django import forms
 
-from lbconfig import names
-from lbconfig.network_model import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
-from lbconfig.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
+from lbconfig.model import names
+from lbconfig.model.network import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
+from lbconfig.model.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
 
 FILL_IN = "Please fill this in."
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}

@@ -9,9 +9,9 @@ from django import forms
 
 from changes import draft
 from changes.pages import Page, check, finish
-from lbconfig import validate
-from lbconfig.problem import Problem
-from lbconfig.snapshot import PolicyRoute, Snapshot, StaticRoute
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import PolicyRoute, Snapshot, StaticRoute
+from lbconfig.validate import services as validate
 from network.forms import PLAIN, Lines
 from network.models import Network
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from lbconfig import snapshot as wish
+from lbconfig.model import snapshot as wish
 from network.models import Interface, Network
 
 PLAIN = ("hostname", "gateway", "gateway6")

@@ -6,9 +6,9 @@ from django.shortcuts import redirect, render
 
 from accounts.kept_input import given_back, keeps_input
 from changes import draft, pages
-from lbconfig import certificate
-from lbconfig.render import interfaces
-from lbconfig.snapshot import Snapshot
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.wanted import network as interfaces
 from monitoring.frame import look
 from network import editor, route_forms
 from network.forms import MADE

@@ -16,13 +16,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from accounts import actions as accounts
 from accounts import limits
 from accounts.models import ApiToken
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from changes import actions, draft, replacing
 from changes.forms import OutlookForm
 from changes.history import applied_at
 from changes.models import Revision
 from fairlead.files import takes_file
-from lbconfig.render.interfaces import wanted
+from lbconfig.wanted.network import wanted
 from monitoring.frame import look
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm

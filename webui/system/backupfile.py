@@ -4,7 +4,7 @@ its database; those are backups.py's.
 Inside the sealed stream (sealed.py) is a tar archive, compressed with gzip:
 
     about.json        what, when, by which box and version
-    running.json      the configuration that ran; draft.json: the draft (lbconfig.snapshot)
+    running.json      the configuration that ran; draft.json: the draft (lbconfig.model.snapshot)
     database.sqlite3  users, tokens, history, draft: the tables of the web UI, without sessions
     certificate.pem   of the web page; key.pem: its key
 """
@@ -31,11 +31,11 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.utils import timezone
 
-from applier.client import connect
+from applier.wire.client import connect
 from changes import draft, what_runs
 from changes.models import Revision
 from fairlead.room import promised
-from lbconfig.snapshot import to_json
+from lbconfig.model.snapshot import to_json
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
 
 FORMAT = 1

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from applier import sqlite_copy
+from applier.base import sqlite_copy
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from django.shortcuts import redirect, render
 from django.template.defaultfilters import filesizeformat
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes_capacity import LoadStatus, Measurement, RatesStatus
-from lbconfig.addresses import shown
-from lbconfig.hardware.capacity import FIGURES
-from lbconfig.snapshot import Protocol
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes_capacity import LoadStatus, Measurement, RatesStatus
+from lbconfig.capacity.figures import FIGURES
+from lbconfig.model.addresses import shown
+from lbconfig.model.snapshot import Protocol
 from monitoring.frame import look
 from system.forms import BetweenForm, WatchForm
 

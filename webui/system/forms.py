@@ -6,7 +6,7 @@ from django import forms
 from django.core.validators import RegexValidator
 
 from accounts.forms import FILL_IN, CodeForm
-from lbconfig.hardware.capacity import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
+from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 
 __all__ = ["BetweenForm", "CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
 

@@ -9,8 +9,8 @@ from django.contrib import messages
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes_machine import ActionStatus, MachineStatus, SeatStatus, SettingStatus, WorkStatus
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes_machine import ActionStatus, MachineStatus, SeatStatus, SettingStatus, WorkStatus
 
 # CPUs of the picture; of larger machines those with work are shown first.
 SHOWN = 32

@@ -27,11 +27,11 @@ from django.db import DatabaseError, connection, connections
 from django.db.migrations.loader import MigrationLoader
 
 from accounts import ledger
-from applier import sqlite_copy
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.base import sqlite_copy
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from changes.models import Draft, Revision
 from lbconfig import migrate
-from lbconfig.snapshot import Snapshot, SnapshotError
+from lbconfig.model.snapshot import Snapshot, SnapshotError
 from system import backupfile, backups
 from system.backupfile import About
 from system.models import Restored

@@ -12,14 +12,14 @@ from django.db import transaction
 from django.shortcuts import redirect, render
 
 from accounts.kept_input import given_back, keeps_input
-from applier.client import ApplierDown, ApplierRefused, connect
+from applier.wire.client import ApplierDown, ApplierRefused, connect
 from changes import draft
 from changes.pages import Page, check, finish, merged
 from changes.stamps import ONLY_ROW
 from lbconfig.hardware.settings import TABLE, Tunable
-from lbconfig.names import POWER
-from lbconfig.problem import Problem
-from lbconfig.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
+from lbconfig.model.names import POWER
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
 from system import models
 
 OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
@@ -31,7 +31,7 @@ MAX_VALUE = 60  # characters of a setting
 class Known:
     """What the machine tells for the form; nothing where it does not answer."""
 
-    cards: dict[str, dict]  # as in applier.shapes_machine
+    cards: dict[str, dict]  # as in applier.wire.shapes_machine
     standards: dict[str, str]  # of the settings, for this machine
 
 

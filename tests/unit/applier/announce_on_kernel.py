@@ -5,8 +5,8 @@ import subprocess
 import sys
 import time
 
-from applier.announce import announce, changed, places
-from applier.host import Live
+from applier.host.host import Live
+from applier.parts.announce import announce, changed, places
 
 KEPT, NEW, NEW6, MOVED = "10.0.0.1/24", "10.0.0.2/32", "2001:db8::2/128", "10.0.1.1/24"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from model_host import BACKLOG, ModelHost
 
+from applier.base.paths import Paths
 from applier.daemon import Applier
-from applier.paths import Paths
-from applier.shapes import ENDED, RunStatus
-from lbconfig.snapshot import (
+from applier.wire.shapes import ENDED, RunStatus
+from lbconfig.model.snapshot import (
     Bond,
     Bridge,
     CheckKind,
@@ -30,7 +30,7 @@ from lbconfig.snapshot import (
     VirtualService,
     Vlan,
 )
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 
 def service(number, port, servers, **fields) -> VirtualService:

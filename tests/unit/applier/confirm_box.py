@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from box import ONE, TWO, WEB, Box, running_one
 
-from applier import deadline
-from applier.errors import ApplierRefused
-from applier.shapes import ENDED
-from lbconfig.snapshot import Scheduler
+from applier.apply import deadline
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import ENDED
+from lbconfig.model.snapshot import Scheduler
 
 HARMLESS = dataclasses.replace(ONE, services=(dataclasses.replace(WEB, scheduler=Scheduler.RR),))
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from applier import bootstate, disk_layout
-from applier.disks import EDGE, SECTOR, Places
-from applier.host import Live, Output, run
+from applier.disk import bootstate
+from applier.disk import layout as disk_layout
+from applier.disk.disks import EDGE, SECTOR, Places
+from applier.host.host import Live, Output, run
 
 MIB = 1 << 20
 TABLE = """label: gpt

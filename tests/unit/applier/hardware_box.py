@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from applier.host import HostError, Output
+from applier.host.host import HostError, Output
 
 QUEUES = "/sys/class/net/eth0/queues/"
 SHOP = {

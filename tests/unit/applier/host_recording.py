@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from applier.host import COMMAND_TIMEOUT, PUBLIC, HostError, Live, Output
+from applier.host.host import COMMAND_TIMEOUT, PUBLIC, HostError, Live, Output
 
 
 class Recorder(Live):

@@ -13,11 +13,11 @@ from pathlib import Path
 import netlink_bytes as nl
 from kernel_model import KernelModel
 
-from applier import ipvs_listing
-from applier.host import COMMAND_TIMEOUT, PROC_SYS, HostError, Output, Process
-from applier.paths import Paths
-from lbconfig.certificate import first
-from lbconfig.render import sysctl
+from applier.base.paths import Paths
+from applier.host import ipvs_listing
+from applier.host.host import COMMAND_TIMEOUT, PROC_SYS, HostError, Output, Process
+from lbconfig.model.certificate import first
+from lbconfig.wanted import settings as sysctl
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp"}
 BACKLOG = "net/core/somaxconn"  # the one setting of the hardware's table that this kernel has

@@ -12,12 +12,12 @@ import sys
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from networks import CARDS, networks, snapshot_of
 
-from applier import network
-from applier.host import Live
-from applier.paths import Paths
-from lbconfig.netstate import NOTHING
-from lbconfig.render import interfaces
-from lbconfig.snapshot import Bridge, Interface, Network
+from applier.base.paths import Paths
+from applier.host.host import Live
+from applier.parts.network import act as network
+from lbconfig.model.snapshot import Bridge, Interface, Network
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted.netstate import NOTHING
 
 
 class Host(Live):

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     Bond,
     BondMode,
     Bridge,
@@ -15,7 +15,7 @@ from lbconfig.snapshot import (
     StaticRoute,
     Vlan,
 )
-from lbconfig.validate_network import network_problems
+from lbconfig.validate.network import network_problems
 
 CARDS = ("c0", "c1", "c2", "c3")
 MADE = ("bond0", "br0", "x0", "v10", "office")  # names that can be anything

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from applier import firewall
-from applier.host import Live
-from applier.paths import Paths
+from applier.base.paths import Paths
+from applier.host.host import Live
+from applier.parts import firewall
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CASES = ("rules-of-the-admin", "several-ports-and-ipv6", "four-ways-to-forward")

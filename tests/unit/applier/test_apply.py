@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from box import DNS, KINDS, ONE, TWO, WEB, Box, running_one
 
-from applier.errors import ApplierRefused
-from applier.runs import TITLES
-from applier.steps import APPLY
-from lbconfig.snapshot import (
+from applier.apply.runs import TITLES
+from applier.apply.steps import APPLY
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.snapshot import (
     SORRY_PORT,
     CheckKind,
     Fallback,

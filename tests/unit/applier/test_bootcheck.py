@@ -6,10 +6,12 @@ import pytest
 from box import ONE, running_one
 from update_box import UpdateBox
 
-from applier import bootcheck, bootstate, least_version, update_record
-from applier.bootcheck import judge, look, patience
-from applier.client import ApplierDown
-from applier.update_record import Record
+from applier.disk import bootstate
+from applier.update import bootcheck, least_version
+from applier.update import record as update_record
+from applier.update.bootcheck import judge, look, patience
+from applier.update.record import Record
+from applier.wire.client import ApplierDown
 
 PAGE = (200, "<title>Fairlead</title>")
 

@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from applier import bootdisk, gpt
-from applier.bootdisk import DiskError
+from applier.disk import bootdisk, gpt
+from applier.disk.bootdisk import DiskError
 
 ROOT = os.makedev(254, 4)
 

@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from applier import bootstate
-from applier.bootstate import BootState, BootStateError, Slot
+from applier.disk import bootstate
+from applier.disk.bootstate import BootState, BootStateError, Slot
 
 NEW = BootState(slots={"A": Slot(), "B": Slot(ok=False)})
 

@@ -6,17 +6,17 @@ from dataclasses import asdict, replace
 import pytest
 from test_capacity_watch import Core, CountingHost, ended, refused, wait_for
 
-from applier import hardware
-from applier.capacity import NO_CARD, TWICE, Capacities
-from applier.errors import ApplierRefused
-from applier.host import HostError, Output
-from applier.paths import Paths
-from applier.protocol import parse
-from applier.target import Target
-from lbconfig.hardware.cable import LARGE, SMALL, Trial
-from lbconfig.hardware.capacity import Cpus, Rates
-from lbconfig.network_model import Bond, Interface, Vlan
-from lbconfig.snapshot import FACTORY
+from applier.base.paths import Paths
+from applier.capacity.verbs import NO_CARD, TWICE, Capacities
+from applier.hardware import tune as hardware
+from applier.host.host import HostError, Output
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import parse
+from lbconfig.capacity.cable import LARGE, SMALL, Trial
+from lbconfig.capacity.figures import Cpus, Rates
+from lbconfig.model.network import Bond, Interface, Vlan
+from lbconfig.model.snapshot import FACTORY
+from lbconfig.target import Target
 
 CPUS = Cpus(0.6, 0.8, 0.5)
 
@@ -123,7 +123,7 @@ def test_from_the_first_rate_to_what_is_kept(box, host, core, tmp_path):
     job = ended(box)
     assert (job["state"], job["between"], job["user"]) == ("done", True, "ann")
     assert host.moved == {"eth2": "41", "eth1": "42"} and host.program.said == ["the ports are yours"]
-    assert tuple(host.argv[1:]) == ("-m", "applier.cable", "eth2", "eth1", "02:eth2", "02:eth1")
+    assert tuple(host.argv[1:]) == ("-m", "applier.capacity.between", "eth2", "eth1", "02:eth2", "02:eth1")
     large, small = json.loads((tmp_path / "capacity.json").read_text())
     assert small["limit"]["rates"] == {"connections": 100, "packets": 500, "bytes": 23_000}
     assert (small["limit"]["held"], small["dropped"]) == ("sender", 1500 + 750)

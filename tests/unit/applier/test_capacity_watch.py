@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from applier import capacity_meter, capacity_record
-from applier.capacity import NOTHING_LASTED, Capacities
-from applier.errors import ApplierRefused
-from applier.host import HostError, Output
-from applier.paths import Paths
-from applier.protocol import parse
-from applier.target import Target
-from lbconfig.snapshot import FACTORY
+from applier.base.paths import Paths
+from applier.capacity import meter as capacity_meter
+from applier.capacity import record as capacity_record
+from applier.capacity.verbs import NOTHING_LASTED, Capacities
+from applier.host.host import HostError, Output
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import parse
+from lbconfig.model.snapshot import FACTORY
+from lbconfig.target import Target
 
 NET = Path("/sys/class/net")
 PROCESSOR = "processor\t: 0\nmodel name\t: Some CPU\nprocessor\t: 1\nmodel name\t: Some CPU\n"

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from host_recording import Replay
 
-from applier import firewall, ipvs_netlink, network, table
-from applier.host import HostError, run
-from applier.paths import Paths
-from lbconfig import icmp
-from lbconfig.render.ipvs import Server, Service
-from lbconfig.snapshot import FACTORY, Management
+from applier.base.paths import Paths
+from applier.host import ipvs_netlink
+from applier.host.host import HostError, run
+from applier.parts import firewall, table
+from applier.parts.network import act as network
+from lbconfig.model import icmp
+from lbconfig.model.snapshot import FACTORY, Management
+from lbconfig.wanted.table import Server, Service
 
 CAPTURES = Path(__file__).parents[2] / "captures"
 CAPTURE = CAPTURES / "trixie/commands.json"

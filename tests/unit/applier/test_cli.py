@@ -1,20 +1,21 @@
-"""`python3 -m applier.client`, as the console and the stories of the lab use it."""
+"""`python3 -m applier.wire.client`, as the console and the stories of the lab use it."""
 
 import dataclasses
 import json
 
 import pytest
+from tests.fake import appliance
 
-from applier import cli, fake
-from applier.paths import Paths
-from lbconfig.snapshot import to_json
+from applier.base.paths import Paths
+from applier.wire import cli
+from lbconfig.model.snapshot import to_json
 
 
 @pytest.fixture(autouse=True)
 def box(monkeypatch):
-    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
-    yield fake.reset(instant=True)
-    fake.reset()
+    monkeypatch.setattr("applier.wire.client.dial", appliance.Fake)
+    yield appliance.reset(instant=True)
+    appliance.reset()
 
 
 def test_status_and_faults(box, capsys):
@@ -34,23 +35,23 @@ def test_diagnose(box, capsys):
 
 def test_apply_waits_for_the_end(box, capsys, tmp_path):
     path = tmp_path / "snapshot.json"
-    path.write_text(to_json(dataclasses.replace(fake.sample_snapshot(), services=())))
+    path.write_text(to_json(dataclasses.replace(appliance.sample_snapshot(), services=())))
     assert cli.main(["apply", str(path)]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "done"
     box.failing_step = "verify"
-    path.write_text(to_json(fake.sample_snapshot()))
+    path.write_text(to_json(appliance.sample_snapshot()))
     assert cli.main(["apply", str(path)]) == 1
 
 
 def test_a_daemon_that_started_anew_knows_nothing_of_the_run(box, capsys, monkeypatch):
-    monkeypatch.setattr(fake.Fake, "progress", lambda _: None)
+    monkeypatch.setattr(appliance.Fake, "progress", lambda _: None)
     assert cli.main(["repair"]) == 3
     assert "The applier started anew" in capsys.readouterr().err
 
 
 def test_what_is_decided_at_this_moment_does_not_wait(box, capsys, monkeypatch):
     decided = {"state": "waiting", "user": "admin", "confirm": {"left": None}}
-    monkeypatch.setattr(fake.Fake, "progress", lambda _: decided)
+    monkeypatch.setattr(appliance.Fake, "progress", lambda _: decided)
     assert cli.main(["pending"]) == 2
     assert capsys.readouterr().out == ""
 
@@ -60,7 +61,8 @@ def test_refusals_and_a_daemon_that_is_away(box, capsys, tmp_path):
     path.write_text(
         to_json(
             dataclasses.replace(
-                fake.sample_snapshot(), network=dataclasses.replace(fake.sample_snapshot().network, hostname="-")
+                appliance.sample_snapshot(),
+                network=dataclasses.replace(appliance.sample_snapshot().network, hostname="-"),
             )
         )
     )
@@ -83,7 +85,7 @@ def test_the_setup_code_comes_from_the_file(capsys, monkeypatch, tmp_path):
 @pytest.fixture
 def moved(tmp_path):
     """A change that asks to be confirmed, in a file."""
-    sample = fake.sample_snapshot()
+    sample = appliance.sample_snapshot()
     path = tmp_path / "snapshot.json"
     network = dataclasses.replace(sample.network, gateway="192.168.10.254")
     path.write_text(to_json(dataclasses.replace(sample, network=network)))

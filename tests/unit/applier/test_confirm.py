@@ -9,9 +9,10 @@ import pytest
 from box import ONE, TWO, running_one
 from confirm_box import HARMLESS, is_back, outcome, refusal, waiting
 
-from applier import deadline, ipvs_listing
-from applier.deadline import Deadline, Decision
-from applier.shapes import ENDED
+from applier.apply import deadline
+from applier.apply.deadline import Deadline, Decision
+from applier.host import ipvs_listing
+from applier.wire.shapes import ENDED
 
 quick, box = confirm_box.quick, confirm_box.box
 

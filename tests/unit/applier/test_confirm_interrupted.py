@@ -8,11 +8,11 @@ import pytest
 from box import TWO, Box, running_one
 from confirm_box import HARMLESS, is_back, outcome, refusal, waiting
 
-from applier import pending
-from applier.applying import Applies
-from applier.deadline import Deadline, Decision
-from applier.pending import Ask, Pending
-from applier.shapes import ENDED
+from applier.apply import pending
+from applier.apply.deadline import Deadline, Decision
+from applier.apply.pending import Ask, Pending
+from applier.apply.verbs import Applies
+from applier.wire.shapes import ENDED
 
 quick, box = confirm_box.quick, confirm_box.box
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from applier import data_copy
-from applier.host import Live
+from applier.disk import data_copy
+from applier.host.host import Live
 
 WEB = 12345
 PAGE, SECTOR = 4096, 512

@@ -2,9 +2,9 @@
 
 import pytest
 
-from applier import director
-from applier.host import HostError, Live
-from applier.paths import Paths
+from applier.base.paths import Paths
+from applier.host.host import HostError, Live
+from applier.parts import director
 
 PATHS = Paths.from_environment()
 

@@ -7,8 +7,8 @@ from disk_box import MIB, TABLE, DiskBox, system
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from applier import disks
-from applier.disks import printable
+from applier.disk import disks
+from applier.disk.disks import printable
 
 NEEDED = 100 * MIB
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from applier import doctor
-from applier.host import HostError, Output
-from lbconfig.snapshot import (
+from applier.host.host import HostError, Output
+from applier.service import doctor
+from lbconfig.model.snapshot import (
     FACTORY,
     Forwarding,
     Interface,

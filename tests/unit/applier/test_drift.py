@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 from box import DNS, KINDS, ONE, TWO, WEB, Box, running_one
 
-from applier.drift import AGAIN, EVERY
-from applier.errors import ApplierRefused
-from applier.host import HostError
-from applier.shapes import ENDED
-from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, HealthCheck, Interface, Protocol, ServerState
+from applier.apply.drift import AGAIN, EVERY
+from applier.host.host import HostError
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import ENDED
+from lbconfig.model.snapshot import CheckKind, Fallback, FallbackKind, HealthCheck, Interface, Protocol, ServerState
 
 WEB_KEY, DNS_KEY = ("tcp", "192.168.10.80", 80), ("udp", "192.168.10.80", 53)
 

@@ -1,4 +1,4 @@
-"""Why servers left and came back (applier.events), as the health checks say it and as it is kept."""
+"""Why servers left and came back (applier.kept.events), as the health checks say it and as it is kept."""
 
 import json
 import os
@@ -9,10 +9,11 @@ import pytest
 from box import WEB
 from tests.lab.wait import until
 
-from applier import health, shares
-from applier.events import MOST, Events, listen
-from lbconfig.render import ipvs
-from lbconfig.snapshot import Snapshot
+from applier.host.ipvs_listing import Entry
+from applier.kept.events import MOST, Events, listen
+from applier.service import health, shares
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.wanted import table as ipvs
 
 SERVER = {"service": WEB.id, "server": WEB.real_servers[0].address, "port": WEB.real_servers[0].port}
 
@@ -113,7 +114,7 @@ def test_a_disk_that_is_full_does_not_make_it_forget(events, monkeypatch):
 
 def test_status_says_since_when_a_server_is_down_and_why(events):
     tell, snapshot = health.Told(), Snapshot((WEB,))
-    table = {ipvs.key(WEB): {(one.address, one.port): health.Entry(0) for one in WEB.real_servers}}
+    table = {ipvs.key(WEB): {(one.address, one.port): Entry(0) for one in WEB.real_servers}}
 
     def first():
         return tell(snapshot, table, 3600.0, downs=events.downs)["services"][0]["real_servers"][0]
@@ -123,7 +124,7 @@ def test_status_says_since_when_a_server_is_down_and_why(events):
     [event] = events.newest()
     assert (first()["since"], first()["reason"]) == (event["when"], "503 Service Unavailable")
     kept = {WEB.id: {shares.key(*place): shares.Said(100, "", "kept") for place in table[ipvs.key(WEB)]}}
-    table = {ipvs.key(WEB): {(one.address, one.port): health.Entry(1) for one in WEB.real_servers}}
+    table = {ipvs.key(WEB): {(one.address, one.port): Entry(1) for one in WEB.real_servers}}
     of_kept = tell(snapshot, table, 3600.0, kept, events.downs)["services"][0]["real_servers"][0]
     assert (of_kept["health"], of_kept["since"]) == ("kept", event["when"])
     assert (first()["health"], first()["since"], first()["reason"]) == ("up", "", "")

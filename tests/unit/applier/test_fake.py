@@ -4,22 +4,22 @@ import dataclasses
 import inspect
 
 import pytest
+from tests.fake import appliance
 
-from applier import fake
-from applier.client import ApplierDown, ApplierRefused, Client, connect
-from applier.runs import TITLES
-from lbconfig.snapshot import FACTORY, from_data
-from lbconfig.validate import validate
+from applier.apply.runs import TITLES
+from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
+from lbconfig.model.snapshot import FACTORY, from_data
+from lbconfig.validate.services import validate
 
 
 @pytest.fixture(autouse=True)
 def box():
-    yield fake.reset(instant=True)
-    fake.reset()
+    yield appliance.reset(instant=True)
+    appliance.reset()
 
 
 def apply(name="other", **fields):
-    applier = fake.Fake()
+    applier = appliance.Fake()
     snapshot = from_data(applier.status()["snapshot"])
     service = dataclasses.replace(snapshot.services[0], name=name)
     new = dataclasses.replace(snapshot, services=(service, *snapshot.services[1:]))
@@ -31,47 +31,43 @@ def test_it_has_the_methods_of_the_client():
     for name, method in inspect.getmembers(Client, inspect.isfunction):
         if not name.startswith("_"):
             theirs = list(inspect.signature(method).parameters)
-            assert list(inspect.signature(getattr(fake.Fake, name)).parameters) == theirs, name
+            assert list(inspect.signature(getattr(appliance.Fake, name)).parameters) == theirs, name
 
 
-def test_the_environment_chooses_it(monkeypatch):
-    for name, instant in (("fake", False), ("instant", True)):
-        fake.reset()
-        monkeypatch.setenv("FAIRLEAD_APPLIER", name)
-        assert isinstance(connect(), fake.Fake)
-        assert fake.box.instant is instant
-    monkeypatch.delenv("FAIRLEAD_APPLIER")
+def test_who_asks_is_connected_with_it_and_else_with_the_socket(monkeypatch):
     assert isinstance(connect(), Client)
+    monkeypatch.setattr("applier.wire.client.dial", appliance.Fake)
+    assert isinstance(connect(), appliance.Fake)
 
 
 def test_the_sample_is_valid_and_has_something_of_everything():
-    assert not validate(fake.sample_snapshot())
-    services = fake.Fake().status()["running"]["services"]
+    assert not validate(appliance.sample_snapshot())
+    services = appliance.Fake().status()["running"]["services"]
     health = {server["health"] for service in services for server in service["real_servers"]}
     assert health == {"up", "down", "disabled", "unchecked"}
 
 
 def test_an_apply_at_once(box):
     name = apply()["apply"]
-    status = fake.Fake().status()
+    status = appliance.Fake().status()
     assert status["apply"]["id"] == name and status["apply"]["state"] == "done"
     assert status["generation"] == status["confirmed"] == 4
     assert status["snapshot"]["services"][0]["name"] == "other"
-    assert fake.Fake().generations()[0]["outcome"] == "confirmed"
-    assert "nftables.conf" in fake.Fake().generation(4, files=True)["files"]
+    assert appliance.Fake().generations()[0]["outcome"] == "confirmed"
+    assert "nftables.conf" in appliance.Fake().generation(4, files=True)["files"]
 
 
 def test_an_apply_that_takes_its_time(monkeypatch):
-    fake.reset()
+    appliance.reset()
     now = [0.0]
-    monkeypatch.setattr(fake.fake_run.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(appliance.fake_run.time, "monotonic", lambda: now[0])
     apply()
     with pytest.raises(ApplierRefused, match="The changes of ann") as caught:
         apply("third")
     assert caught.value.code == "busy"
     seen = []
     for _ in range(40):
-        run = fake.Fake().status()["apply"]
+        run = appliance.Fake().status()["apply"]
         seen.append(sum(step["state"] == "done" for step in run["steps"]))
         now[0] += 0.25
     assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(TITLES)
@@ -80,12 +76,12 @@ def test_an_apply_that_takes_its_time(monkeypatch):
 
 def moved():
     """A change that may cut the admin off."""
-    snapshot = fake.sample_snapshot()
+    snapshot = appliance.sample_snapshot()
     return dataclasses.replace(snapshot, network=dataclasses.replace(snapshot.network, gateway="192.168.10.254"))
 
 
 def begin(**fields):
-    applier = fake.Fake()
+    applier = appliance.Fake()
     review = applier.check(moved())
     assert review["reach"]["reasons"] == ["The default gateway changes."]
     return applier.apply(moved(), review["digest"], review["base"], "ann", **fields)
@@ -93,35 +89,35 @@ def begin(**fields):
 
 def test_a_change_that_waits_and_is_confirmed(box):
     answer = begin()
-    status = fake.Fake().status()
+    status = appliance.Fake().status()
     assert status["apply"]["state"] == "waiting" and 80 < status["apply"]["confirm"]["left"] <= 90
     assert (status["generation"], status["confirmed"]) == (4, 3)
     with pytest.raises(ApplierRefused, match="wait to be confirmed"):
         apply()
     with pytest.raises(ApplierRefused) as caught:
-        fake.Fake().confirm(secret="wrong")
+        appliance.Fake().confirm(secret="wrong")
     assert caught.value.code == "wrong-secret"
-    assert fake.Fake().confirm(secret=answer["secret"])["state"] == "done"
-    assert fake.Fake().status()["confirmed"] == 4
+    assert appliance.Fake().confirm(secret=answer["secret"])["state"] == "done"
+    assert appliance.Fake().status()["confirmed"] == 4
     with pytest.raises(ApplierRefused) as caught:
-        fake.Fake().confirm(secret=answer["secret"])
+        appliance.Fake().confirm(secret=answer["secret"])
     assert caught.value.code == "not-waiting"
 
 
 def test_a_change_that_nobody_confirms_or_that_somebody_takes_back(box):
     begin(confirm_within=30)
     box.expire()
-    run = fake.Fake().status()["apply"]
+    run = appliance.Fake().status()["apply"]
     assert run["state"] == "not confirmed" and "within 30 seconds" in run["message"]
-    assert fake.Fake().status()["generation"] == 3 and box.snapshot == fake.sample_snapshot()
+    assert appliance.Fake().status()["generation"] == 3 and box.snapshot == appliance.sample_snapshot()
     name = begin()["apply"]
-    assert fake.Fake().roll_back(apply=name, user="bob")["message"].startswith("bob took the changes back")
-    assert [one["outcome"] for one in fake.Fake().generations()[:2]] == ["not confirmed"] * 2
+    assert appliance.Fake().roll_back(apply=name, user="bob")["message"].startswith("bob took the changes back")
+    assert [one["outcome"] for one in appliance.Fake().generations()[:2]] == ["not confirmed"] * 2
 
 
 def test_the_impact_is_counted_from_its_table(box):
-    snapshot = dataclasses.replace(fake.sample_snapshot(), services=fake.sample_snapshot().services[1:])
-    impact = fake.Fake().check(snapshot)["impact"]
+    snapshot = dataclasses.replace(appliance.sample_snapshot(), services=appliance.sample_snapshot().services[1:])
+    impact = appliance.Fake().check(snapshot)["impact"]
     assert (impact["closed"], impact["services"][0]["kept"]) == (25, 0)
     assert {one["name"]: one["kept"] for one in impact["services"]} == {"shop": 0, "mail": 33, "names": 76}
 
@@ -129,12 +125,12 @@ def test_the_impact_is_counted_from_its_table(box):
 def test_a_failing_step_is_put_back(box):
     box.failing_step = "ldirectord-start"
     apply()
-    run = fake.Fake().status()["apply"]
+    run = appliance.Fake().status()["apply"]
     assert run["state"] == "rolled back"
     states = {step["name"]: step["state"] for step in run["steps"]}
     assert states["ipvs"] == "undone" and states["ldirectord-start"] == "failed" and states["confirm"] == "skipped"
-    assert fake.Fake().status()["confirmed"] == 3
-    assert fake.Fake().generations()[0]["outcome"] == "rolled back"
+    assert appliance.Fake().status()["confirmed"] == 3
+    assert appliance.Fake().generations()[0]["outcome"] == "rolled back"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +144,7 @@ def test_it_refuses_what_the_real_one_refuses(fields, code):
 
 
 def test_problems_come_from_the_real_validation():
-    assert fake.Fake().check(FACTORY)["problems"] == []
+    assert appliance.Fake().check(FACTORY)["problems"] == []
     with pytest.raises(ApplierRefused) as caught:
         apply(name="no/good")
     assert caught.value.code == "problems"
@@ -157,7 +153,7 @@ def test_problems_come_from_the_real_validation():
 def test_arrangements(box):
     box.fault("data-full", "It is full.")
     box.down.clear()
-    status = fake.Fake().status()
+    status = appliance.Fake().status()
     assert status["faults"][0]["message"] == "It is full."
     assert "down" not in str(status["running"])
     box.refuse = ApplierRefused("data-full", "It is full.")
@@ -165,23 +161,23 @@ def test_arrangements(box):
         apply()
     box.reachable = False
     with pytest.raises(ApplierDown):
-        fake.Fake().status()
+        appliance.Fake().status()
 
 
 def test_the_setup_code(box):
-    applier = fake.Fake()
+    applier = appliance.Fake()
     assert applier.status()["setup_code_active"] and applier.setup_open() == {"open": True}
     assert applier.setup_check("nope") == {"valid": False}
-    assert applier.setup_check(fake.SETUP_CODE) == {"valid": True}
+    assert applier.setup_check(appliance.SETUP_CODE) == {"valid": True}
     with pytest.raises(ApplierRefused, match="not the set-up code"):
         applier.setup_done("nope")
-    applier.setup_done(fake.SETUP_CODE)
+    applier.setup_done(appliance.SETUP_CODE)
     assert not applier.status()["setup_code_active"] and applier.setup_open() == {"open": False}
-    assert applier.setup_check(fake.SETUP_CODE) == {"valid": False}
+    assert applier.setup_check(appliance.SETUP_CODE) == {"valid": False}
 
 
 def test_a_box_from_the_factory():
-    fake.reset(snapshot=FACTORY, confirmed=None, instant=True)
-    status = fake.Fake().status()
+    appliance.reset(snapshot=FACTORY, confirmed=None, instant=True)
+    status = appliance.Fake().status()
     assert status["generation"] is None and status["running"] == {"services": []}
-    assert fake.Fake().check(fake.sample_snapshot())["base"] is None
+    assert appliance.Fake().check(appliance.sample_snapshot())["base"] is None

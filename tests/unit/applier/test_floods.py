@@ -6,11 +6,11 @@ import logging
 import pytest
 from box import ONE, Box, running_one
 
-from applier import reserve
-from applier.drift import AGAIN
-from applier.host import HostError
+from applier.apply.drift import AGAIN
+from applier.host import reserve
+from applier.host.host import HostError
 from lbconfig.hardware import share
-from lbconfig.snapshot import FloodDefence, Policy
+from lbconfig.model.snapshot import FloodDefence, Policy
 
 MEMORY = "MemTotal:         496640 kB\nMemFree:          245312 kB\n"
 ENTRY, PACKET, THRESHOLD = "net/ipv4/vs/drop_entry", "net/ipv4/vs/drop_packet", "net/ipv4/vs/amemthresh"

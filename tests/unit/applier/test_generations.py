@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from box import ONE, TWO
 
-from applier.generations import Damaged, Generations
-from lbconfig.snapshot import FACTORY
+from applier.kept.generations import Damaged, Generations
+from lbconfig.model.snapshot import FACTORY
 
 WATCHED = ("open", "write", "fsync", "rename", "replace", "mkdir", "symlink", "unlink", "rmdir")
 

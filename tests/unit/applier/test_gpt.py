@@ -5,8 +5,8 @@ import uuid
 
 import pytest
 
-from applier import gpt
-from applier.gpt import Partition, Table, TableError
+from applier.disk import gpt
+from applier.disk.gpt import Partition, Table, TableError
 
 FACTORY = uuid.UUID(int=1)
 LINUX = uuid.UUID("0fc63daf-8483-4772-8e79-3d69d8477de4")

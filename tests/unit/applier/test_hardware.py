@@ -6,17 +6,17 @@ import pytest
 from box import ONE, Box, running_one
 from hardware_box import QUEUES, MachineHost
 
-from applier import hardware
-from applier.errors import ApplierRefused
-from applier.hardware_look import look
-from applier.hardware_steps import PlaceInterrupts, TuneHardware
-from applier.hardware_verbs import describe
-from applier.host import HostError, Process
-from applier.job import Job
-from applier.paths import Paths
-from applier.target import Target
+from applier.apply.hardware_steps import PlaceInterrupts, TuneHardware
+from applier.apply.job import Job
+from applier.base.paths import Paths
+from applier.hardware import tune as hardware
+from applier.hardware.look import look
+from applier.hardware.verbs import describe
+from applier.host.host import HostError, Process
+from applier.wire.errors import ApplierRefused
 from lbconfig.hardware.settings import TABLE_SIZE
-from lbconfig.snapshot import CardChoice, Power, SettingChoice, Tuning
+from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Tuning
+from lbconfig.target import Target
 
 PATHS = Paths()
 USUAL = Tuning()

@@ -15,9 +15,9 @@ import pytest
 from host_recording import Recorder, Replay
 from tests.lab.wait import until
 
-from applier import durable
-from applier.host import HostError, Live, Output, run, unmount, wait_until
-from lbconfig.certificate import first
+from applier.base import durable
+from applier.host.host import HostError, Live, Output, run, unmount, wait_until
+from lbconfig.model.certificate import first
 
 WEBUI = Path(__file__).parents[3] / "webui"
 
@@ -71,7 +71,7 @@ def test_a_file_system_that_is_busy_for_a_moment_is_unmounted_all_the_same():
 
 
 def test_a_file_system_that_stays_busy_is_an_error(monkeypatch):
-    monkeypatch.setattr("applier.host.UNMOUNTING", 0.3)
+    monkeypatch.setattr("applier.host.host.UNMOUNTING", 0.3)
     with pytest.raises(HostError, match=r"umount /x: not within 0\.3 seconds; seen last: umount: /x: target is busy\."):
         unmount(Busy(1000), Path("/x"))
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from disk_box import EDGE, MIB, OFFSETS, SECTOR, TABLE, DiskBox, is_installed, piece, system, table
 
-from applier import bootstate, data_copy, installer
-from applier.host import HostError, Live, Output, run
-from applier.installer import InstallFailed
+from applier.disk import bootstate, data_copy, installer
+from applier.disk.installer import InstallFailed
+from applier.host.host import HostError, Live, Output, run
 
 
 class PowerCut(BaseException):

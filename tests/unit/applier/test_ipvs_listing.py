@@ -2,11 +2,10 @@
 
 import pytest
 
-from applier import health, shares
-from applier.health import Entry
-from applier.ipvs_listing import Listing, ListingError
-from lbconfig.render import ipvs
-from lbconfig.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
+from applier.host.ipvs_listing import Entry, Listing, ListingError
+from applier.service import health, shares
+from lbconfig.model.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
+from lbconfig.wanted import table as ipvs
 
 HEAD = """IP Virtual Server version 1.2.1 (size=4096)
 Prot LocalAddress:Port Scheduler Flags
@@ -94,7 +93,7 @@ def test_what_the_checks_say_of_shares(tmp_path):
     servers = tuple(RealServer(number, f"10.2.0.{10 + number}", 80, 2) for number in range(1, 5))
     service = VirtualService(7, "s", "10.1.0.100", 80, agent=Agent(AgentKind.TEXT), real_servers=servers)
     weights = (120, 0, 200, 0)
-    table = {(one.address, 80): health.Entry(weight) for one, weight in zip(servers, weights, strict=True)}
+    table = {(one.address, 80): Entry(weight) for one, weight in zip(servers, weights, strict=True)}
     [told] = health.Told()(Snapshot((service,)), {ipvs.key(service): table}, 1000.0, said)["services"]
     assert told["aside"]
     assert [(one["health"], one["share"], one["agent"]) for one in told["real_servers"]] == [

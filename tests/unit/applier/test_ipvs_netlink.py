@@ -6,9 +6,9 @@ import struct
 import netlink_bytes as nl
 import pytest
 
-from applier import ipvs_netlink
-from applier.ipvs_netlink import NetlinkError
-from lbconfig.render.ipvs import Server, Service
+from applier.host import ipvs_netlink
+from applier.host.ipvs_netlink import NetlinkError
+from lbconfig.wanted.table import Server, Service
 
 
 class Kernel:

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from kernel_model import KernelModel
 from networks import CARDS, networks, snapshot_of
 
-from applier import network, network_present
-from applier.host import HostError, Output
-from applier.network_plan import plan
-from applier.paths import Paths
-from lbconfig.netstate import MAIN, NOTHING, Link, NetworkState, Route
-from lbconfig.render import interfaces
-from lbconfig.snapshot import Bond, BondMode, Bridge, Interface, Network, StaticRoute, Vlan
+from applier.base.paths import Paths
+from applier.host.host import HostError, Output
+from applier.parts.network import act as network
+from applier.parts.network import present as network_present
+from applier.parts.network.plan import plan
+from lbconfig.model.snapshot import Bond, BondMode, Bridge, Interface, Network, StaticRoute, Vlan
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted.netstate import MAIN, NOTHING, Link, NetworkState, Route
 
 
 def examples(usual: int) -> int:

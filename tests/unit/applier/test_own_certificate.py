@@ -10,11 +10,11 @@ import pytest
 from kernel_model import KernelModel
 from test_network_plan import ModelNetwork
 
-from applier import own_certificate
-from applier.errors import ApplierRefused
-from applier.host import Output
-from applier.paths import Paths
-from lbconfig import certificate
+from applier.base.paths import Paths
+from applier.host.host import Output
+from applier.parts import own_certificate
+from applier.wire.errors import ApplierRefused
+from lbconfig.model import certificate
 
 SCRIPT = Path(__file__).resolve().parents[3] / "overlay/usr/lib/fairlead/own-certificate"
 NAMES = "DNS:fairlead,DNS:lb,IP:127.0.0.1,IP:10.0.0.1,IP:2001:db8::1"

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from box import TWO, running_one
+from tests.fake import appliance
 
-from applier import cli, fake, protocol
-from applier.errors import ApplierRefused
-from applier.host import Output
-from applier.protocol import MAX_PEM, MAX_REVISION
+from applier.host.host import Output
+from applier.wire import cli, protocol
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import MAX_PEM, MAX_REVISION
 
 OVERLAY = Path(__file__).resolve().parents[3] / "overlay"
 
@@ -207,7 +208,7 @@ def test_a_wrong_host_name_resets_nothing(box, name):
 
 
 def test_a_disk_that_takes_no_mark(box, monkeypatch):
-    monkeypatch.setattr("applier.durable.write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    monkeypatch.setattr("applier.base.durable.write", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
     with pytest.raises(ApplierRefused) as refusal:
         box.applier.recovery.factory_reset("one", "kim")
     assert refusal.value.code == "data-full"
@@ -270,10 +271,10 @@ def test_a_reset_that_the_power_ended_goes_on_at_the_next_boot(disk, tmp_path, c
 
 
 def test_from_the_console(monkeypatch, capsys):
-    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
-    box = fake.reset(instant=True)
+    monkeypatch.setattr("applier.wire.client.dial", appliance.Fake)
+    box = appliance.reset(instant=True)
     assert cli.main(["factory-reset", "other"]) == 1
     assert "wrong-hostname" in capsys.readouterr().err and not box.recovery.resets
     assert cli.main(["factory-reset", "sample"]) == 0
     assert box.recovery.resets == ["console"]
-    fake.reset()
+    appliance.reset()

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 
 import pytest
+from tests.fake.appliance import sample_snapshot
 
-from applier import firewall
-from applier.errors import ApplierRefused
-from applier.fake import sample_snapshot
-from applier.host import Output
-from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+from applier.host.host import Output
+from applier.parts import firewall
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.render import nftables
 
 

@@ -13,13 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.lab.wait import until
 
-from applier import protocol, review, server
-from applier.client import ApplierDown, ApplierRefused, Client
-from applier.server import Server
-from lbconfig.canonical import digest, text
-from lbconfig.kept import Reading
+from applier.apply import review
+from applier.wire import protocol, server
+from applier.wire.client import ApplierDown, ApplierRefused, Client
+from applier.wire.server import Server
+from lbconfig.model.canonical import digest, text
+from lbconfig.model.kept import Reading
+from lbconfig.model.snapshot import SnapshotError, from_data, to_data
 from lbconfig.render import render
-from lbconfig.snapshot import SnapshotError, from_data, to_data
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@ import os
 
 import pytest
 
-from applier.errors import ApplierRefused
-from applier.paths import Paths
-from applier.setup_code import ALPHABET, SetupCode
+from applier.base.paths import Paths
+from applier.kept.setup_code import ALPHABET, SetupCode
+from applier.wire.errors import ApplierRefused
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from model_host import ModelHost
 
-from applier import protocol, server
-from applier.host import Output
-from applier.server import Server
-from lbconfig.snapshot import to_data
+from applier.host.host import Output
+from applier.wire import protocol, server
+from applier.wire.server import Server
+from lbconfig.model.snapshot import to_data
 
 COUNT = int(os.environ.get("FAIRLEAD_FUZZ", "300"))
 FEW = settings(

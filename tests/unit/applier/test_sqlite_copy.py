@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from applier import sqlite_copy
+from applier.base import sqlite_copy
 
 WEBUI = Path(__file__).resolve().parents[3] / "webui"
 ROWS = 20_000

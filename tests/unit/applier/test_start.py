@@ -9,13 +9,13 @@ import shutil
 import pytest
 from box import ONE, TWO, Box, running_one
 
-from applier import storage
+from applier.apply.runs import RunRecord
 from applier.daemon import KEEP_IN_NEED
-from applier.errors import ApplierRefused
-from applier.generations import Generations
-from applier.runs import RunRecord
-from applier.target import Target
-from lbconfig.snapshot import FACTORY
+from applier.kept import storage
+from applier.kept.generations import Generations
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.snapshot import FACTORY
+from lbconfig.target import Target
 
 
 def test_a_boot_brings_up_the_confirmed_generation_firewall_first(tmp_path):
@@ -160,7 +160,7 @@ def test_rules_that_cannot_be_loaded_at_boot_leave_a_closed_box_that_can_be_mana
 def test_without_any_firewall_the_box_stays_without_addresses(tmp_path):
     box = running_one(tmp_path)
     box.host = type(box.host)(box.paths)
-    box.host._nft = lambda path, check=False: __import__("applier.host").host.Output(1, "", "no nf_tables")
+    box.host._nft = lambda path, check=False: __import__("applier.host.host").host.Output(1, "", "no nf_tables")
     box.restart_daemon()
     assert all(not link.addresses for link in box.host.links.values())
     assert box.host.settings["net/ipv4/ip_forward"] == "0"

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 from box import DNS, ONE, WEB, running_one
 
-from applier import ipvs_netlink
-from applier.ipvs_netlink import Interrupted, NetlinkError
+from applier.host import ipvs_netlink
+from applier.host.ipvs_netlink import Interrupted, NetlinkError
 
 
 @pytest.mark.parametrize(

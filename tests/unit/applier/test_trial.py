@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from applier import trial
 from applier.daemon import Applier
-from applier.errors import ApplierRefused
-from applier.host import HostError, Output
-from lbconfig.snapshot import (
+from applier.host.host import HostError, Output
+from applier.service import trial
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.snapshot import (
     CheckKind,
     HealthCheck,
     Interface,

@@ -5,11 +5,14 @@ import threading
 import pytest
 from update_box import IMAGE, SLOT, UpdateBox, bundle_bytes, manifest
 
-from applier import bootstate, update, update_record, update_write
-from applier.errors import ApplierRefused
-from applier.generations import Generations
-from applier.host import Output
-from lbconfig.snapshot import FACTORY
+from applier.disk import bootstate
+from applier.host.host import Output
+from applier.kept.generations import Generations
+from applier.update import record as update_record
+from applier.update import verbs as update
+from applier.update import write as update_write
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.snapshot import FACTORY
 
 OLD = b"old!" * (SLOT // 4)
 
@@ -129,8 +132,8 @@ def test_a_slot_that_is_being_written_is_not_looked_into(box, monkeypatch):
     """Mounted it could not be written, and half written it has no version."""
     box.host.versions["slot-b"] = "9.9.9"
     seen = []
-    monkeypatch.setattr("applier.update_write.write", lambda *_: seen.append(slot(box, "B")["version"]))
-    monkeypatch.setattr("applier.update_write.reads_back", lambda *_: True)
+    monkeypatch.setattr("applier.update.write.write", lambda *_: seen.append(slot(box, "B")["version"]))
+    monkeypatch.setattr("applier.update.write.reads_back", lambda *_: True)
     assert slot(box, "B")["version"] == "9.9.9"
     box.install()
     assert seen == [""] and slot(box, "B")["version"] == "9.9.9"
@@ -140,7 +143,7 @@ def test_a_failure_in_the_middle_leaves_a_slot_that_is_never_started(box, monkey
     def fail(*_):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("applier.update_write.write", fail)
+    monkeypatch.setattr("applier.update.write.write", fail)
     job = box.install()
     assert job["state"] == "failed" and "Input/output error" in job["message"] and "runs as before" in job["message"]
     assert not box.boot_state().can_boot("B") and bootstate.choose(box.boot_state()) == "A"
@@ -149,7 +152,7 @@ def test_a_failure_in_the_middle_leaves_a_slot_that_is_never_started(box, monkey
 
 
 def test_a_disk_that_lies(box, monkeypatch):
-    monkeypatch.setattr("applier.update_write.reads_back", lambda *_: False)
+    monkeypatch.setattr("applier.update.write.reads_back", lambda *_: False)
     job = box.install()
     assert job["state"] == "failed" and "replace it soon" in job["message"]
     assert box.device("slot-b").read_bytes()[:4096] == bytes(4096)
@@ -164,7 +167,7 @@ def test_rauc_that_does_not_mount(box):
 
 
 def test_a_mistake_of_ours_ends_the_job_too(box, monkeypatch):
-    monkeypatch.setattr("applier.update_write.verify", lambda *_: 1 / 0)
+    monkeypatch.setattr("applier.update.write.verify", lambda *_: 1 / 0)
     job = box.install()
     assert job["state"] == "failed" and "made a mistake" in job["message"]
     assert not box.busy

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from update_box import bundle_bytes, manifest
 
-from applier import update_bundle
-from applier.errors import ApplierRefused
-from applier.host import HostError
-from applier.update_bundle import check_shape, describe, from_manifest, order, parse, refusal
+from applier.host.host import HostError
+from applier.update import bundle as update_bundle
+from applier.update.bundle import check_shape, describe, from_manifest, order, parse, refusal
+from applier.wire.errors import ApplierRefused
 
 
 def host_that_says(path, exit=0, stdout="", stderr=""):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from applier import update_record
-from applier.update_record import Record, load, save
+from applier.update import record as update_record
+from applier.update.record import Record, load, save
 
 RECORD = Record("B", "0.2.0", "A", "0.1.0", "ann", "update", "installed", "2026-01-01T00:00:00Z", "", ("start",))
 

@@ -5,8 +5,8 @@ import os
 import pytest
 from update_box import UpdateBox
 
-from applier.errors import ApplierRefused
-from applier.update_spool import Spool
+from applier.update.spool import Spool
+from applier.wire.errors import ApplierRefused
 
 NAME = "0" * 31 + "1"
 

@@ -6,10 +6,10 @@ import shutil
 import pytest
 from update_box import bundle_bytes, manifest
 
-from applier.disks import Places
-from applier.errors import ApplierRefused
-from applier.host import HostError, Output
-from applier.update_sticks import Sticks
+from applier.disk.disks import Places
+from applier.host.host import HostError, Output
+from applier.update.sticks import Sticks
+from applier.wire.errors import ApplierRefused
 
 
 class StickHost:

@@ -7,9 +7,9 @@ import os
 import pytest
 from update_box import IMAGE, SLOT
 
-from applier import update_write
-from applier.errors import ApplierRefused
-from applier.update_write import erase, reads_back, room, verify, write
+from applier.update import write as update_write
+from applier.update.write import erase, reads_back, room, verify, write
+from applier.wire.errors import ApplierRefused
 
 DIGEST = hashlib.sha256(IMAGE).hexdigest()
 

@@ -9,12 +9,12 @@ import pytest
 from box import ONE, Box
 from model_host import ModelHost
 
-from applier import web_pair
-from applier.errors import ApplierRefused
-from applier.shapes import ENDED
-from lbconfig import certificate
+from applier.kept import web_pair
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import ENDED
+from lbconfig.model import certificate
+from lbconfig.model.snapshot import Management, Snapshot
 from lbconfig.render import web
-from lbconfig.snapshot import Management, Snapshot
 
 
 def showing(chain: str, key: str, port: int = 443) -> Snapshot:

@@ -7,7 +7,7 @@ import confirm_box
 import pytest
 from box import ONE, Box
 
-from applier.shapes import ENDED
+from applier.wire.shapes import ENDED
 
 MOVED = dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=8443))
 AGAIN = ["nginx -t", "sv hup nginx"]

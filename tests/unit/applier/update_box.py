@@ -6,11 +6,11 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from applier import bootstate
-from applier.errors import ApplierRefused
-from applier.host import HostError, Output
-from applier.paths import Paths
-from applier.update import Updates
+from applier.base.paths import Paths
+from applier.disk import bootstate
+from applier.host.host import HostError, Output
+from applier.update.verbs import Updates
+from applier.wire.errors import ApplierRefused
 
 SLOT = 3 << 20  # bytes
 IMAGE = b"hsqs" + bytes(range(251)) * 9000  # a little over two blocks

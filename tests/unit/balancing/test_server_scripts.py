@@ -17,7 +17,7 @@ import pytest
 
 from balancing.server_setup import ServerSetup, script
 from balancing.server_systems import PLAIN, SYSTEMS, System
-from lbconfig.snapshot import Forwarding
+from lbconfig.model.snapshot import Forwarding
 
 NO_TUNNEL = {"tunnel": (), "tunnels": frozenset()}
 FOUR = ServerSetup(

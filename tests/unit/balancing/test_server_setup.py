@@ -6,7 +6,7 @@ import pytest
 
 from balancing.server_setup import ServerSetup, setup_of
 from balancing.server_systems import SYSTEMS
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     Agent,
     AgentKind,
     Forwarding,

@@ -9,8 +9,8 @@ from bench.load import Log, best_third, collect, parse
 from bench.neighbours import SERVERS, cpu_seconds
 
 from bench import compiled, peers, stage
-from lbconfig.snapshot import Forwarding
-from lbconfig.validate import validate
+from lbconfig.model.snapshot import Forwarding
+from lbconfig.validate.services import validate
 
 LINE = {
     "seconds": 2, "tried": 10, "replies": 8, "late": 1, "bytes": 9000, "errors": {"timeout": 1, "refused": 0},

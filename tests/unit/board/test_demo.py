@@ -2,8 +2,8 @@
 
 from board.lab.build import TOP
 
-from lbconfig.snapshot import from_json
-from lbconfig.validate import validate
+from lbconfig.model.snapshot import from_json
+from lbconfig.validate.services import validate
 
 
 def test_the_demo_is_a_configuration_of_today():

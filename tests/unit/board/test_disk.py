@@ -11,7 +11,7 @@ import pytest
 from board.pc import disk, layout
 from board.pc.disk import DiskImageError
 
-from applier import bootdisk, bootstate, gpt
+from applier.disk import bootdisk, bootstate, gpt
 
 GRUB_FILES = sorted((disk.HERE / "grub").glob("*.cfg"))
 SECTOR = 512

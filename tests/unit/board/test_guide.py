@@ -22,12 +22,12 @@ WORDS = (
             "accounts/scopes.py",
             "balancing/policy.py",
             "balancing/presets.py",
-            "lbconfig/names.py",
-            "lbconfig/rule_words.py",
+            "lbconfig/model/names.py",
+            "lbconfig/diff/rule_words.py",
             "monitoring/views.py",
         )
     ),
-    TOP / "overlay/usr/lib/fairlead/console/actions.py",
+    TOP / "webui/console/actions.py",
 )
 
 

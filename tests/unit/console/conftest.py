@@ -1,21 +1,15 @@
-"""People at terminals of the console, on real (pseudo) terminals. Its programs lie in overlay/, not in webui/."""
+"""People at terminals of the console, on real (pseudo) terminals."""
 
-import importlib
 import os
 import pty
 import select
-import sys
 import time
 import tty
-from pathlib import Path
 
 import pytest
+from tests.fake import appliance
 
-REPO = Path(__file__).parents[3]
-MODULES = (
-    "actions", "addresses", "changing", "dialogue", "disk_box", "factory", "going_back", "installation", "loop",
-    "opening", "passwords", "programs", "screen", "state", "updates",
-)  # fmt: skip
+from console import dialogue
 
 
 class Person:
@@ -62,21 +56,8 @@ class Person:
 
 
 @pytest.fixture
-def load(monkeypatch):
-    """Import a module of the console; its programs lie in overlay/, not in webui/."""
-    monkeypatch.syspath_prepend(str(REPO / "overlay/usr/lib/fairlead/console"))
-    monkeypatch.syspath_prepend(str(REPO / "tests/unit/applier"))
-    kept = {name: sys.modules.pop(name) for name in MODULES if name in sys.modules}
-    yield importlib.import_module
-    for name in MODULES:
-        sys.modules.pop(name, None)
-    sys.modules.update(kept)
-
-
-@pytest.fixture
-def people(load):
+def people():
     """Makes so many of them."""
-    dialogue = load("dialogue")
     return lambda number: [Person(dialogue) for _ in range(number)]
 
 
@@ -88,18 +69,15 @@ def person(people):
 @pytest.fixture
 def fake(monkeypatch):
     """The pretended appliance, of which every apply ends at once."""
-    from applier import fake
-
-    monkeypatch.setenv("FAIRLEAD_APPLIER", "fake")
-    fake.reset(instant=True)
-    yield fake
-    fake.reset()
+    monkeypatch.setattr("applier.wire.client.dial", appliance.Fake)
+    appliance.reset(instant=True)
+    yield appliance
+    appliance.reset()
 
 
 @pytest.fixture
-def talk(load):
+def talk():
     """Makes a dialogue: two questions, and some work between them."""
-    dialogue = load("dialogue")
 
     def lines():
         name = yield dialogue.Ask("Your name? ")

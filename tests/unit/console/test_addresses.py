@@ -6,7 +6,8 @@ import dataclasses
 import pytest
 
 from command.api import Unreachable
-from lbconfig.snapshot import FACTORY, to_data
+from console import addresses, changing, opening
+from lbconfig.model.snapshot import FACTORY, to_data
 
 LAST = "Type yes to apply it; an empty line ends this: "
 
@@ -28,14 +29,14 @@ class Web:
 
 
 @pytest.fixture
-def web(load, fake, monkeypatch):
+def web(fake, monkeypatch):
     web = Web(fake.box.snapshot)
-    monkeypatch.setattr(load("addresses"), "Api", lambda: web)
+    monkeypatch.setattr(addresses, "Api", lambda: web)
     return web
 
 
-def begin(load, person):
-    person.terminal.begin(load("addresses").set_address(), True)
+def begin(person):
+    person.terminal.begin(addresses.set_address(), True)
     person.work()
     return person.look()
 
@@ -46,8 +47,8 @@ def answer(person, *lines: str) -> str:
     return person.look()
 
 
-def test_a_new_address_runs_and_the_draft_learns_of_it(load, person, fake, web):
-    shown = begin(load, person)
+def test_a_new_address_runs_and_the_draft_learns_of_it(person, fake, web):
+    shown = begin(person)
     assert "  1  eth0  is up  192.168.10.2/24, 192.168.10.25/32" in shown
     assert shown.endswith("Number of the interface; an empty line ends this: ")
     assert answer(person, "1", "192.168.10.7/24") == (
@@ -74,9 +75,9 @@ def test_a_new_address_runs_and_the_draft_learns_of_it(load, person, fake, web):
     }
 
 
-def test_the_way_to_the_web_page_is_opened(load, person, fake, web):
+def test_the_way_to_the_web_page_is_opened(person, fake, web):
     fake.box.snapshot = dataclasses.replace(fake.sample_snapshot(), services=())
-    begin(load, person)
+    begin(person)
     shown = answer(person, "1", "203.0.113.7/24", "none")
     assert "The web page may be opened from 127.0.0.0/8, 10.0.0.0/8" in shown
     assert shown.endswith("From 203.0.113.0/24, too, yes or no? [yes] ")
@@ -92,11 +93,11 @@ def only_on(fake, *names: str) -> None:
 
 @pytest.mark.parametrize(("typed", "chosen"), [(("",), ("eth0", "eth1")), (("perhaps", "no"), ("eth0",))])
 @pytest.mark.parametrize("address", ["10.2.0.1/25", "dhcp"])
-def test_the_interface_of_the_address_is_opened_for_the_web_page(load, person, fake, web, address, typed, chosen):
+def test_the_interface_of_the_address_is_opened_for_the_web_page(person, fake, web, address, typed, chosen):
     only_on(fake, "eth0")
     fake.box.snapshot = dataclasses.replace(fake.box.snapshot, services=())
     web.draft = to_data(fake.box.snapshot)
-    begin(load, person)
+    begin(person)
     gateway = () if address == "dhcp" else ("",)
     shown = answer(person, "2", address, *gateway)
     assert "The web page answers on eth0 only.\nOn eth1, too, yes or no? [yes] " in shown
@@ -104,18 +105,18 @@ def test_the_interface_of_the_address_is_opened_for_the_web_page(load, person, f
     assert fake.box.snapshot.management.interfaces == tuple(web.draft["management"]["interfaces"]) == chosen
 
 
-def opened(load, person) -> str:
-    person.terminal.begin(load("opening").open_all_interfaces(), True)
+def opened(person) -> str:
+    person.terminal.begin(opening.open_all_interfaces(), True)
     person.work()
     return person.look()
 
 
-def test_the_web_page_answers_on_all_interfaces_again(load, person, fake, web, monkeypatch):
-    monkeypatch.setattr(load("opening"), "Api", lambda: web)
-    assert opened(load, person) == "The web page answers on all interfaces already.\n"
+def test_the_web_page_answers_on_all_interfaces_again(person, fake, web, monkeypatch):
+    monkeypatch.setattr(opening, "Api", lambda: web)
+    assert opened(person) == "The web page answers on all interfaces already.\n"
     only_on(fake, "eth1")
     web.draft["management"]["interfaces"] = ["eth1"]
-    shown = opened(load, person)
+    shown = opened(person)
     assert shown.startswith("The web page answers on eth1 only.\n") and shown.endswith(LAST)
     assert "The web page answers on all interfaces instead of eth1." in shown
     shown = answer(person, "yes")
@@ -123,25 +124,25 @@ def test_the_web_page_answers_on_all_interfaces_again(load, person, fake, web, m
     assert fake.box.snapshot.management.interfaces == () and web.draft["management"]["interfaces"] == []
     only_on(fake, "eth1")
     monkeypatch.setattr(web, "ask", lambda *words: (_ for _ in ()).throw(Unreachable("It does not answer.")))
-    opened(load, person)
+    opened(person)
     assert "Untick the interfaces under Access, too" in answer(person, "yes")
     fake.box.reachable = False
-    assert "cannot be reached" in opened(load, person)
+    assert "cannot be reached" in opened(person)
 
 
-def test_dhcp_and_ipv6_beside_each_other(load, person, fake, web):
+def test_dhcp_and_ipv6_beside_each_other(person, fake, web):
     fake.box.snapshot = FACTORY
-    begin(load, person)
+    begin(person)
     assert "is confirmed" in answer(person, "1", "2001:db8:1::7/64", "2001:db8:1::1", "yes", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, only.addresses, fake.box.snapshot.network.gateway6) == (
         True, ("2001:db8:1::7/64",), "2001:db8:1::1",
     )  # fmt: skip
-    begin(load, person)
+    begin(person)
     assert "is confirmed" in answer(person, "1", "10.0.0.7/24", "", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, set(only.addresses)) == (False, {"10.0.0.7/24", "2001:db8:1::7/64"})
-    begin(load, person)
+    begin(person)
     assert "is confirmed" in answer(person, "1", "dhcp", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, only.addresses) == (True, ("2001:db8:1::7/64",))
@@ -151,8 +152,8 @@ def test_dhcp_and_ipv6_beside_each_other(load, person, fake, web):
     "typed",
     ["192.168.10.7", "192.168.10.0/24", "127.0.0.1/8", "x", "$(reboot)", "1.2.3.4/99", "\N{SNOWMAN}", "9" * 500],
 )
-def test_what_is_no_address_is_asked_again(load, person, fake, web, typed):
-    begin(load, person)
+def test_what_is_no_address_is_asked_again(person, fake, web, typed):
+    begin(person)
     shown = answer(person, "1", typed)
     assert "It must" in shown and shown.endswith("or dhcp; an empty line ends this: ")
     assert "It must" in answer(person, "192.168.10.7/24", "192.168.10.256")
@@ -160,63 +161,63 @@ def test_what_is_no_address_is_asked_again(load, person, fake, web, typed):
 
 
 @pytest.mark.parametrize("last", ["", "no", "y"])
-def test_nothing_changes_before_a_yes(load, person, fake, web, last):
+def test_nothing_changes_before_a_yes(person, fake, web, last):
     before, draft = fake.box.snapshot, copy.deepcopy(web.draft)
-    begin(load, person)
+    begin(person)
     assert answer(person, "1", "192.168.10.7/24", "", last).endswith("Nothing was done.\n")
     assert fake.box.snapshot == before and web.draft == draft
 
 
-def test_what_does_not_fit_the_rest_is_told_by_object_and_field(load, person, fake, web):
+def test_what_does_not_fit_the_rest_is_told_by_object_and_field(person, fake, web):
     before = fake.box.snapshot
-    begin(load, person)
+    begin(person)
     shown = answer(person, "2", "10.2.0.11/24", "")
     assert "That cannot be" in shown and "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
     assert person.terminal.dialogue is None and fake.box.snapshot == before
 
 
-def test_without_the_web_process_it_is_told_what_is_left_to_do(load, person, fake, web):
+def test_without_the_web_process_it_is_told_what_is_left_to_do(person, fake, web):
     web.down = True
-    begin(load, person)
+    begin(person)
     shown = answer(person, "1", "192.168.10.7/24", "", "yes")
     assert "does not know this address yet" in shown and "before you apply the draft" in shown
     assert fake.box.snapshot.network.interfaces[0].addresses == ("192.168.10.7/24",)
 
 
-def test_an_apply_that_fails_is_put_back_and_the_draft_is_not_told(load, person, fake, web):
+def test_an_apply_that_fails_is_put_back_and_the_draft_is_not_told(person, fake, web):
     draft = copy.deepcopy(web.draft)
     steps = [step["name"] for step in fake.box.generations[0]["steps"]]
     fake.box.failing_step = steps[2]
-    begin(load, person)
+    begin(person)
     assert "put back" in answer(person, "1", "192.168.10.7/24", "", "yes")
     assert web.draft == draft
 
 
-def test_an_applier_that_starts_anew_knows_nothing_of_the_change(load, person, fake, web, monkeypatch):
+def test_an_applier_that_starts_anew_knows_nothing_of_the_change(person, fake, web, monkeypatch):
     status = fake.Fake.status
     monkeypatch.setattr(fake.Fake, "status", lambda self: status(self) | {"apply": None})
     draft = copy.deepcopy(web.draft)
-    begin(load, person)
+    begin(person)
     assert "The applier started anew" in answer(person, "1", "192.168.10.7/24", "", "yes")
     assert person.terminal.dialogue is None and web.draft == draft
 
 
-def test_without_an_applier(load, person, fake, web):
+def test_without_an_applier(person, fake, web):
     fake.box.reachable = False
-    assert "cannot be reached" in begin(load, person)
+    assert "cannot be reached" in begin(person)
     assert person.terminal.dialogue is None
 
 
-def test_an_apply_is_counted_while_the_other_terminal_goes_on(load, people, fake, web, monkeypatch):
-    monkeypatch.setattr("applier.fake_run.STEP_SECONDS", 0.05)
-    monkeypatch.setattr(load("changing"), "POLL", 0.01)
+def test_an_apply_is_counted_while_the_other_terminal_goes_on(people, fake, web, monkeypatch):
+    monkeypatch.setattr("tests.fake.run.STEP_SECONDS", 0.05)
+    monkeypatch.setattr(changing, "POLL", 0.01)
     fake.box.instant = False
     one, other = people(2)
-    begin(load, one)
+    begin(one)
     for line in ("1", "192.168.10.7/24", ""):
         one.type(line)
     one.terminal.answer("yes")
     assert one.terminal.working  # between two looks at the apply the loop serves the others
-    assert "is up" in begin(load, other)
+    assert "is up" in begin(other)
     one.work()
     assert "Applying … " in one.look()

@@ -3,6 +3,8 @@
 import os
 import time
 
+from console import dialogue, screen
+
 
 def test_questions_answers_and_a_default(person, talk):
     person.terminal.begin(talk(), True)
@@ -14,9 +16,8 @@ def test_questions_answers_and_a_default(person, talk):
     assert person.terminal.dialogue is None
 
 
-def test_nothing_that_is_shown_acts_on_the_terminal(load, person):
+def test_nothing_that_is_shown_acts_on_the_terminal(person):
     """A comment, a name or an error may hold anything: only the console's own red and its new lines go through."""
-    screen = load("screen")
     person.terminal.show(f"{screen.RED}FAULT{screen.NORMAL} Büro\033[2J\033]0;x\a\u202e\x9b\n")
     assert person.look() == f"{screen.RED}FAULT{screen.NORMAL} Büro?[2J?]0;x????\n".replace("????", "???")
 
@@ -39,8 +40,7 @@ def test_a_disk_that_breaks_does_not_take_the_console_away(person):
     assert person.terminal.dialogue is None
 
 
-def test_what_was_typed_while_it_worked_is_no_answer(load, person, monkeypatch):
-    dialogue = load("dialogue")
+def test_what_was_typed_while_it_worked_is_no_answer(person, monkeypatch):
     monkeypatch.setattr(dialogue, "LONG", 0.01)
 
     def lines():
@@ -56,9 +56,7 @@ def test_what_was_typed_while_it_worked_is_no_answer(load, person, monkeypatch):
     assert person.arrived() == "no"
 
 
-def test_what_was_typed_while_it_waited_is_no_answer(load, person):
-    dialogue = load("dialogue")
-
+def test_what_was_typed_while_it_waited_is_no_answer(person):
     def lines():
         yield dialogue.Pause(0)
         yield dialogue.Ask("Go on? ")
@@ -70,9 +68,8 @@ def test_what_was_typed_while_it_waited_is_no_answer(load, person):
     assert person.arrived() == "no"
 
 
-def test_what_was_typed_after_the_last_word_is_not_forgotten(load, person):
+def test_what_was_typed_after_the_last_word_is_not_forgotten(person):
     """The dialogue's end is noticed a moment later, on a busy box seconds later."""
-    dialogue = load("dialogue")
 
     def lines():
         yield dialogue.Pause(0)

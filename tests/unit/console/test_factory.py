@@ -2,15 +2,17 @@
 
 import pytest
 
+from console import factory
 
-def begin(load, person):
-    person.terminal.begin(load("factory").factory_reset(), True)
+
+def begin(person):
+    person.terminal.begin(factory.factory_reset(), True)
     person.work()
     return person.look()
 
 
-def test_the_name_of_the_box_makes_it_a_new_one(load, person, fake):
-    shown = begin(load, person)
+def test_the_name_of_the_box_makes_it_a_new_one(person, fake):
+    shown = begin(person)
     assert "configuration, users, tokens, certificates and history" in shown
     assert shown.endswith("Type sample to begin; an empty line ends this: ")
     person.type("sample")
@@ -19,13 +21,13 @@ def test_the_name_of_the_box_makes_it_a_new_one(load, person, fake):
 
 
 @pytest.mark.parametrize("typed", ["", "yes", "fairlead"])
-def test_nothing_else_does(load, person, fake, typed):
-    begin(load, person)
+def test_nothing_else_does(person, fake, typed):
+    begin(person)
     person.type(typed)
     assert person.look().endswith("Nothing was done.\n")
     assert fake.box.recovery.resets == []
 
 
-def test_without_an_applier(load, person, fake):
+def test_without_an_applier(person, fake):
     fake.box.reachable = False
-    assert "cannot be reached" in begin(load, person)
+    assert "cannot be reached" in begin(person)

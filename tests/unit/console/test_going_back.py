@@ -4,12 +4,13 @@ import dataclasses
 
 import pytest
 
-from applier.errors import ApplierRefused
-from lbconfig.canonical import text
+from applier.wire.errors import ApplierRefused
+from console import going_back
+from lbconfig.model.canonical import text
 
 
-def begin(load, person):
-    person.terminal.begin(load("going_back").go_back_to_a_configuration(), True)
+def begin(person):
+    person.terminal.begin(going_back.go_back_to_a_configuration(), True)
     person.work()
     return person.look()
 
@@ -24,8 +25,8 @@ def changed(fake):
     return other
 
 
-def test_back_to_one_that_was_good(load, person, fake, changed):
-    shown = begin(load, person)
+def test_back_to_one_that_was_good(person, fake, changed):
+    shown = begin(person)
     assert "  1  generation 2  2026-01-03T09:30:00Z  admin  before?[2J the mail\n" in shown
     assert "generation 3" not in shown and "generation 1" not in shown
     person.type("1")
@@ -39,28 +40,28 @@ def test_back_to_one_that_was_good(load, person, fake, changed):
 
 
 @pytest.mark.parametrize("last", ["", "no"])
-def test_nothing_changes_before_a_yes(load, person, fake, changed, last):
+def test_nothing_changes_before_a_yes(person, fake, changed, last):
     before = fake.box.snapshot
-    begin(load, person)
+    begin(person)
     person.type("1")
     person.type(last)
     assert person.look().endswith("Nothing was done.\n") and fake.box.snapshot == before
 
 
-def test_where_there_is_none(load, person, fake):
+def test_where_there_is_none(person, fake):
     fake.reset(instant=True, confirmed=1)
-    assert begin(load, person) == "There is no earlier configuration that was confirmed.\n"
+    assert begin(person) == "There is no earlier configuration that was confirmed.\n"
 
 
-def test_what_the_applier_refuses(load, person, fake, changed):
-    begin(load, person)
+def test_what_the_applier_refuses(person, fake, changed):
+    begin(person)
     fake.box.refuse = ApplierRefused("busy", "At this moment the changes of kim are being applied.")
     person.type("1")
     assert "the changes of kim are being applied" in person.look()
     assert person.terminal.dialogue is None
 
 
-def test_the_same_configuration_again(load, person, fake):
-    begin(load, person)
+def test_the_same_configuration_again(person, fake):
+    begin(person)
     person.type("1")
     assert person.look().endswith("The box runs this already.\n")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from applier.errors import ApplierDown
+from applier.wire.errors import ApplierDown
+from console import actions
 
 
 class Box:
@@ -17,15 +18,12 @@ class Box:
     ("findings", "sentence"),
     [(0, "nothing is wrong with it"), (1, "Hardware: 1 finding."), (7, "Hardware: 7 findings.")],
 )
-def test_how_many_findings_there_are(load, monkeypatch, findings, sentence):
-    actions = load("actions")
+def test_how_many_findings_there_are(monkeypatch, findings, sentence):
     monkeypatch.setattr(actions, "connect", lambda: Box(findings))
     assert sentence in actions.hardware()
 
 
-def test_without_the_applier_the_state_is_still_shown(load, person, monkeypatch):
-    actions = load("actions")
-
+def test_without_the_applier_the_state_is_still_shown(person, monkeypatch):
     def nobody():
         raise ApplierDown("It is being started.")
 

@@ -3,12 +3,13 @@
 import os
 import time
 
+from console import actions, dialogue, loop
 
-def test_three_terminals_at_once(load, people, talk, monkeypatch):
+
+def test_three_terminals_at_once(people, talk, monkeypatch):
     """One works, the other is asked something, a third looks at the menu."""
-    dialogue, main = load("dialogue"), load("loop")
-    monkeypatch.setattr(main, "screen", lambda state, titles: "THE MENU\n")
-    monkeypatch.setattr(main, "gather", lambda: None)
+    monkeypatch.setattr(loop, "screen", lambda state, titles: "THE MENU\n")
+    monkeypatch.setattr(loop, "gather", lambda: None)
 
     def work():
         for number in range(3):
@@ -22,7 +23,7 @@ def test_three_terminals_at_once(load, people, talk, monkeypatch):
     os.write(persons[1].end, b"kim\n")
     os.write(persons[2].end, b"what?\n")
     readable = [terminals[1].descriptor, terminals[2].descriptor]
-    console = main.Console(terminals)
+    console = loop.Console(terminals)
     console.next_look = deadline = time.monotonic() + 5
     console.advance(readable)
     while terminals[0].dialogue and time.monotonic() < deadline:
@@ -33,12 +34,11 @@ def test_three_terminals_at_once(load, people, talk, monkeypatch):
     assert persons[2].look() == "THE MENU\n"
 
 
-def test_who_types_does_not_wait_for_a_look_at_a_slow_box(load, person, monkeypatch):
-    main = load("loop")
+def test_who_types_does_not_wait_for_a_look_at_a_slow_box(person, monkeypatch):
     looks = []
-    monkeypatch.setattr(main, "screen", lambda state, titles: f"THE MENU {state}\n")
-    monkeypatch.setattr(main, "gather", lambda: looks.append(1) or len(looks))
-    console = main.Console([person.terminal])
+    monkeypatch.setattr(loop, "screen", lambda state, titles: f"THE MENU {state}\n")
+    monkeypatch.setattr(loop, "gather", lambda: looks.append(1) or len(looks))
+    console = loop.Console([person.terminal])
     console.look()
     assert person.look() == "THE MENU 1\n"
     console.next_look = 0.0  # long overdue
@@ -51,16 +51,15 @@ def test_who_types_does_not_wait_for_a_look_at_a_slow_box(load, person, monkeypa
     assert person.look() == "THE MENU 2\n"
 
 
-def test_the_menu_takes_numbers_and_a_yes(load, person, monkeypatch):
-    main, actions = load("loop"), load("actions")
+def test_the_menu_takes_numbers_and_a_yes(person, monkeypatch):
     ran = []
 
     def act():
         ran.append(True)
         yield "done\n"
 
-    monkeypatch.setattr(main, "ACTIONS", [actions.Action("Reboot", act, "It breaks things.")])
-    console = main.Console([person.terminal])
+    monkeypatch.setattr(loop, "ACTIONS", [actions.Action("Reboot", act, "It breaks things.")])
+    console = loop.Console([person.terminal])
     console.take(person.terminal, "1")
     assert person.look() == "Reboot: It breaks things.\nType yes to go on: "
     person.type("no")

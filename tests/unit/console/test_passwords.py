@@ -4,12 +4,14 @@ import time
 
 import pytest
 
+from console import passwords
+from console.programs import run
+
 
 @pytest.fixture
-def programs(load, tmp_path, monkeypatch):
+def programs(tmp_path, monkeypatch):
     """Programs of the box in a folder of the test's own; they write down how they were called."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    load("passwords")
 
     def write(name: str, text: str) -> None:
         path = tmp_path / name
@@ -22,14 +24,14 @@ def programs(load, tmp_path, monkeypatch):
     return write
 
 
-def begin(load, person):
-    person.terminal.begin(load("passwords").reset_password(), True)
+def begin(person):
+    person.terminal.begin(passwords.reset_password(), True)
     person.work()
     return person.look()
 
 
-def test_a_new_password_is_shown_and_the_lock_is_taken_off(load, person, programs):
-    shown = begin(load, person)
+def test_a_new_password_is_shown_and_the_lock_is_taken_off(person, programs):
+    shown = begin(person)
     assert "  1  alice\n  2  kim\n" in shown and "INFO" not in shown
     person.type("2")
     assert person.look().endswith("The old password of kim ends, and so do the log-ins with it.\nType yes to go on: ")
@@ -43,43 +45,43 @@ def test_a_new_password_is_shown_and_the_lock_is_taken_off(load, person, program
 
 
 @pytest.mark.parametrize("last", ["", "no"])
-def test_nothing_changes_before_a_yes(load, person, programs, last):
-    begin(load, person)
+def test_nothing_changes_before_a_yes(person, programs, last):
+    begin(person)
     person.type("1")
     person.type(last)
     assert person.look().endswith("Nothing was done.\n") and len(programs.calls()) == 1
 
 
-def test_without_an_administrator(load, person, programs):
+def test_without_an_administrator(person, programs):
     programs("fairlead-web-user", "exit 0")
-    assert begin(load, person).endswith("the set-up code makes the first one.\n")
+    assert begin(person).endswith("the set-up code makes the first one.\n")
 
 
-def test_a_database_that_is_damaged(load, person, programs):
+def test_a_database_that_is_damaged(person, programs):
     programs("fairlead-web-user", "echo 'CommandError: The database of the web page: damaged.' >&2; exit 1")
-    assert "damaged." in begin(load, person)
+    assert "damaged." in begin(person)
     programs("fairlead-web-user", '[ "$4" ] && { echo "it is full" >&2; exit 1; } || echo kim')
-    begin(load, person)
+    begin(person)
     person.type("1")
     person.type("yes")
     assert person.look().endswith("it is full\nThe password was not changed.\n")
     assert not any(call.startswith("sv") for call in programs.calls())
 
 
-def test_a_web_process_that_does_not_restart(load, person, programs):
+def test_a_web_process_that_does_not_restart(person, programs):
     programs("sv", "echo 'timeout: run: web'; exit 1")
-    begin(load, person)
+    begin(person)
     person.type("1")
     person.type("yes")
     shown = person.look()
     assert "kfwt-3mzp" in shown and "Wait a quarter of an hour" in shown
 
 
-def test_the_other_terminal_is_served_meanwhile(load, people, programs, talk):
+def test_the_other_terminal_is_served_meanwhile(people, programs, talk):
     programs("fairlead-web-user", "sleep 0.6; echo kim")
     one, other = people(2)
     begun = time.monotonic()
-    one.terminal.begin(load("passwords").reset_password(), True)
+    one.terminal.begin(passwords.reset_password(), True)
     while one.terminal.working and time.monotonic() - begun < 0.3:
         one.terminal.go_on()
     assert one.terminal.working and time.monotonic() - begun < 0.5
@@ -89,15 +91,14 @@ def test_the_other_terminal_is_served_meanwhile(load, people, programs, talk):
     assert "  1  kim\n" in one.look()
 
 
-def test_a_program_that_hangs_is_ended(load, person, programs, monkeypatch):
-    program = load("programs")
+def test_a_program_that_hangs_is_ended(person, programs, monkeypatch):
     programs("fairlead-web-user", "exec sleep 60")
 
     def dialogue():
-        yield from program.run(["fairlead-web-user"], timeout=0.3)
+        yield from run(["fairlead-web-user"], timeout=0.3)
 
     person.terminal.begin(dialogue(), True)
     person.work()
     assert "It did not work: fairlead-web-user did not end within 0.3 seconds" in person.look()
-    person.terminal.begin(program.run(["no-such-program"]), True)
+    person.terminal.begin(run(["no-such-program"]), True)
     assert "It did not work" in person.look()

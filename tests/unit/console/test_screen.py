@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from console import screen, state
+
 ADDRESSES = {"up": True, "name": "eth0", "mac": "", "addresses": ["10.1.0.2/24", "10.1.0.100/32", "2001:db8:1::2/64"]}
 SERVICE = {"id": 1, "name": "site", "address": "10.1.0.100", "port": 80, "protocol": "tcp"}
 SERVER = {"id": 2, "address": "10.2.0.11", "port": 80, "weight": 1, "active": 3, "inactive": 1, "health": "up"}
@@ -18,8 +20,8 @@ STATUS = {
 
 
 @pytest.fixture
-def console(load):
-    return load("state"), load("screen")
+def console():
+    return state, screen
 
 
 def test_where_the_box_runs_from_is_told(console, tmp_path):

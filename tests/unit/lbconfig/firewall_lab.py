@@ -17,10 +17,11 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lbconfig.firewall import Packet, RuleProtocol
-from lbconfig.netstate import EVERYWHERE, MAIN
-from lbconfig.render import interfaces, sysctl
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.firewall import Packet, RuleProtocol
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted import settings as sysctl
+from lbconfig.wanted.netstate import EVERYWHERE, MAIN
 
 BOX_SIDE, OUTSIDE = {"up0": "02:00:00:00:00:01", "down0": "02:00:00:00:00:02"}, "02:00:00:00:00:99"
 WIRES = {"up0": "c0", "down0": "s0"}

@@ -5,8 +5,8 @@ import ipaddress
 
 from hypothesis import strategies as st
 
-from lbconfig.addresses import contains
-from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.addresses import contains
+from lbconfig.model.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 
 SOURCES = [
     *("192.168.50.2", "192.168.50.77", "10.2.0.11", "203.0.113.7", "192.168.50.101"),

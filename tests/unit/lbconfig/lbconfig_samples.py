@@ -3,8 +3,8 @@
 import dataclasses
 import itertools
 
-from lbconfig.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
-from lbconfig.snapshot import (
+from lbconfig.model.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.snapshot import (
     CheckKind,
     Fallback,
     FallbackKind,
@@ -20,7 +20,7 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 WEB = VirtualService(
     3,

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from lbconfig_firewall import firewalls
 from tests import parts
 
-from lbconfig import ports as port_lists
-from lbconfig.addresses import bits
-from lbconfig.checks import SQL_CHECKS, WEB_CHECKS, without_unused
-from lbconfig.fields import MAX_MARK
-from lbconfig.firewall import Firewall
 from lbconfig.hardware.facts import Machine
 from lbconfig.hardware.settings import TABLE
-from lbconfig.snapshot import (
+from lbconfig.model import ports as port_lists
+from lbconfig.model.addresses import bits
+from lbconfig.model.checks import SQL_CHECKS, WEB_CHECKS, without_unused
+from lbconfig.model.firewall import Firewall
+from lbconfig.model.snapshot import (
     HASHING,
     THROUGH_THE_BOX,
     Agent,
@@ -56,8 +55,9 @@ from lbconfig.snapshot import (
     VirtualService,
     Vlan,
 )
-from lbconfig.validate import validate
-from lbconfig.validate_balance import BY_WEIGHT, MOST_WEIGHT, agent_fields
+from lbconfig.validate.balance import BY_WEIGHT, MOST_WEIGHT, agent_fields
+from lbconfig.validate.fields import MAX_MARK
+from lbconfig.validate.services import validate
 
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBcjCCARmgAwIBAgIUTYqEJzzh8hx4USpbYhVUNmYeSn0wCgYIKoZIzj0EAwIw

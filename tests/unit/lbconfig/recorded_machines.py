@@ -1,4 +1,4 @@
-"""The machines in tests/captures/machines, as lbconfig.hardware.reading takes them."""
+"""The machines in tests/captures/machines, as lbconfig.hardware.reading.machine takes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lbconfig.hardware.facts import Machine
-from lbconfig.hardware.reading import read
+from lbconfig.hardware.reading.machine import read
 
 FOLDER = Path(__file__).resolve().parents[2] / "captures/machines"
 _HEAD = re.compile(r"^==> (\$ )?(.+) <==\n", re.MULTILINE)

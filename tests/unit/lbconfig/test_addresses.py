@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from lbconfig.addresses import collapsed, source, within
+from lbconfig.model.addresses import collapsed, source, within
 
 
 @pytest.mark.parametrize(

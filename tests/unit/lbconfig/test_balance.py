@@ -5,10 +5,8 @@ import dataclasses
 import pytest
 from lbconfig_samples import with_service
 
-from lbconfig.diff import summary
-from lbconfig.render import ipvs, ldirectord
-from lbconfig.render.ipvs import Server, Table
-from lbconfig.snapshot import (
+from lbconfig.diff.services import summary
+from lbconfig.model.snapshot import (
     Agent,
     AgentKind,
     CheckKind,
@@ -19,7 +17,10 @@ from lbconfig.snapshot import (
     ServerState,
     TooFew,
 )
-from lbconfig.validate import validate
+from lbconfig.render import ldirectord
+from lbconfig.validate.services import validate
+from lbconfig.wanted import table as ipvs
+from lbconfig.wanted.table import Server, Table
 
 TEXT = Agent(AgentKind.TEXT)
 SERVERS = (RealServer(1, "10.2.0.11", 80, 2), RealServer(2, "10.2.0.12", 80))

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lbconfig.hardware import cable
-from lbconfig.hardware.cable import CONNECTIONS, FIRST, LARGE, SHORT, SMALL, TRIALS, Trial, following, limit
-from lbconfig.hardware.capacity import WINDOW, Cpus, Rates
-from lbconfig.render import ipvs
-from lbconfig.validate import validate
+from lbconfig.capacity import cable
+from lbconfig.capacity.cable import CONNECTIONS, FIRST, LARGE, SHORT, SMALL, TRIALS, Trial, following, limit
+from lbconfig.capacity.figures import WINDOW, Cpus, Rates
+from lbconfig.validate.services import validate
+from lbconfig.wanted import table as ipvs
 
 IDLE = Cpus(0.5, 0.9, 0.4)
 

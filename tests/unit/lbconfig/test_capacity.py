@@ -4,18 +4,8 @@ import itertools
 
 import pytest
 
-from lbconfig.hardware import capacity
-from lbconfig.hardware.capacity import (
-    BOX,
-    SENDER,
-    Cpus,
-    CpuTimes,
-    Known,
-    Limit,
-    Rates,
-    Sample,
-    Totals,
-)
+from lbconfig.capacity import figures as capacity
+from lbconfig.capacity.figures import BOX, SENDER, Cpus, CpuTimes, Known, Limit, Rates, Sample, Totals
 
 QUIET, FULL = Cpus(0.2, 0.3, 0.1), Cpus(0.8, 0.99, 0.7)
 

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lbconfig_samples import SAMPLE
 
-from lbconfig import certificate, cutoff, der, diff, redact
+from lbconfig.diff import cutoff
+from lbconfig.diff import services as diff
+from lbconfig.model import certificate, der, redact
+from lbconfig.model.snapshot import MAX_KEY, MAX_LINES, Snapshot, from_json, to_json
 from lbconfig.render import web
-from lbconfig.snapshot import MAX_KEY, MAX_LINES, Snapshot, from_json, to_json
-from lbconfig.validate import validate
-from lbconfig.validate_certificate import MAX_CHAIN
+from lbconfig.validate.certificate import MAX_CHAIN
+from lbconfig.validate.services import validate
 
 
 def showing(chain: str, key: str = pems.LB_KEY, before: Snapshot = SAMPLE) -> Snapshot:

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from lbconfig import cutoff as module
-from lbconfig.cutoff import cutoff, follow
-from lbconfig.firewall import Action, Firewall, Rule
-from lbconfig.snapshot import FACTORY, Interface, Management, Network, Policy, Snapshot, SorryPage, VirtualService
+from lbconfig.diff import cutoff as module
+from lbconfig.diff.cutoff import cutoff, follow
+from lbconfig.model.firewall import Action, Firewall, Rule
+from lbconfig.model.snapshot import FACTORY, Interface, Management, Network, Policy, Snapshot, SorryPage, VirtualService
 
 NETWORK = Network(
     hostname="one",

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_server, with_service
 from lbconfig_strategies import snapshots
 
-from lbconfig import diff, diff_network, names
-from lbconfig.diff import Change, summary, unified
-from lbconfig.render import render
-from lbconfig.snapshot import (
+from lbconfig.diff import network as diff_network
+from lbconfig.diff import services as diff
+from lbconfig.diff.services import Change, summary, unified
+from lbconfig.model import names
+from lbconfig.model.snapshot import (
     Bond,
     BondMode,
     CheckKind,
@@ -35,6 +36,7 @@ from lbconfig.snapshot import (
     StaticRoute,
     Vlan,
 )
+from lbconfig.render import render
 
 
 def only(new, old=SAMPLE) -> Change:

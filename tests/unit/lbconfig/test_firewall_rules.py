@@ -10,13 +10,13 @@ from lbconfig_firewall import INTERFACES, aimed, firewalls
 from lbconfig_hostile import HOSTILE
 from lbconfig_samples import SAMPLE, WEB, with_rule, with_service
 
-from lbconfig import rule_words
-from lbconfig.diff import summary
-from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.diff import rule_words
+from lbconfig.diff.services import summary
 from lbconfig.judge import Fate, judge, matches
+from lbconfig.model.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.render import nftables
-from lbconfig.validate import admin_problem, lease_problems, validate
-from lbconfig.validate_firewall import MAX_NETWORKS, MAX_RULES, covered
+from lbconfig.validate.firewall import MAX_NETWORKS, MAX_RULES, covered
+from lbconfig.validate.services import admin_problem, lease_problems, validate
 
 quick = settings(max_examples=50, deadline=None, suppress_health_check=list(Slow))
 MANY = tuple(f"10.{n // 250}.{n % 250}.0/24" for n in range(MAX_NETWORKS + 1))

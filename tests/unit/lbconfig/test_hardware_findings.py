@@ -10,12 +10,12 @@ from recorded_machines import FOLDER, names, recorded, texts
 
 from lbconfig.hardware import facts
 from lbconfig.hardware.actions import Ethtool, Write
-from lbconfig.hardware.finding import COSTS, LOOK, Finding
-from lbconfig.hardware.findings import CHECKS, findings
-from lbconfig.hardware.plan import due, plan
-from lbconfig.hardware.reading import read
+from lbconfig.hardware.findings.every import CHECKS, findings
+from lbconfig.hardware.findings.finding import COSTS, LOOK, Finding
+from lbconfig.hardware.plan.whole import due, plan
+from lbconfig.hardware.reading.machine import read
 from lbconfig.hardware.settings import wanted
-from lbconfig.hardware.tuning import Tuning
+from lbconfig.model.tuning import Tuning
 
 BOX = "the box"
 # By recording: what is found there, as code and object.

@@ -19,8 +19,8 @@ from lbconfig.hardware.facts import (
     Queues,
     Ring,
 )
-from lbconfig.hardware.plan import due, plan
-from lbconfig.hardware.tuning import CardChoice, Power, Tuning
+from lbconfig.hardware.plan.whole import due, plan
+from lbconfig.model.tuning import CardChoice, Power, Tuning
 
 USUAL = Tuning()
 

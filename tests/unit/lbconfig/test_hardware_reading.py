@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from lbconfig.hardware.cpu_lists import list_text, mask_text, parse_list, parse_mask
 from lbconfig.hardware.facts import IO_APIC, MSI, MSI_X, OTHER, XT_PIC, Coalescing, Cpu, Queues, Ring, Softnet
 from lbconfig.hardware.queue_names import BOTH, RX, TX, queue_of
-from lbconfig.hardware.reading import read
-from lbconfig.hardware.reading_cards import by_card
-from lbconfig.hardware.reading_interrupts import interrupts
+from lbconfig.hardware.reading.cards import by_card
+from lbconfig.hardware.reading.interrupts import interrupts
+from lbconfig.hardware.reading.machine import read
 
 OLD = """           CPU0       CPU1
   0:         45          0   IO-APIC-edge      timer

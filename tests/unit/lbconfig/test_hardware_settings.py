@@ -9,10 +9,10 @@ from lbconfig_samples import SAMPLE
 
 from lbconfig.hardware.facts import Cpu, Machine
 from lbconfig.hardware.settings import BY_KEY, TABLE, TABLE_SIZE, problem, wanted
-from lbconfig.hardware.tuning import SettingChoice
 from lbconfig.migrate import read
-from lbconfig.render import sysctl
-from lbconfig.snapshot import SORRY_PORT
+from lbconfig.model.snapshot import SORRY_PORT
+from lbconfig.model.tuning import SettingChoice
+from lbconfig.wanted import settings as sysctl
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from lbconfig.impact import FALLBACK, impact
-from lbconfig.snapshot import (
+from lbconfig.diff.impact import FALLBACK, impact
+from lbconfig.model.snapshot import (
     Fallback,
     FallbackKind,
     Policy,

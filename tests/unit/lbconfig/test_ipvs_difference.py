@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lbconfig_samples import DNS, SAMPLE, WEB, with_service
 
-from lbconfig.render import ipvs
-from lbconfig.render.ipvs import Server, Service, Table, Watched
-from lbconfig.snapshot import CheckKind, Fallback, FallbackKind, HealthCheck, RealServer, Scheduler
+from lbconfig.model.snapshot import CheckKind, Fallback, FallbackKind, HealthCheck, RealServer, Scheduler
+from lbconfig.wanted import table as ipvs
+from lbconfig.wanted.table import Server, Service, Table, Watched
 
 PROTOCOLS = {"-t": "tcp", "-u": "udp", "-f": "fwm"}
 METHODS = {"-m": "masq", "-g": "route", "-i": "tunnel"}

@@ -20,13 +20,12 @@ from lbconfig_firewall import INTERFACES, aimed, firewalls, packets
 from lbconfig_strategies import examples
 from tests.lab.wait import until
 
-from applier import firewall
-from lbconfig import icmp
-from lbconfig.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from applier.parts import firewall
 from lbconfig.judge import Fate, judge
-from lbconfig.network_model import Bond, Vlan
-from lbconfig.render import nftables, sysctl
-from lbconfig.snapshot import (
+from lbconfig.model import icmp
+from lbconfig.model.firewall import Action, Firewall, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.network import Bond, Vlan
+from lbconfig.model.snapshot import (
     CheckKind,
     HealthCheck,
     Interface,
@@ -39,7 +38,9 @@ from lbconfig.snapshot import (
     StaticRoute,
     VirtualService,
 )
-from lbconfig.validate import validate
+from lbconfig.render import nftables
+from lbconfig.validate.services import validate
+from lbconfig.wanted import settings as sysctl
 
 ADDRESSES_OF_THE_BOX = {text.partition("/")[0] for texts in ADDRESSES.values() for text in texts}
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"

@@ -11,11 +11,12 @@ from lbconfig_mutations import mutated
 from lbconfig_samples import SAMPLE
 from lbconfig_strategies import drawn, examples
 
-from lbconfig import canonical, kept
-from lbconfig.kept import Reading
-from lbconfig.render import ipvs, nftables, render
-from lbconfig.snapshot import Snapshot, SnapshotError, from_data, plain, to_data
-from lbconfig.validate import validate
+from lbconfig.model import canonical, kept
+from lbconfig.model.kept import Reading
+from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, plain, to_data
+from lbconfig.render import nftables, render
+from lbconfig.validate.services import validate
+from lbconfig.wanted import table as ipvs
 
 
 def everything(snapshot: Snapshot, before: Snapshot | None, rules_of=nftables.render) -> tuple:

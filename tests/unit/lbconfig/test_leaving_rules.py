@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from lbconfig_samples import DNS, SAMPLE, WEB
 from lbconfig_strategies import examples, snapshots
 
+from lbconfig.model.snapshot import Forwarding, Interface, RealServer, Snapshot, from_data
 from lbconfig.render import nftables
-from lbconfig.snapshot import Forwarding, Interface, RealServer, Snapshot, from_data
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CASES = [from_data(json.loads(path.read_text())) for path in sorted(GOLDEN.glob("*/snapshot.json"))]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from lbconfig_samples import SAMPLE
 
 from lbconfig.migrate import read, upgrade
-from lbconfig.snapshot import SCHEMA, SnapshotError, to_data, to_json
-from lbconfig.validate import validate
+from lbconfig.model.snapshot import SCHEMA, SnapshotError, to_data, to_json
+from lbconfig.validate.services import validate
 
 
 def test_the_current_schema_is_read_as_it_is():

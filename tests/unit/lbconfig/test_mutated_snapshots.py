@@ -11,12 +11,12 @@ import pytest
 from lbconfig_mutations import BREACHES, breached, mutated, service_of
 from lbconfig_strategies import drawn, examples
 
-from applier.errors import ApplierRefused
-from applier.review import parse
-from lbconfig.problem import Problem
+from applier.apply.review import parse
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.problem import Problem
+from lbconfig.model.snapshot import Snapshot, from_data, to_data
 from lbconfig.render import nftables, render
-from lbconfig.snapshot import Snapshot, from_data, to_data
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 PER_SNAPSHOT = 50  # mutations, at most about
 PER_RULE = 20  # snapshots in which each rule is broken

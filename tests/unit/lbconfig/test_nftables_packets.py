@@ -18,8 +18,7 @@ import textwrap
 import pytest
 from firewall_lab import taken_by_ipvs
 
-from lbconfig.render import nftables
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     CheckKind,
     HealthCheck,
     Interface,
@@ -30,7 +29,8 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
-from lbconfig.validate import validate
+from lbconfig.render import nftables
+from lbconfig.validate.services import validate
 
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 NFT = shutil.which("nft", path=SEARCH)

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from test_nftables_packets import NFT, SEND, SNAPSHOT, lab, python, rules  # noqa: F401 (fixtures)
 
-from lbconfig.firewall import Firewall, Rule, Where
+from lbconfig.model.firewall import Firewall, Rule, Where
 from lbconfig.render import nftables
 
 # What is routed is tracked, so a box that routes tracks.

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from lbconfig_samples import SAMPLE
 from lbconfig_strategies import snapshots
 
-from lbconfig import redact
-from lbconfig.snapshot import CheckKind, HealthCheck, VirtualService, from_json, to_json
+from lbconfig.model import redact
+from lbconfig.model.snapshot import CheckKind, HealthCheck, VirtualService, from_json, to_json
 
 CHECK = HealthCheck(CheckKind.RADIUS, login="kim", password="rope and tide", secret="between us")
 SECRETIVE = dataclasses.replace(SAMPLE, services=(VirtualService(9, "radius", "10.1.0.9", 1812, check=CHECK),))

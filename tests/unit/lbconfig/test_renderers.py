@@ -21,9 +21,8 @@ from lbconfig_samples import (
 )
 from lbconfig_strategies import examples, snapshots
 
-from lbconfig.checks import KINDS
-from lbconfig.render import RENDERERS, files_digest, interfaces, ldirectord, nftables, render, sysctl, web
-from lbconfig.snapshot import (
+from lbconfig.model.checks import KINDS
+from lbconfig.model.snapshot import (
     FACTORY,
     CheckKind,
     HealthCheck,
@@ -37,6 +36,9 @@ from lbconfig.snapshot import (
     ServerState,
     Snapshot,
 )
+from lbconfig.render import RENDERERS, files_digest, ldirectord, nftables, render, web
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted import settings as sysctl
 
 IPV4, IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}"
 ADDRESS = rf"(?:{IPV4}|{IPV6})"

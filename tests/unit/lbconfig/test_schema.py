@@ -13,13 +13,8 @@ from lbconfig_mutations import mutated
 from lbconfig_strategies import drawn, snapshots
 
 from lbconfig import schema
-from lbconfig.snapshot import (
-    Snapshot,
-    SnapshotError,
-    from_data,
-    to_data,
-)
-from lbconfig.validate import validate
+from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, to_data
+from lbconfig.validate.services import validate
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 VALIDATOR = jsonschema.Draft202012Validator(schema.schema())

@@ -5,10 +5,9 @@ import dataclasses
 import pytest
 from lbconfig_samples import SAMPLE
 
-from lbconfig.checks import uses
-from lbconfig.diff import summary
-from lbconfig.render import ldirectord, render
-from lbconfig.snapshot import (
+from lbconfig.diff.services import summary
+from lbconfig.model.checks import uses
+from lbconfig.model.snapshot import (
     CheckKind,
     FallbackKind,
     Forwarding,
@@ -20,8 +19,9 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
-from lbconfig.snapshot import Fallback as Else
-from lbconfig.validate import validate
+from lbconfig.model.snapshot import Fallback as Else
+from lbconfig.render import ldirectord, render
+from lbconfig.validate.services import validate
 
 SQL = {"login": "monitor", "password": "x"}
 

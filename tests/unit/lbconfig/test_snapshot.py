@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     FACTORY,
     CheckKind,
     HealthCheck,

@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 from lbconfig_samples import SAMPLE, WEB, problems_at, with_service
 
-from lbconfig.fields import service_name
-from lbconfig.firewall import Firewall, Rule
-from lbconfig.problem import quote
+from lbconfig.model.firewall import Firewall, Rule
+from lbconfig.model.problem import quote
+from lbconfig.model.spelling import COMMENT, in_comment
 from lbconfig.render import render
-from lbconfig.spelling import COMMENT, in_comment
-from lbconfig.validate import validate
+from lbconfig.validate.fields import service_name
+from lbconfig.validate.services import validate
 
 LONG = "\U00020000" * 64  # four bytes each
 

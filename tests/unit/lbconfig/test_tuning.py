@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 from lbconfig_samples import SAMPLE
 
-from lbconfig.diff import summary
+from lbconfig.diff.services import summary
 from lbconfig.hardware.settings import TABLE_SIZE
 from lbconfig.migrate import read
+from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning, from_json, to_json
 from lbconfig.render import render
-from lbconfig.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning, from_json, to_json
-from lbconfig.validate import validate
+from lbconfig.validate.services import validate
 
 
 def wished(tuning: Tuning) -> Snapshot:

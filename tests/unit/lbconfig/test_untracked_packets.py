@@ -8,9 +8,9 @@ import dataclasses
 import pytest
 from test_judge_packets import NFT, SNAPSHOT, lab  # noqa: F401 (a fixture)
 
-from lbconfig.firewall import Action, Firewall, Packet, Rule, RuleProtocol, Where
+from lbconfig.model.firewall import Action, Firewall, Packet, Rule, RuleProtocol, Where
+from lbconfig.model.snapshot import FACTORY, Forwarding, Snapshot
 from lbconfig.render import nftables
-from lbconfig.snapshot import FACTORY, Forwarding, Snapshot
 
 TCP, UDP = RuleProtocol.TCP, RuleProtocol.UDP
 # Behind connection tracking, before anything else.

@@ -16,8 +16,8 @@ from lbconfig_samples import (
     with_service,
 )
 
-from lbconfig.snapshot import FACTORY, Interface, Network, Policy, RealServer, Snapshot, VirtualService
-from lbconfig.validate import Problem, validate
+from lbconfig.model.snapshot import FACTORY, Interface, Network, Policy, RealServer, Snapshot, VirtualService
+from lbconfig.validate.services import Problem, validate
 
 WRONG_TYPES = (None, 1.5, True, b"x", [], {}, ("a",), pytest.param(object(), id="object"))
 

@@ -16,8 +16,7 @@ from lbconfig_samples import (
     with_service,
 )
 
-from lbconfig.reach import entrance_problem
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     SORRY_PORT,
     Forwarding,
     Interface,
@@ -28,7 +27,8 @@ from lbconfig.snapshot import (
     Snapshot,
     StaticRoute,
 )
-from lbconfig.validate import admin_problem, lease_problems, validate
+from lbconfig.validate.reach import entrance_problem
+from lbconfig.validate.services import admin_problem, lease_problems, validate
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from lbconfig_hostile import ADDRESSES, HOSTILE
 
-from lbconfig.snapshot import (
+from lbconfig.model.snapshot import (
     Bond,
     BondMode,
     Bridge,
@@ -20,7 +20,7 @@ from lbconfig.snapshot import (
     VirtualService,
     Vlan,
 )
-from lbconfig.validate import admin_problem, validate
+from lbconfig.validate.services import admin_problem, validate
 
 HOME = Interface("eth0", addresses=("10.0.0.2/24", "2001:db8::2/64"))
 ACCESS = Management(("0.0.0.0/0", "::/0"))

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
 
-from lbconfig.checks import KINDS, SQL_CHECKS, using, without_unused
-from lbconfig.snapshot import (
+from lbconfig.model.checks import KINDS, SQL_CHECKS, using, without_unused, worst_case_detection
+from lbconfig.model.snapshot import (
     CheckKind,
     Fallback,
     FallbackKind,
@@ -20,7 +20,7 @@ from lbconfig.snapshot import (
     Snapshot,
     SorryPage,
 )
-from lbconfig.validate import validate, worst_case_detection
+from lbconfig.validate.services import validate
 
 
 def several(more_ports: str = "443,8000-8100", port: int = 80, server_port: int = 0, **fields) -> Snapshot:
@@ -265,7 +265,7 @@ def test_what_a_program_must_be(text, words):
 
 def test_all_programs_together_are_bounded(monkeypatch):
     """They are in one file, which is read whenever the checks begin."""
-    monkeypatch.setattr("lbconfig.validate.MAX_PROGRAMS", 2 * len(SH))
+    monkeypatch.setattr("lbconfig.validate.services.MAX_PROGRAMS", 2 * len(SH))
     check = HealthCheck(CheckKind.PROGRAM, program=SH)
     first = with_service(check=check)
     [own] = [one for one in first.services if one.id == 3]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from lbconfig.hardware.facts import Card, Interrupt, Machine
-from lbconfig.hardware.finding import handler
+from lbconfig.hardware.findings.finding import handler
 from lbconfig.hardware.queue_names import TX, Queue, queue_of
 
 # What a CPU does for a device.

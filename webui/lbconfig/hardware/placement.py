@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lbconfig.hardware.facts import Card, Cpu, Machine
-from lbconfig.hardware.tuning import Tuning
+from lbconfig.model.tuning import Tuning
 
 
 @dataclass(frozen=True, slots=True)

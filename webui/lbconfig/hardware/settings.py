@@ -1,6 +1,6 @@
 """Settings that depend on the machine and not on what is balanced: one table, each line with its reason and source.
 
-Those that depend on the configuration are in lbconfig/render/sysctl.py; no key is in both.
+Those that depend on the configuration are in lbconfig/wanted/settings.py; no key is in both.
 Sizes follow the memory: what a flood can fill must leave room for everything else.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lbconfig.hardware.facts import Machine
-from lbconfig.hardware.tuning import SettingChoice
-from lbconfig.problem import quote
+from lbconfig.model.problem import quote
+from lbconfig.model.tuning import SettingChoice
 
 LISA = "O'Rourke and Keefe, Performance Evaluation of Linux Virtual Server, LISA 2001"
 IP_DOC = "Linux, Documentation/networking/ip-sysctl.rst"

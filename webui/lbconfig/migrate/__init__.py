@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from lbconfig.snapshot import SCHEMA, Snapshot, SnapshotError, from_data
+from lbconfig.model.snapshot import SCHEMA, Snapshot, SnapshotError, from_data
 
 Data = dict[str, object]  # of a snapshot, or of a part of one; nothing is sure but that it was JSON
 

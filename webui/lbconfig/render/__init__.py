@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
-from lbconfig.kept import kept
-from lbconfig.render import interfaces, ipvs, ldirectord, nftables, resolver, sorry, sysctl, tuning, web
-from lbconfig.snapshot import Snapshot, Tuning
+from lbconfig.model.kept import kept
+from lbconfig.model.snapshot import Snapshot, Tuning
+from lbconfig.render import ldirectord, nftables, resolver, sorry, tuning, web
+from lbconfig.wanted import network as interfaces
+from lbconfig.wanted import settings as sysctl
+from lbconfig.wanted import table as ipvs
 
 RENDERERS: dict[str, Callable[[Snapshot], str]] = {
     "chrony.conf": resolver.render_time,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable
 
-from lbconfig import addresses
-from lbconfig.addresses import order
-from lbconfig.kept import kept
-from lbconfig.ports import Range, parse
+from lbconfig.model import addresses
+from lbconfig.model.addresses import order
+from lbconfig.model.kept import kept
+from lbconfig.model.ports import Range, parse
+from lbconfig.model.snapshot import Snapshot, VirtualService
+from lbconfig.model.spelling import in_comment
 from lbconfig.render import own_rules
-from lbconfig.snapshot import Snapshot, VirtualService
-from lbconfig.spelling import in_comment
 
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI

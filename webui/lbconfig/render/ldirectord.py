@@ -17,12 +17,10 @@ from __future__ import annotations
 
 import string
 
-from lbconfig.addresses import endpoint, version
-from lbconfig.checks import KINDS
-from lbconfig.fields import ascii_name
-from lbconfig.kept import kept
-from lbconfig.render import ipvs
-from lbconfig.snapshot import (
+from lbconfig.model.addresses import endpoint, version
+from lbconfig.model.checks import KINDS, connects
+from lbconfig.model.kept import kept
+from lbconfig.model.snapshot import (
     CheckKind,
     Forwarding,
     HealthCheck,
@@ -32,6 +30,8 @@ from lbconfig.snapshot import (
     Snapshot,
     VirtualService,
 )
+from lbconfig.model.spelling import ascii_name
+from lbconfig.wanted import table as ipvs
 
 # supervised comes first: with it the log goes to standard output and logfile is not opened.
 _GLOBAL = """\
@@ -56,6 +56,11 @@ GOOD_STATUSES = "200-299"
 _PLAIN = frozenset((string.ascii_letters + string.digits + " ").encode())
 
 
+def has_checks(text: str) -> bool:
+    """Whether the file gives ldirectord anything to do."""
+    return any(line.startswith("virtual") for line in text.splitlines())
+
+
 def watched(snapshot: Snapshot) -> tuple[VirtualService, ...]:
     """The services that have a block: enabled ones with a check and a real server in the table."""
     return tuple(
@@ -63,24 +68,6 @@ def watched(snapshot: Snapshot) -> tuple[VirtualService, ...]:
         for service in snapshot.enabled_services
         if service.check.kind != CheckKind.OFF and any(server.in_table for server in service.real_servers)
     )
-
-
-def worst_case_detection(check: HealthCheck) -> float:
-    """Seconds until a dead server has left its service, at the worst; 0 where nothing is checked.
-
-    A check begins an interval after the last one began, or when that one ended if it took longer; where there is
-    another time for a server that has failed, after that time. The worst is a server that dies right after its check
-    began, silently, so that each check runs into its timeout; where plain connects stand between whole checks, one
-    that goes on taking connections. A box that has too many servers to ask in time says so in its log.
-    """
-    if check.kind == CheckKind.OFF:
-        return 0.0
-    first = check.interval * (1 + _connects(check))
-    return float(first + (check.failures - 1) * max(check.retry or check.interval, check.timeout) + check.timeout)
-
-
-def _connects(check: HealthCheck) -> int:
-    return check.connects if "connects" in KINDS[check.kind].fields else 0
 
 
 def render(snapshot: Snapshot) -> str:
@@ -101,7 +88,7 @@ def _block(service: VirtualService) -> str:
         f"protocol={'fwm' if service.by_mark else service.protocol}",
         f"scheduler={service.scheduler}",
         *(["quiescent=no"] if service.dead_leave else []),
-        f"checktype={_connects(check) or _CHECK_TYPES.get(check.kind, 'negotiate')}",
+        f"checktype={connects(check) or _CHECK_TYPES.get(check.kind, 'negotiate')}",
         f"checktimeout={check.timeout}",
         f"negotiatetimeout={check.timeout}",
         f"checkinterval={check.interval}",

@@ -28,13 +28,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lbconfig import addresses, icmp
-from lbconfig.firewall import Where
-from lbconfig.icmp import Care
-from lbconfig.kept import kept, kept_by
+from lbconfig.model import addresses, icmp
+from lbconfig.model.firewall import Where
+from lbconfig.model.icmp import Care
+from lbconfig.model.kept import kept, kept_by
+from lbconfig.model.snapshot import (
+    SORRY_PORT,
+    FallbackKind,
+    HealthCheck,
+    Management,
+    Scheduler,
+    Snapshot,
+    VirtualService,
+)
 from lbconfig.render import own_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
-from lbconfig.snapshot import SORRY_PORT, FallbackKind, HealthCheck, Management, Scheduler, Snapshot, VirtualService
 
 _AFTER_IPVS = 150
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from ipaddress import ip_network
 
-from lbconfig.addresses import SOURCE_BITS
-from lbconfig.firewall import Action, Firewall, Per, Rule, RuleProtocol, Where
-from lbconfig.spelling import in_comment
+from lbconfig.model.addresses import SOURCE_BITS
+from lbconfig.model.firewall import Action, Firewall, Per, Rule, RuleProtocol, Where
+from lbconfig.model.spelling import in_comment
 
 CHAINS = {where: f"own_{where}" for where in Where}
 MASQUERADE = 0x80000000  # a mark that no service has; it says how a packet leaves

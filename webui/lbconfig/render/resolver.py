@@ -6,7 +6,7 @@ admin named count alone, and where there are none those of DHCP do.
 
 from __future__ import annotations
 
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.snapshot import Snapshot
 
 
 def render_names(snapshot: Snapshot) -> str:

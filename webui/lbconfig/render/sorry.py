@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.snapshot import Snapshot
 
 # Complete in itself: the address at which a browser would look for anything else shows this page, too.
 _PAGE = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lbconfig.firewall import Where
+from lbconfig.model.firewall import Where
 from lbconfig.render import own_rules, translation
 from lbconfig.render.firewall_sets import All
 

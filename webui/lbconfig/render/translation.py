@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lbconfig import addresses
-from lbconfig.addresses import order
-from lbconfig.kept import kept
+from lbconfig.model import addresses
+from lbconfig.model.addresses import order
+from lbconfig.model.kept import kept
+from lbconfig.model.snapshot import Forwarding, VirtualService
+from lbconfig.model.spelling import in_comment
 from lbconfig.render import own_rules
 from lbconfig.render.firewall_sets import FAMILIES, All, Element, by_mark, by_place, foreign_vips, one_set
-from lbconfig.snapshot import Forwarding, VirtualService
-from lbconfig.spelling import in_comment
 
 LASTING = "inet fairlead_translation"
 

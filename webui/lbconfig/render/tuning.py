@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbconfig.hardware.settings import BY_KEY
-from lbconfig.snapshot import Snapshot
+from lbconfig.model.snapshot import Snapshot
 
 
 def render(snapshot: Snapshot) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lbconfig.snapshot import Management, Snapshot
+from lbconfig.model.snapshot import Management, Snapshot
 
 FOLDER = "/run/fairlead/certificates"
 

@@ -7,7 +7,7 @@ from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from accounts import credentials
-from lbconfig.problem import quote
+from lbconfig.model.problem import quote
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that is read for another one
 GROUPS, LENGTH = 4, 4  # about 79 bits

@@ -10,10 +10,10 @@ from django.contrib.auth import get_user_model
 from django.core.management import BaseCommand, CommandError
 
 from accounts import credentials
-from applier.client import ApplierDown, ApplierRefused, connect
-from applier.shapes import ENDED
+from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes import ENDED
 from changes import actions, draft
-from lbconfig.snapshot import SnapshotError, from_json
+from lbconfig.model.snapshot import SnapshotError, from_json
 
 WAIT = 90  # seconds for the apply
 
@@ -29,7 +29,9 @@ class Command(BaseCommand):
             help="first line: the password; second line, if given: the set-up code, which is spent",
         )
         parser.add_argument("--user", default="admin")
-        parser.add_argument("--snapshot", type=Path, help="JSON of lbconfig.snapshot; without it nothing is applied")
+        parser.add_argument(
+            "--snapshot", type=Path, help="JSON of lbconfig.model.snapshot; without it nothing is applied"
+        )
 
     def handle(self, *args, **options):
         if os.getuid() == 0 and settings.DATA.stat().st_uid != 0:

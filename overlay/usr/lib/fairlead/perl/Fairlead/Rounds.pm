@@ -371,7 +371,7 @@ sub weigh {
 	return;
 }
 
-# That a server left, is kept or came back, for the applier (applier/events.py).
+# That a server left, is kept or came back, for the applier (applier/kept/events.py).
 sub event {
 	my ($r, $state, $message, $seconds) = @_;
 	my $failures = $state eq 'up' ? 0 : $r->{failcount} // 0;

@@ -6,7 +6,7 @@ package Fairlead::Spawner;
 # as it comes. The applier has a new file read while the old checks still run, changes the IPVS table, and then the
 # child that has read it goes on. Who is killed is started again, from FILE.
 #
-# One line in, one line out, on a connection each (applier/director.py is the other end):
+# One line in, one line out, on a connection each (applier/parts/director.py is the other end):
 #   read PATH   a child reads this file and waits for its turn    -> "good" or "bad TEXT"
 #   start       check by FILE; the waiting child, if it has read the same text -> "run" or "bad TEXT"
 #   stop        end the checks, with all that they have started   -> "down"

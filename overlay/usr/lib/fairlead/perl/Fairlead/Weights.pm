@@ -25,7 +25,7 @@ use Fairlead::Wire qw(begin dial put line some LONGEST);
 
 use constant FILE => '/run/fairlead/weights';
 use constant {
-	FLOOR => 10,       # per cent: less is never written (lbconfig/render/ipvs.py relies on it)
+	FLOOR => 10,       # per cent: less is never written (lbconfig/wanted/table.py relies on it)
 	QUICKEST => 25,    # per cent that the slowest server gets at least, by the time of its answers
 	SMOOTH => 0.2,     # what the newest of these times counts in their average
 	CHANGES => 5,      # points: a smaller change is not written

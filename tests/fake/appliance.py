@@ -1,0 +1,444 @@
+"""An applier in memory: for the web UI's tests and for `make dev`. It changes nothing anywhere.
+
+It validates, renders and compares with the real lbconfig; only the box behind it is invented. All Fake objects
+of a process share one `box`, so that a test can arrange it:
+
+    appliance.reset(instant=True)                      # a sample box of which every apply ends at once
+    appliance.box.down.add(("10.2.0.12", 80))          # a dead real server
+    appliance.box.fault("data-full", "The data partition is full.")
+    appliance.box.failing_step = "ldirectord-start"    # the next applies fail there and are put back
+    appliance.box.reachable = False                    # every call raises ApplierDown
+    appliance.box.finish(); appliance.box.expire()          # an apply runs on to where it waits; its time is over
+    appliance.box.setup_done = True                    # somebody has set the box up; no code is active
+    appliance.reset(snapshot=FACTORY, confirmed=None)  # a box fresh from the factory
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fake import run as fake_run
+from tests.fake.capacity import FakeCapacity, FakeCapacityState
+from tests.fake.drift import FakeDrift, FakeDriftState
+from tests.fake.hardware import FakeHardware, FakeMachine
+from tests.fake.recovery import FakeBelongings, FakeRecovery
+from tests.fake.updates import FakeUpdate, FakeUpdates, check_up
+
+from applier.apply.pending import Ask
+from applier.apply.review import admit, parse, review
+from applier.apply.runs import TITLES, RunRecord
+from applier.host.ipvs_listing import Entry
+from applier.service import doctor, health
+from applier.wire.errors import ApplierDown, ApplierRefused
+from applier.wire.shapes import (
+    ApplyStarted,
+    CodeChecked,
+    CodeMade,
+    Diagnosis,
+    Event,
+    Fault,
+    GenerationEntry,
+    InterfaceStatus,
+    Nothing,
+    Review,
+    RoomMade,
+    RuleCounter,
+    RunStatus,
+    SetupOpen,
+    Status,
+    Trial,
+)
+from lbconfig.diff.cutoff import USUAL, cutoff
+from lbconfig.model import canonical
+from lbconfig.model.canonical import digest
+from lbconfig.model.snapshot import (
+    CheckKind,
+    HealthCheck,
+    Interface,
+    Management,
+    Network,
+    Protocol,
+    RealServer,
+    Scheduler,
+    ServerState,
+    Snapshot,
+    VirtualService,
+    to_data,
+)
+from lbconfig.render import render
+from lbconfig.wanted import table as ipvs
+
+SETUP_CODE = "TEST-CODE-2222"
+
+
+def sample_snapshot() -> Snapshot:
+    shop = VirtualService(
+        id=1,
+        name="shop",
+        address="192.168.10.80",
+        port=80,
+        scheduler=Scheduler.WRR,
+        check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok"),
+        real_servers=(
+            RealServer(1, "10.2.0.11", 80, weight=2),
+            RealServer(2, "10.2.0.12", 80),
+            RealServer(3, "10.2.0.13", 80, state=ServerState.DISABLED),
+        ),
+    )
+    mail = VirtualService(
+        id=2,
+        name="mail",
+        address="192.168.10.25",
+        port=25,
+        scheduler=Scheduler.LC,
+        real_servers=(RealServer(4, "10.2.0.21", 25), RealServer(5, "10.2.0.22", 25)),
+    )
+    names = VirtualService(
+        id=3,
+        name="names",
+        address="192.168.10.53",
+        port=53,
+        protocol=Protocol.UDP,
+        scheduler=Scheduler.RR,
+        check=HealthCheck(CheckKind.OFF),
+        real_servers=(RealServer(6, "10.2.0.31", 53), RealServer(7, "10.2.0.32", 53)),
+    )
+    interfaces = (Interface("eth0", addresses=("192.168.10.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",)))
+    return Snapshot(
+        services=(shop, mail, names),
+        network=Network(hostname="sample", gateway="192.168.10.1", interfaces=interfaces),
+        management=Management(allow=("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
+    )
+
+
+@dataclass
+class Box:
+    """Everything that can be arranged."""
+
+    snapshot: Snapshot = field(default_factory=sample_snapshot)
+    confirmed: int | None = 3
+    instant: bool = False
+    reachable: bool = True
+    down: set[tuple[str, int]] = field(default_factory=lambda: {("10.2.0.12", 80)})
+    faults: list[Fault] = field(default_factory=list)
+    failing_step: str | None = None
+    refuse: ApplierRefused | None = None  # what every check and apply is refused with
+    setup_done: bool = False
+    setup_code: str = SETUP_CODE
+    run: RunRecord | None = None
+    generations: list[GenerationEntry] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    started: float = field(default_factory=time.monotonic)
+    update: FakeUpdate = field(default_factory=FakeUpdate)
+    drift: FakeDriftState = field(default_factory=FakeDriftState)
+    machine: FakeMachine = field(default_factory=FakeMachine)
+    capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
+    recovery: FakeBelongings = field(default_factory=FakeBelongings)
+    change: fake_run.Change | None = None
+
+    def __post_init__(self) -> None:
+        if self.confirmed is not None and not self.generations:
+            self.generations = [self._old_generation(number) for number in range(self.confirmed, 0, -1)]
+
+    def fault(self, code: str, message: str) -> None:
+        self.faults.append({"code": code, "message": message, "since": fake_run.now()})
+
+    def finish(self) -> None:
+        """Let a run that is under way end now, or come to where it waits to be confirmed."""
+        with self.lock:
+            fake_run.advance(self, float("inf"))
+
+    def expire(self) -> None:
+        """Let the time to confirm be over."""
+        with self.lock:
+            if self.run is None or self.run.deadline is None:
+                raise LookupError("nothing waits to be confirmed")
+            self.run.deadline.until = 0.0
+
+    def _old_generation(self, number: int) -> GenerationEntry:
+        steps = RunRecord.of(str(number), "admin", number, TITLES)
+        for step in steps.steps:
+            step.state, step.seconds = "done", 0.05
+        return {
+            "number": number,
+            "user": "admin",
+            "comment": ("first set-up", "mail added", "names added")[number % 3 - 1],
+            "created": f"2026-01-{number % 28 + 1:02}T09:30:00Z",
+            "outcome": "confirmed",
+            "seconds": 0.6,
+            "steps": [step.to_data() for step in steps.steps],
+            "text": canonical.text(self.snapshot),
+            "files": render(self.snapshot),
+        }
+
+
+box = Box()
+
+
+def reset(**settings: Any) -> Box:
+    """A box as new for all Fake objects; settings are the fields of Box."""
+    vars(box).update(vars(Box(**settings)))
+    return box
+
+
+class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
+    """The methods of applier.wire.client.Client."""
+
+    def status(self, known: Collection[str] = ()) -> Status:
+        with self._box() as b:
+            runs = digest(b.snapshot)
+            return {
+                "version": b.update.version,
+                "generation": b.run.generation if b.run and b.run.state == "waiting" else b.confirmed,
+                "confirmed": b.confirmed,
+                "snapshot": None if runs in known else to_data(b.snapshot),
+                "digest": runs,
+                "running": health.running(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
+                "interfaces": _interfaces(b.snapshot),
+                "faults": _faults(b),
+                "setup_code_active": not b.setup_done,
+                "apply": b.run.to_data() if b.run else None,
+                "start": None,
+                "data": {"total": 1_000_000_000, "free": 900_000_000},
+                "uptime": round(time.monotonic() - b.started, 1),
+                "update": b.update.record.to_data() if b.update.record else None,
+                "drift": b.drift.to_data(),
+                "load": b.capacity.load(),
+            }
+
+    def check(self, snapshot: Snapshot | dict[str, object]) -> Review:
+        with self._box() as b:
+            _refuse(b)
+            seen = health.running(b.snapshot, _entries(b), checked_for=3600.0)
+            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen)
+
+    def apply(
+        self,
+        snapshot: Snapshot | dict[str, object] | str,
+        digest: str,
+        base: int | None,
+        user: str,
+        comment: str = "",
+        client: str = "",
+        confirm_within: int | None = None,
+    ) -> ApplyStarted:
+        with self._box() as b:
+            _refuse(b)
+            if b.update.installing:
+                raise ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
+            if reason := fake_run.busy(b):
+                raise ApplierRefused("busy", reason)
+            new = _parse(snapshot)
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client)
+            found = cutoff(b.snapshot, new)
+            within = confirm_within or (USUAL if found.asks else 0)
+            return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
+
+    def progress(self) -> RunStatus | None:
+        with self._box() as b:
+            return b.run.to_data() if b.run else None
+
+    def confirm(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        with self._box() as b:
+            return fake_run.decide(b, True, apply, secret, user)
+
+    def roll_back(self, apply: str = "", secret: str = "", user: str = "") -> RunStatus:
+        with self._box() as b:
+            return fake_run.decide(b, False, apply, secret, user)
+
+    def diagnose(self, service: int) -> Diagnosis:
+        """As if the servers in `box.down` had closed ports, and nothing else were wrong."""
+        with self._box() as b:
+            wanted = next((one for one in b.snapshot.enabled_services if one.id == service), None)
+            if wanted is None:
+                raise ApplierRefused("unknown-service", "The box does not run this service. Apply the draft first.")
+            closed = [one for one in wanted.real_servers if (one.address, one.port) in b.down]
+            return {
+                "looked_at": doctor.looked_at(wanted),
+                "findings": [doctor.closed_port(one.address, one.port, "refused") for one in closed],
+            }
+
+    def try_check(self, snapshot: Snapshot | dict[str, object], service: int) -> list[Trial]:
+        """The servers in `box.down` are down."""
+        with self._box() as b:
+            wanted = next(one for one in _parse(snapshot).services if one.id == service)
+            return [
+                {
+                    "server": one.address,
+                    "port": one.port,
+                    "state": "down" if (one.address, one.port) in b.down else "up",
+                    "seconds": 0.012,
+                    "message": "500 Can't connect (Connection refused)" if (one.address, one.port) in b.down else "",
+                    "sent": f"GET http://{one.address}:{one.port}/",
+                    "received": "200 OK",
+                }
+                for one in wanted.real_servers
+            ]
+
+    def events(self) -> list[Event]:
+        """That each server which is down has left."""
+        with self._box() as b:
+            return [event for downs in _downs(b).values() for event in downs.values()]
+
+    def rule_counters(self) -> list[RuleCounter]:
+        """The same on every call, so that screens can be compared."""
+        with self._box() as b:
+            return [
+                {
+                    "id": rule.id,
+                    "packets": 1240 // place,
+                    "bytes": 74400 // place,
+                    "over": 17 if rule.limit.rate else 0,
+                }
+                for place, rule in enumerate((one for one in b.snapshot.firewall.rules if one.enabled), start=1)
+            ]
+
+    def generations(self) -> list[GenerationEntry]:
+        with self._box() as b:
+            entries = copy.deepcopy(b.generations)
+        for entry in entries:
+            entry.pop("text", None)
+            entry.pop("files", None)
+        return entries
+
+    def generation(self, number: int, files: bool = False) -> GenerationEntry:
+        with self._box() as b:
+            for entry in b.generations:
+                if entry["number"] == number:
+                    found = copy.deepcopy(entry)
+                    if not files:
+                        found.pop("files", None)
+                    return found
+        raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
+
+    def setup_open(self) -> SetupOpen:
+        with self._box() as b:
+            return {"open": not b.setup_done}
+
+    def setup_check(self, code: str) -> CodeChecked:
+        with self._box() as b:
+            return {"valid": not b.setup_done and code == b.setup_code}
+
+    def setup_done(self, code: str) -> Nothing:
+        if not self.setup_check(code)["valid"]:
+            raise ApplierRefused("wrong-code", "This is not the set-up code that the console shows.")
+        box.setup_done = True
+        return {}
+
+    def make_room(self) -> RoomMade:
+        with self._box() as b:
+            b.faults = [fault for fault in b.faults if fault["code"] != "data-full"]
+        return {"freed": 8_000_000, "free": 908_000_000}
+
+    def new_setup_code(self) -> CodeMade:
+        with self._box() as b:
+            b.setup_done = False
+            return {"code": b.setup_code}
+
+    def _box(self) -> _Held:
+        if not box.reachable:
+            raise ApplierDown("The applier cannot be reached at /run/fairlead/applier.sock: Connection refused.")
+        check_up(box.update)
+        return _Held(box)
+
+
+class _Held:
+    """The box, locked, and with its run brought up to now."""
+
+    def __init__(self, held: Box) -> None:
+        self.held = held
+
+    def __enter__(self) -> Box:
+        self.held.lock.acquire()
+        if self.held.run is not None:
+            fake_run.advance(self.held)
+        return self.held
+
+    def __exit__(self, *_: object) -> None:
+        self.held.lock.release()
+
+
+def _faults(b: Box) -> list[Fault]:
+    record = b.update.record
+    failed: list[Fault] = (
+        [{"code": "update-failed", "message": record.fault, "since": record.since}] if record and record.fault else []
+    )
+    return failed + copy.deepcopy(b.faults)
+
+
+def _refuse(b: Box) -> None:
+    if b.refuse is not None:
+        raise b.refuse
+
+
+def _parse(snapshot: Snapshot | dict[str, object] | str) -> Snapshot:
+    return parse(to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot)
+
+
+def _entries(b: Box) -> health.Entries:
+    """What the kernel's table would hold, with connections that look alive but are the same on every call."""
+    table = {
+        ipvs.key(service): {
+            (server.address, server.port): _entry(b, service, server)
+            for server in service.real_servers
+            if server.in_table
+        }
+        for service in b.snapshot.enabled_services
+    }
+    for service in b.snapshot.enabled_services:
+        servers, fallback = table[ipvs.key(service)], service.fallback_server
+        if fallback and not any(entry.weight for entry in servers.values()):
+            servers[fallback.address, fallback.port] = Entry(1, active=7)
+    return table
+
+
+def _downs(b: Box) -> dict[int, dict[tuple[str, int], Event]]:
+    """The same on every call, so that screens can be compared."""
+    return {
+        service.id: {
+            (server.address, server.port): {
+                "when": "2026-01-31T02:14:00Z",
+                "service": service.id,
+                "name": service.name,
+                "server": server.address,
+                "port": server.port,
+                "state": "down",
+                "reason": "503 Service Unavailable",
+                "failures": service.check.failures,
+                "seconds": 0.021,
+            }
+            for server in service.real_servers
+            if (server.address, server.port) in b.down
+        }
+        for service in b.snapshot.enabled_services
+    }
+
+
+def _entry(b: Box, service: VirtualService, server: RealServer) -> Entry:
+    if service.check.kind is not CheckKind.OFF and (server.address, server.port) in b.down:
+        return Entry(weight=0)
+    if server.state is ServerState.QUIESCED:
+        return Entry(weight=0, active=server.id)
+    return Entry(ipvs.weight_of(service, server), active=12 * server.weight + server.id, inactive=3 * server.id)
+
+
+def _interfaces(snapshot: Snapshot) -> list[InterfaceStatus]:
+    vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
+    return [
+        {
+            "name": interface.name,
+            "mac": f"52:54:00:00:00:{index + 1:02x}",
+            "up": True,
+            "addresses": [*interface.addresses, *(vips if index == 0 else [])],
+            "kind": "vlan" if interface.vlan else "bond" if interface.bond else "bridge" if interface.bridge else "",
+            "master": next((one.name for one in snapshot.network.interfaces if interface.name in one.members), ""),
+            "mtu": interface.mtu or 1500,
+            "speed": 1000 if not interface.made else 0,
+        }
+        for index, interface in enumerate(snapshot.network.interfaces)
+    ]

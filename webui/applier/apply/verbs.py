@@ -1,0 +1,393 @@
+"""One apply from end to end: admitted, carried out step by step, confirmed or put back.
+
+What can cut the admin off waits, after its last step and before it is confirmed, for a sign that he can still reach
+the box; without one everything is undone. What waits is noted in /run (pending.py), so that a new daemon goes on
+with it; on the disk its generation is not the confirmed one, so no boot ever loads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from applier.apply import pending
+from applier.apply.deadline import Clock, Deadline, Decision
+from applier.apply.engine import Engine
+from applier.apply.job import Job
+from applier.apply.pending import Ask, Pending
+from applier.apply.review import admit, parse
+from applier.apply.runs import WAITING_SENTENCE, RunRecord
+from applier.apply.steps import APPLY, CONVERGE
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError
+from applier.kept import storage
+from applier.kept.faults import Faults
+from applier.kept.generations import Damaged, Generations
+from applier.parts import web_server
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
+from lbconfig.diff.cutoff import USUAL, cutoff
+from lbconfig.model.snapshot import FACTORY, Snapshot
+from lbconfig.target import Target, joined
+
+log = logging.getLogger("applier")
+
+CHANGES = tuple(step for step in APPLY if step.name != "confirm")
+CONFIRM = tuple(step for step in APPLY if step.name == "confirm")
+SETTLE_SECONDS = 10.0  # so long `confirm` waits for the disk before it answers
+HEAD_START = 2.0  # seconds: the page that follows the box must be in the browser before its way there may go
+
+
+class Core(Protocol):
+    """What an apply needs of the daemon."""
+
+    paths: Paths
+    host: Host
+    generations: Generations
+    faults: Faults
+    running: Target
+    confirmed: int | None
+    known_good: bool  # whether the kernel was last seen to hold what runs
+
+    def take(self, owner: str | Callable[[], str]) -> None: ...
+
+    def release(self) -> None: ...
+
+    def owned_by(self, owner: str | Callable[[], str]) -> None: ...
+
+    def set_running(self, target: Target) -> None: ...
+
+    def leases(self) -> Mapping[str, str]: ...
+
+
+@dataclass
+class Course:
+    """One apply on its way. `resumed`: by a daemon that did not do the steps itself, and so cannot undo them singly."""
+
+    engine: Engine
+    record: RunRecord
+    before: Target
+    target: Target
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class Waiting:
+    record: RunRecord
+    note: Pending
+    deadline: Deadline
+    settled: threading.Event
+
+
+class Applies:
+    def __init__(self, core: Core, clock: Clock) -> None:
+        self.record: RunRecord | None = None
+        self._core = core
+        self._clock = clock
+        self._waiting: Waiting | None = None
+
+    @property
+    def waiting(self) -> bool:
+        return self._waiting is not None
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    def apply(
+        self, snapshot: dict[str, object] | str, digest: str, base: int | None, user: str, comment: str, client: str,
+        confirm_within: int | None, services: Sequence[object] = (),
+    ) -> ApplyStarted:  # fmt: skip
+        core = self._core
+        new = parse(snapshot, services)
+        core.take(f"the changes of {user} are being applied")
+        begun = False
+        try:
+            admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases())
+            found = cutoff(core.running.snapshot, new)
+            within = confirm_within or (USUAL if found.asks else 0)
+            secret = secrets.token_urlsafe(24) if within else ""
+            number = self.store(new, user, comment, client)
+            record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
+            record.ask = Ask.of(found, within) if within else None
+            self.record = record
+            self.begin(record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
+            begun = True
+            return {"apply": record.id, "secret": secret, "confirm_within": within}
+        finally:
+            if not begun:
+                core.release()
+
+    def progress(self) -> RunStatus | None:
+        """The last apply or repair; quick, so one may ask often."""
+        record = self.record
+        return record.to_data() if record else None
+
+    def confirm(self, apply: str, secret: str, user: str) -> RunStatus:
+        """Keep what waits. Answers when it is confirmed."""
+        waiting = self._decide(apply, secret, user, "keep")
+        waiting.settled.wait(SETTLE_SECONDS)
+        return waiting.record.to_data()
+
+    def roll_back(self, apply: str, secret: str, user: str) -> RunStatus:
+        """Give up what waits. Answers at once: the way back may take the asker's connection."""
+        return self._decide(apply, secret, user, "back").record.to_data()
+
+    def _decide(self, apply: str, secret: str, user: str, kind: Literal["keep", "back"]) -> Waiting:
+        """By the secret, which proves that one is who applied; or by the apply's id and one's name."""
+        waiting = self._waiting
+        if waiting is None or apply not in ("", waiting.record.id):
+            raise ApplierRefused("not-waiting", f"These changes do not wait to be confirmed. {self._last_word(apply)}")
+        if secret and not pending.is_secret(secret, waiting.note.secret):
+            raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
+        if not secret and not (apply and user):
+            raise ApplierRefused("wrong-secret", "Give the secret of the apply, or its id and who you are.")
+        if not waiting.deadline.decide(Decision(kind, user or waiting.record.user)):
+            raise ApplierRefused("not-waiting", "It is too late: the time was over, or somebody else has decided.")
+        return waiting
+
+    def _last_word(self, apply: str) -> str:
+        record = self.record
+        return record.message if record and record.state in ENDED and apply in ("", record.id) else ""
+
+    # --- the way forward ---------------------------------------------------------------------------
+
+    def store(self, new: Snapshot, user: str, comment: str, client: str) -> int:
+        core = self._core
+        found = storage.trouble(core.paths)
+        if found is None:
+            try:
+                core.generations.make_folder()
+                return core.generations.create(new, user, comment, client)
+            except OSError as error:
+                found = storage.of_error(error, core.paths)
+        core.faults.set(*found)
+        raise ApplierRefused(*found)
+
+    def begin(self, record: RunRecord, action: Callable[[], RunState]) -> None:
+        """In a thread of its own, which gives up the lock at its end."""
+        threading.Thread(target=self._run, args=(record, action), name=record.id, daemon=True).start()
+
+    def _run(self, record: RunRecord, action: Callable[[], RunState]) -> None:
+        outcome: RunState = "failed"
+        try:
+            outcome = action()
+        # The thread's last line: whatever happened, its record must not say "running" for ever.
+        except Exception as error:
+            log.exception("apply %s", record.id)
+            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
+            self._core.faults.set("not-restored", record.message)
+        finally:
+            waiting, self._waiting = self._waiting, None
+            self._core.release()
+            record.deadline = None
+            record.state = outcome  # last: whoever sees it may apply again
+            if waiting:
+                waiting.settled.set()
+
+    def carry_out(self, target: Target, record: RunRecord, secret: str = "") -> RunState:
+        """`secret`: the hash of the one that was given out, where a confirmation is asked for."""
+        core = self._core
+        before = core.running
+        course = Course(Engine(self._job(target, before), record), record, before, target)
+        core.known_good = False  # until it is at its end
+        log.info("generation %s of %s: begins", target.number, record.user)
+        if record.ask is not None:
+            core.host.sleep(HEAD_START)
+        failure = course.engine.forward(CHANGES)
+        if failure is None and record.ask is not None:
+            now = self._clock()
+            note = Pending(
+                record.id, record.user, target.stored, core.confirmed, now, now + record.ask.within, secret, record.ask
+            )
+            try:
+                # The disk first: after a power cut nothing else knows that it was never confirmed.
+                core.generations.end(target.stored, "waiting", course.engine.seconds())
+                core.host.put(core.paths.pending, note.to_json())
+            except (OSError, Damaged, HostError) as error:
+                failure = f"That the changes wait to be confirmed could not be noted: {error}."
+                record["confirm"].state, record["confirm"].detail = "failed", failure
+            else:
+                return self._wait(course, note)
+        return self._finish(course, failure)
+
+    def _job(self, target: Target, before: Target) -> Job:
+        core = self._core
+        return Job(
+            host=core.host,
+            paths=core.paths,
+            generations=core.generations,
+            new=target,
+            before=before,
+            old=before.network,
+            leaving=(before.snapshot,),
+            confirmed=core.confirmed,
+            number=target.number,
+            doubted=not core.known_good,
+        )
+
+    def _finish(self, course: Course, failure: str | None, user: str = "") -> RunState:
+        """Confirm it, or put back what has failed."""
+        core, record, target = self._core, course.record, course.target
+        failure = failure or course.engine.forward(CONFIRM)
+        if failure is not None:
+            return self._put_back(course, failure, "rolled back")
+        core.confirmed = target.number
+        core.set_running(target)
+        core.known_good = not course.resumed
+        self._forget()
+        with contextlib.suppress(HostError):
+            web_server.forget(core.host, core.paths, course.before.snapshot.management)
+        core.faults.clear("generation-missing", "not-restored", "start")
+        by = f"; {user} confirmed it" if user and user != record.user else " and is confirmed"
+        record.message = f"Generation {target.number} runs{by}."
+        self._tidy()
+        return "done"
+
+    def _tidy(self) -> None:
+        try:
+            self._core.generations.prune()
+        except OSError as error:
+            log.warning("old generations were not removed: %s", error)
+
+    # --- waiting -----------------------------------------------------------------------------------
+
+    def _wait(self, course: Course, note: Pending) -> RunState:
+        core, record = self._core, course.record
+        core.set_running(course.target)
+        record.message = WAITING_SENTENCE
+        record.deadline = deadline = Deadline(note.begun, note.until, self._clock)
+        self._waiting = Waiting(record, note, deadline, threading.Event())
+        core.owned_by(lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)")
+        log.info("generation %s waits %.0f s to be confirmed", note.number, deadline.left())
+        record.state = "waiting"
+        decision = deadline.wait()
+        if decision.kind == "keep":
+            record.state = "running"
+            core.owned_by(f"the changes of {note.user} are being confirmed")
+            return self._finish(course, None, decision.user)
+        core.owned_by(f"the changes of {note.user} are being taken back")
+        record.state = "returning"
+        record.message = why = _why(decision, note)
+        # From here on a new daemon goes back at once, whatever time is left.
+        with contextlib.suppress(HostError):
+            core.host.put(core.paths.pending, note.going_back(why).to_json())
+        return self._put_back(course, why, "not confirmed")
+
+    def _put_back(self, course: Course, why: str, outcome: Ending) -> RunState:
+        core, record = self._core, course.record
+        waited = core.running is not course.before
+        core.known_good = False
+        course.engine.leave()
+        left = course.engine.back()
+        if left or course.resumed:
+            left = self._settle(course.before, course.target)
+            if course.resumed and not left:
+                record.mark_undone()
+        if waited:
+            core.set_running(course.before)
+        record.message = f"{why} {' '.join(left) or 'Everything was put back.'}"
+        outcome = "failed" if left else outcome
+        core.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
+        with contextlib.suppress(OSError, Damaged):
+            core.generations.end(course.target.stored, outcome, course.engine.seconds())
+        self._forget()
+        log.warning("generation %s: %s: %s", course.target.number, outcome, record.message)
+        return outcome
+
+    def _settle(self, before: Target, tried: Target) -> list[str]:
+        """Undo did not succeed wholly: go to what ran before by the way of the boot. What is wrong even then."""
+        core = self._core
+        job = Job(
+            host=core.host,
+            paths=core.paths,
+            generations=core.generations,
+            new=before,
+            before=tried,
+            old=joined([tried.network, before.network]),
+            leaving=(tried.snapshot,),
+            lenient=True,
+        )
+        record = RunRecord.of("settle", "system", before.number, [step.name for step in CONVERGE])
+        Engine(job, record).forward(CONVERGE)
+        left = [f"{error}." for error in job.troubles]
+        try:
+            if core.generations.confirmed_number() != core.confirmed:
+                core.generations.confirm_again(core.confirmed)
+        except (OSError, Damaged) as error:
+            left.append(f"The next boot may load generation {tried.number}: {error}.")
+        return left
+
+    def _forget(self) -> None:
+        core = self._core
+        with contextlib.suppress(HostError):
+            if core.host.read(core.paths.pending) is not None:
+                core.host.put(core.paths.pending, None)
+
+    # --- a new daemon ------------------------------------------------------------------------------
+
+    def left_waiting(self) -> Pending | None:
+        """What an earlier daemon of this boot left waiting, with time left and everything there to go on."""
+        generations = self._core.generations
+        note = self._note()
+        if note is None or note.returning or note.until <= self._clock():
+            return None
+        try:
+            outcome = generations.load(note.number).meta["outcome"]
+            if note.before is not None:
+                generations.load(note.before)
+        except Damaged as error:
+            log.error("what waits to be confirmed cannot be read: %s", error)
+            return None
+        return note if outcome == "waiting" and generations.confirmed_number() == note.before else None
+
+    def take_up(self, note: Pending) -> None:
+        """Go on with it; its thread gives up the lock at the end. The kernel is left as it is."""
+        core = self._core
+        target = Target(note.number, core.generations.load(note.number).snapshot)
+        before = Target(note.before, FACTORY if note.before is None else core.generations.load(note.before).snapshot)
+        core.running, core.confirmed = target, note.before
+        record = self.record = self._restored(note)
+        course = Course(Engine(self._job(target, before), record), record, before, target, resumed=True)
+        self.begin(record, lambda: self._wait(course, note))
+
+    def close(self) -> None:
+        """After the way back to the confirmed generation: what became of what waited, for whoever looks on."""
+        note = self._note()
+        self._forget()
+        if note is None or note.number not in self._core.generations.numbers():
+            return
+        record = self._restored(note)
+        if self._core.confirmed == note.number:
+            record.state, record.message = "done", f"Generation {note.number} runs and is confirmed."
+        else:
+            record.state = "not confirmed"
+            record.message = f"{note.returning or _why(Decision('over'), note)} Everything was put back."
+            record.mark_undone()
+        self.record = record
+
+    def _note(self) -> Pending | None:
+        core = self._core
+        try:
+            text = core.host.read(core.paths.pending)
+            return None if text is None else pending.read(text)
+        except (HostError, ValueError) as error:
+            log.error("%s cannot be read: %s", core.paths.pending, error)
+            return None
+
+    def _restored(self, note: Pending) -> RunRecord:
+        """The record as it was, from the log of the generation."""
+        record = RunRecord.of(note.apply, note.user, note.number)
+        record.ask = note.ask
+        for step in self._core.generations.entry(note.number)["steps"]:
+            record.note(step)
+        return record
+
+
+def _why(decision: Decision, note: Pending) -> str:
+    if decision.kind == "over":
+        return f"Nobody confirmed the changes within {note.ask.within} seconds, so the box went back by itself."
+    return f"{decision.user} took the changes back before they were confirmed."

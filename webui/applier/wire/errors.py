@@ -1,0 +1,28 @@
+"""What a caller of the applier has to expect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from applier.wire.shapes import Problem, Refusal
+
+
+class ApplierDown(Exception):
+    """The applier cannot be reached, or gave no readable answer. The text says why, for an admin."""
+
+
+class ApplierRefused(Exception):
+    """The applier understood and said no; nothing was changed.
+
+    `code` is one of a small set (see protocol.py), `message` one sentence for an admin, `problems` a list of
+    {"object", "field", "message", "path"} as in lbconfig.validate.services.Problem; empty where there is none to name.
+    """
+
+    def __init__(self, code: str, message: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.problems = list(problems)
+
+    def to_data(self) -> Refusal:
+        return {"code": self.code, "message": self.message, "problems": self.problems}

@@ -1,0 +1,234 @@
+"""The requests: one line of JSON on a connection, one line back.
+
+    {"verb": "generation", "number": 12}
+    {"result": {...}}   or   {"error": {"code": "...", "message": "...", "problems": [...]}}
+
+Codes of refusal, and who gives them:
+    forbidden, overloaded, too-large, incomplete, internal                        server.py
+    not-json, bad-request, unknown-verb, bad-field                                here
+    unknown-snapshot, bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
+    busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
+    unknown-service, no-diagnosis                                                 daemon.py
+    not-waiting, wrong-secret                                                     applying.py
+    unknown-service, problems, no-trial, busy                                    trial.py
+    no-counters                                                                   firewall.py
+    data-missing, data-read-only, data-full, data-error                           storage.py
+    wrong-code                                                                    setup_code.py
+    bad-certificate, wrong-hostname                                               recovery.py
+    no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
+    not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
+    unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
+    busy, no-capacity, not-measuring, not-free                                    capacity.py
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Problem
+from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH
+from lbconfig.diff.cutoff import LONGEST, SHORTEST
+from lbconfig.model.snapshot import MAX_ITEMS
+
+MAX_REQUEST = 8 * 1024 * 1024  # bytes
+MAX_NUMBER = 10**9
+MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
+DIGEST = 64  # characters: SHA-256, hexadecimal
+MAX_PEM = 64 * 1024  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    verb: str
+    fields: dict[str, Any]  # as VERBS has checked them
+
+
+Check = Callable[[object], str | None]  # what is wrong with a value; None: nothing
+
+
+def _text(longest: int, shortest: int = 0) -> Check:
+    def check(value: object) -> str | None:
+        if not isinstance(value, str):
+            return "must be text"
+        if not shortest <= len(value) <= longest:
+            return f"must have {shortest} to {longest} characters"
+        return None if value.isprintable() else "contains a character that cannot be printed"
+
+    return check
+
+
+def _number(value: object) -> str | None:
+    good = type(value) is int and 1 <= value <= MAX_NUMBER
+    return None if good else f"must be a whole number, 1 to {MAX_NUMBER}"
+
+
+def _yes_or_no(value: object) -> str | None:
+    return None if isinstance(value, bool) else "must be true or false"
+
+
+def _number_or_none(value: object) -> str | None:
+    return None if value is None else _number(value)
+
+
+def _seconds_or_none(value: object) -> str | None:
+    good = value is None or (type(value) is int and SHORTEST <= value <= LONGEST)
+    return None if good else f"must be a whole number of seconds, {SHORTEST} to {LONGEST}, or nothing"
+
+
+def _watch_seconds(value: object) -> str | None:
+    good = type(value) is int and SHORTEST_WATCH <= value <= LONGEST_WATCH
+    return None if good else f"must be a whole number of seconds, {SHORTEST_WATCH} to {LONGEST_WATCH}"
+
+
+def _object(value: object) -> str | None:
+    return None if isinstance(value, dict) else "must be an object"
+
+
+def _object_or_digest(value: object) -> str | None:
+    good = isinstance(value, dict) or (isinstance(value, str) and len(value) == DIGEST)
+    return None if good else f"must be an object, or the {DIGEST} characters of its digest"
+
+
+def _names(value: object) -> str | None:
+    good = isinstance(value, list) and len(value) <= MAX_ITEMS and all(isinstance(one, str) for one in value)
+    return None if good else f"must be a list of at most {MAX_ITEMS} names"
+
+
+def _services(value: object) -> str | None:
+    good = isinstance(value, list) and len(value) <= MAX_ITEMS
+    return None if good else f"must be a list of at most {MAX_ITEMS} services"
+
+
+def _address(value: object) -> str | None:
+    if value == "":
+        return None
+    try:
+        ipaddress.ip_address(value if isinstance(value, str) else "?")
+    except ValueError:
+        return "must be an IP address, or empty"
+    return None
+
+
+def _pattern(pattern: str, words: str) -> Check:
+    known = re.compile(pattern)
+    return lambda value: None if isinstance(value, str) and known.fullmatch(value) else f"must be {words}"
+
+
+def _revision(value: object) -> str | None:
+    good = type(value) is int and 0 <= value <= MAX_REVISION
+    return None if good else f"must be a whole number, 0 to {MAX_REVISION}"
+
+
+# Blocks of PEM (RFC 7468) and nothing else; or nothing at all.
+PEM_BLOCK = r"-----BEGIN [A-Z0-9 ]{1,40}-----\n(?:[A-Za-z0-9+/=]{1,76}\n)+-----END [A-Z0-9 ]{1,40}-----\n"
+_pem_blocks = re.compile(f"(?:{PEM_BLOCK})*")
+
+
+def _pem(value: object) -> str | None:
+    good = isinstance(value, str) and len(value) <= MAX_PEM and _pem_blocks.fullmatch(value)
+    return None if good else f"must be PEM blocks of at most {MAX_PEM} characters, or empty"
+
+
+_user = _text(150, 1)
+_port = _text(15, 1)  # the kernel's IFNAMSIZ, without its end
+_waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
+_slot = _pattern("[AB]", "A or B")
+# Never a path: the applier knows where these lie.
+_source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
+
+VERBS: Mapping[str, Mapping[str, Check]] = {
+    "status": {"known": _names},
+    "missing": {"names": _names},
+    "check": {"snapshot": _object, "services": _services},
+    "progress": {},
+    "apply": {
+        "snapshot": _object_or_digest,
+        "services": _services,
+        "digest": _text(DIGEST, DIGEST),
+        "base": _number_or_none,
+        "user": _user,
+        "comment": _text(1000),
+        "client": _address,
+        "confirm_within": _seconds_or_none,
+    },
+    "confirm": _waiting,
+    "roll_back": _waiting,
+    "diagnose": {"service": _number},
+    "try_check": {"snapshot": _object, "services": _services, "service": _number},
+    "rule_counters": {},
+    "events": {},
+    "look": {},
+    "repair": {"user": _user},
+    "hardware": {},
+    "tune": {"object": _text(64), "user": _user},
+    "generations": {},
+    "generation": {"number": _number, "files": _yes_or_no},
+    "setup_open": {},
+    "setup_check": {"code": _text(64)},
+    "setup_done": {"code": _text(64)},
+    "new_setup_code": {},
+    "make_room": {},
+    "slots": {},
+    "update_sources": {},
+    "update_check": {"source": _source},
+    "update_install": {"source": _source, "user": _user},
+    "update_forget": {},
+    "update_seen": {},
+    "boot_slot": {"slot": _slot, "user": _user},
+    "reboot": {"user": _user},
+    "certificate": {},
+    "pair": {},
+    "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
+    "capacity": {},
+    "capacity_watch": {"seconds": _watch_seconds, "user": _user},
+    "capacity_between": {"sender": _port, "receiver": _port, "user": _user},
+    "capacity_stop": {"user": _user},
+    "factory_reset": {"hostname": _text(253, 1), "user": _user},
+}
+FOR_ROOT = frozenset({"new_setup_code", "make_room"})
+
+
+def parse(line: bytes) -> Request:
+    """ApplierRefused, naming object and field, for all that is not a request."""
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ApplierRefused("not-json", f"The request is not JSON: {str(error)[:200]}.") from None
+    if not isinstance(data, dict):
+        raise ApplierRefused("bad-request", "The request must be a JSON object.")
+    verb = data.pop("verb", None)
+    if not isinstance(verb, str) or verb not in VERBS:
+        raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(VERBS)}.")
+    checks = VERBS[verb]
+    problems = [_problem(verb, name, "is missing") for name in checks if name not in data]
+    for name, value in data.items():
+        wrong = checks[name](value) if name in checks else "is not a field of this verb"
+        if wrong:
+            problems.append(_problem(verb, str(name)[:40], wrong))
+    if problems:
+        said = "; ".join(f"{problem['field']} {problem['message']}" for problem in problems[:10])
+        raise ApplierRefused("bad-field", f"The request '{verb}' is wrong: {said}.", problems)
+    return Request(verb, data)
+
+
+def _problem(verb: str, field: str, message: str) -> Problem:
+    return {"object": f"request '{verb}'", "field": field, "message": message, "path": field}
+
+
+def result(value: object) -> bytes:
+    return _line({"result": value})
+
+
+def error(refusal: ApplierRefused) -> bytes:
+    return _line({"error": refusal.to_data()})
+
+
+def _line(data: object) -> bytes:
+    # Surrogates from a request's own text must not break the answer that quotes them.
+    return json.dumps(data, ensure_ascii=True).encode() + b"\n"

@@ -1,0 +1,164 @@
+"""The socket: who may ask, how much and how slowly, and a thread for each connection up to a number."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from applier.wire import protocol
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import MAX_REQUEST, Request
+
+log = logging.getLogger("applier")
+
+READ_SECONDS = 10.0  # for the whole request, however it trickles
+WRITE_SECONDS = 10.0
+CONNECTIONS = 32
+_PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
+
+Handler = Callable[[Request, int], object]
+
+
+class Server:
+    def __init__(self, path: Path, handler: Handler, uids: Collection[int], gid: int | None = None) -> None:
+        self.path = path
+        self._handler = handler
+        self._uids = frozenset(uids)
+        self._slots = threading.BoundedSemaphore(CONNECTIONS)
+        self._socket = self._listen(gid)
+
+    def _listen(self, gid: int | None) -> socket.socket:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # Nobody may connect between bind and chown; the umask is the whole process's, so this comes before threads.
+        mask = os.umask(0o177)
+        try:
+            listener.bind(str(self.path))
+        finally:
+            os.umask(mask)
+        if gid is not None:
+            os.chown(self.path, 0, gid)
+        os.chmod(self.path, 0o660)
+        listener.listen(64)
+        return listener
+
+    def serve(self) -> None:
+        """Until close()."""
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError as error:
+                if self._socket.fileno() < 0:
+                    return
+                log.error("accept: %s", error)
+                time.sleep(0.1)
+                continue
+            if self._slots.acquire(blocking=False):
+                threading.Thread(target=self._serve_one, args=(connection,), daemon=True).start()
+            else:
+                self._turn_away(connection)
+
+    def close(self) -> None:
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError as error:
+            log.debug("shutdown: %s", error)
+        self._socket.close()
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        try:
+            with connection:
+                _send(connection, self._answer(connection))
+        except OSError as error:
+            log.info("a client went away: %s", error)
+        finally:
+            self._slots.release()
+
+    def _answer(self, connection: socket.socket) -> bytes:
+        try:
+            uid = peer_uid(connection)
+            return protocol.result(self._handle(self._request(connection, uid), uid))
+        except ApplierRefused as refusal:
+            return protocol.error(refusal)
+
+    def _request(self, connection: socket.socket, uid: int) -> Request:
+        if uid not in self._uids:
+            raise ApplierRefused("forbidden", f"User id {uid} may not talk to the applier.")
+        request = protocol.parse(_receive(connection))
+        if request.verb in protocol.FOR_ROOT and uid != 0:
+            raise ApplierRefused("forbidden", f"Only root may ask for '{request.verb}'.")
+        return request
+
+    def _handle(self, request: Request, uid: int) -> object:
+        try:
+            return self._handler(request, uid)
+        except ApplierRefused:
+            raise
+        # A mistake of ours in one verb must not end the daemon.
+        except Exception:
+            log.exception("the request '%s' failed", request.verb)
+            raise ApplierRefused("internal", "The applier made a mistake; its log says more.") from None
+
+    def _turn_away(self, connection: socket.socket) -> None:
+        refusal = ApplierRefused("overloaded", f"More than {CONNECTIONS} connections at once; try again.")
+        connection.setblocking(False)
+        try:
+            with connection:
+                connection.send(protocol.error(refusal))
+        except OSError as error:
+            log.info("turned a client away: %s", error)
+
+
+def peer_uid(connection: socket.socket) -> int:
+    uid: int = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
+    return uid
+
+
+def _receive(connection: socket.socket) -> bytes:
+    """The first line. ApplierRefused if it is too long or does not come to its end in time."""
+    deadline = time.monotonic() + READ_SECONDS
+    data = bytearray()
+    while b"\n" not in data[-65536:]:
+        if len(data) > MAX_REQUEST:
+            raise ApplierRefused("too-large", f"The request is larger than {MAX_REQUEST} bytes.")
+        left = deadline - time.monotonic()
+        try:
+            if left <= 0:
+                raise TimeoutError
+            connection.settimeout(left)
+            part = connection.recv(65536)
+        except TimeoutError:
+            text = f"The request did not end with a new line within {READ_SECONDS:g} seconds."
+            raise ApplierRefused("incomplete", text) from None
+        if not part:
+            raise ApplierRefused("incomplete", "The connection was closed before the request ended with a new line.")
+        data += part
+    line = bytes(data).partition(b"\n")[0]
+    if len(line) > MAX_REQUEST:
+        raise ApplierRefused("too-large", f"The request is larger than {MAX_REQUEST} bytes.")
+    return line
+
+
+def _send(connection: socket.socket, data: bytes) -> None:
+    connection.settimeout(WRITE_SECONDS)
+    connection.sendall(data)
+    # What a refused client still sends must be read, or closing would take the answer away from it.
+    connection.shutdown(socket.SHUT_WR)
+    deadline = time.monotonic() + READ_SECONDS
+    connection.settimeout(1.0)
+    swallowed = 0
+    while swallowed < 4 * MAX_REQUEST and time.monotonic() < deadline:
+        try:
+            part = connection.recv(1 << 20)
+        except TimeoutError:
+            return
+        if not part:
+            return
+        swallowed += len(part)

@@ -1,0 +1,148 @@
+"""Which changes can cut the admin off from the box, and where its web UI is reached after them.
+
+A new field of the network asks for confirmation by itself, unless it is named as harmless. The firewall rules of the
+admin's own ask for none: they stand behind the access list (render/own_rules.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from lbconfig.model.addresses import contains, version, within
+from lbconfig.model.snapshot import Management, Network, Snapshot
+from lbconfig.wanted.network import static_networks
+
+SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
+HARMLESS = frozenset({"hostname", "dns", "search", "ntp"})  # fields of the network
+NETWORK_WORDS = {
+    "gateway": "The default gateway changes.",
+    "gateway6": "The default gateway of IPv6 changes.",
+    "routes": "The static routes change.",
+    "policies": "The ways out of single addresses change.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """`reasons`: sentences; empty: the change cuts nobody off."""
+
+    reasons: tuple[str, ...]
+    addresses: tuple[str, ...]  # of the box, where the web UI is reached after the change; without VIPs
+    dhcp: tuple[str, ...]  # interfaces that get one more, which nobody knows yet
+
+    @property
+    def asks(self) -> bool:
+        return bool(self.reasons)
+
+
+def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
+    """What the change from one valid snapshot to the other can do to the one who makes it."""
+    return Cutoff(
+        reasons=(*_network(running.network, new.network), *_management(running.management, new.management)),
+        addresses=tuple(_places(_open(new))),
+        dhcp=tuple(sorted(_asking(_open(new)))),
+    )
+
+
+def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mapping[str, str]) -> str:
+    """The address at which a browser that now uses `used` finds the box after the change.
+
+    `live`: every address that the box has now, to its interface; so those are known that came by DHCP. `used` itself
+    where it stays, or where nobody can say: it is no address of the box at all (a name, a port that somebody
+    forwards). "": it goes, and there is no other that is known.
+    """
+    before, network = _places(running.network), _open(new)
+    after = _places(network)
+    if live.get(used) in _asking(running.network) - _asking(network):
+        before = {**before, used: live[used]}
+    if used not in before or used in after:
+        return used
+    candidates = [address for address in after if version(address) == version(used)] or list(after)
+    near = {address for address in candidates if _same_network(network, address, client)}
+    link = before[used]
+    if link in _asking(network) and not near and link not in {after[address] for address in candidates}:
+        return ""  # what DHCP brings to the same interface is a better guess than another interface
+    # False comes first.
+    ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
+    return ranked[0] if ranked else ""
+
+
+def _network(running: Network, new: Network) -> Iterator[str]:
+    for field in dataclasses.fields(Network):
+        if field.name in HARMLESS or getattr(running, field.name) == getattr(new, field.name):
+            continue
+        if field.name == "interfaces":
+            yield from _interfaces(running, new)
+        else:
+            yield NETWORK_WORDS.get(field.name, f"The network changes: {field.name.replace('_', ' ')}.")
+
+
+def _interfaces(running: Network, new: Network) -> Iterator[str]:
+    before = {interface.name: replace(interface, note="") for interface in running.interfaces}
+    after = {interface.name: replace(interface, note="") for interface in new.interfaces}
+    names = [name for name in dict.fromkeys([*before, *after]) if before.get(name) != after.get(name)]
+    for name in names:
+        old, wished = before.get(name), after.get(name)
+        if old is None or wished is None:
+            yield f"Interface {name} is {'added' if old is None else 'removed'}."
+        elif old.dhcp != wished.dhcp and old.addresses == wished.addresses:
+            yield f"DHCP on {name} is switched {'on' if wished.dhcp else 'off'}."
+        elif old.addresses != wished.addresses:
+            yield f"The addresses of {name} change."
+        else:
+            yield f"Interface {name} is set up in another way."
+    if not names and [*before] != [*after]:
+        yield "The order of the interfaces changes, and with it where virtual addresses are placed."
+
+
+def _management(running: Management, new: Management) -> Iterator[str]:
+    gone = [text for text in running.allow if not _covered(text, new.allow)]
+    if gone:
+        yield f"The web page can no longer be reached from {', '.join(gone)}."
+    if running.port != new.port:
+        yield f"The web page moves to port {new.port}."
+    if running.pair != new.pair:
+        yield "The web page shows another certificate, of which your browser may warn."
+    if shut := [name for name in running.interfaces if not new.answers_on(name)]:
+        yield f"The web page can no longer be reached on {' and '.join(shut)}."
+    elif new.interfaces and not running.interfaces:
+        yield f"The web page can be reached on {' and '.join(new.interfaces)} only."
+    told = ("allow", "port", "certificate", "key", "interfaces")
+    others = [field.name for field in dataclasses.fields(Management) if field.name not in told]
+    if any(getattr(running, name) != getattr(new, name) for name in others):
+        yield "How the web page is reached changes."
+
+
+def _open(snapshot: Snapshot) -> Network:
+    """The network, of its interfaces only those that the web UI answers on."""
+    network = snapshot.network
+    shown = tuple(one for one in network.interfaces if snapshot.management.answers_on(one.name))
+    return replace(network, interfaces=shown)
+
+
+def _covered(text: str, allow: tuple[str, ...]) -> bool:
+    network = ipaddress.ip_network(text)
+    others = [ipaddress.ip_network(other) for other in allow]
+    return any(within(network, other) for other in others)
+
+
+def _places(network: Network) -> Mapping[str, str]:
+    """Address to interface, of those that are on."""
+    used = [interface for interface in network.interfaces if interface.on]
+    return {text.partition("/")[0]: interface.name for interface in used for text in interface.addresses}
+
+
+def _asking(network: Network) -> set[str]:
+    """The interfaces that ask DHCP."""
+    return {interface.name for interface in network.interfaces if interface.on and interface.dhcp}
+
+
+def _same_network(network: Network, address: str, client: str) -> bool:
+    nets = [net for interface in network.interfaces for net in static_networks(interface) if contains(net, address)]
+    try:
+        return any(contains(net, client) for net in nets)
+    except ValueError:
+        return False  # nobody knows where the client is
