@@ -34,8 +34,9 @@ PATIENCE = 1800.0  # seconds
 APPLIER = "cat /run/service/applier/supervise/pid"
 CHANGED = 7  # the service whose first server gets another weight
 DRAFT = (
-    "from changes import actions; actions.discard('bench'); from balancing.models import RealServer; "
-    f"RealServer.objects.filter(service={CHANGED}, address='10.2.0.20').update(weight=2)"
+    "from changes import actions; actions.discard('bench'); from dataclasses import replace; from draft import store; "
+    f"row = store.service({CHANGED}); one, *rest = row.wish.real_servers; "
+    "store.write_service(replace(row.wish, real_servers=(replace(one, weight=2), *rest)), row, 'bench')"
 )
 
 

@@ -11,8 +11,8 @@ from forms_on_page import form_values, words
 
 from accounts import tokens
 from accounts.models import ApiToken
-from changes import draft
 from changes.models import Revision
+from draft import store as draft
 from system import restoring, sealed
 
 PASSPHRASE = "rope and tide and moon"

@@ -17,7 +17,7 @@ from accounts.models import ApiToken
 from accounts.scopes import SCOPES
 from api import document
 from api.table import ROUTES
-from changes import what_runs
+from draft import what_runs
 
 pytestmark = pytest.mark.django_db
 

@@ -1,13 +1,13 @@
 """Review, apply, operations, history by the API."""
 
 import pytest
+import stored
 from api_robot import error, fields, robot
 from tests.fake import appliance
 
 from applier.wire.client import ApplierRefused
-from balancing.models import RealServer, VirtualService
-from changes import draft
 from changes.models import Revision
+from draft import store as draft
 from lbconfig.model.snapshot import to_data
 
 
@@ -76,7 +76,7 @@ def test_what_moved_since_the_review_is_not_applied(one, box):
     assert answer.status_code == 409 and error(answer)["code"] == "digest-mismatch"
     answer = one.post("/applies", reviewed(one) | {"base": 2})
     assert answer.status_code == 409 and error(answer)["code"] == "base-moved"
-    VirtualService.objects.filter(pk=1).update(port=0)
+    stored.change(1, port=0)
     assert one.get("/draft/review").json()["problems"][0]["field"] == "port"
     answer = one.post("/applies", was)
     assert answer.status_code == 422 and ("virtual service 'shop'", "port") in fields(answer)
@@ -137,7 +137,7 @@ def test_operations_act_at_once(one, box):
     assert one.get(f"/applies/{answer.json()['apply']}").json()["state"] == "done"
     assert box.snapshot.services[0].real_servers[0].state == "quiesced"
     assert box.snapshot.services[0].scheduler == "wrr"  # the draft was not shipped
-    assert RealServer.objects.get(pk=1).state == "quiesced"
+    assert stored.server(1).state == "quiesced"
     for operation, state in (("halt", "disabled"), ("resume", "enabled")):
         body = {"operation": operation, "address": "10.2.0.11", "service": 1}
         assert one.post("/operations", body).status_code == 202

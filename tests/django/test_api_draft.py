@@ -4,12 +4,13 @@ import dataclasses
 import json
 
 import pytest
+import stored
 from api_robot import error, fields, robot
 from tests.fake import appliance
 
 from api import drafts
-from balancing.models import VirtualService
-from changes import draft
+from draft import store as draft
+from draft.models import Service
 from lbconfig.model.snapshot import Snapshot, from_data, to_data
 
 HOSTILE = ["$(reboot)", "'; drop table", "\N{SNOWMAN}", "a\nb", "\x00", "x" * 5000, "\ud800", 10**30, -1, 1.5, None, []]
@@ -34,8 +35,8 @@ def test_the_whole_draft_is_replaced(one):
     stored = one.put("/draft", data, If_Match=answer.headers["ETag"])
     assert stored.status_code == 200 and stored.json() == data
     assert to_data(draft.current()) == data
-    assert VirtualService.objects.get(pk=1).changed_by == "admin (token robot)"
-    assert VirtualService.objects.get(pk=2).changed_by == ""  # what stays the same keeps its version
+    assert Service.objects.get(pk=1).changed_by == "admin (token robot)"
+    assert Service.objects.get(pk=2).changed_by == ""  # what stays the same keeps its version
     again = one.put("/draft", data, If_Match=answer.headers["ETag"])
     assert again.status_code == 412 and error(again)["code"] == "changed"
     assert again.headers["ETag"] == stored.headers["ETag"]
@@ -52,7 +53,7 @@ def test_a_draft_with_problems_is_not_stored(one):
     assert answer.status_code == 422 and error(answer)["code"] == "problems"
     assert ("virtual service 'shop'", "port") in fields(answer)
     assert "services[id=1].port" in [found["path"] for found in error(answer)["problems"]]
-    assert VirtualService.objects.get(pk=1).port == 80
+    assert Service.objects.get(pk=1).wish.port == 80
 
 
 @pytest.mark.parametrize("value", HOSTILE, ids=ascii)
@@ -76,7 +77,7 @@ def test_unknown_fields_and_older_schemas(one):
 
 
 def test_discard(one, box):
-    VirtualService.objects.filter(pk=1).update(scheduler="lc")
+    stored.change(1, scheduler="lc")
     seen = one.get("/draft").headers["ETag"]
     assert one.post("/draft/discard", If_Match='"other"').status_code == 412
     answer = one.post("/draft/discard", If_Match=seen)

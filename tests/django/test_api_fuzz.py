@@ -25,8 +25,8 @@ from accounts import tokens
 from accounts.models import ApiToken
 from accounts.scopes import SCOPES
 from api.document import document
-from changes import draft
-from changes.models import Draft
+from draft import store as draft
+from draft.models import Draft
 from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import from_data, to_data
 from system import backupfile

@@ -6,7 +6,7 @@ import pytest
 from api_robot import error, fields, robot
 from tests.fake import appliance
 
-from changes import draft
+from draft import store as draft
 from system import backupfile, sealed
 
 PASSPHRASE = "a long \N{SNOWMAN} passphrase"

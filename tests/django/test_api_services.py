@@ -1,11 +1,11 @@
 """Virtual services and real servers by the API: the same rules as on their page."""
 
 import pytest
+import stored
 from api_robot import error, fields, robot
 
-from balancing.models import RealServer, VirtualService
-from changes import draft
-from changes.models import Removal
+from draft import store as draft
+from draft.models import Removal, Service
 
 NEW = {
     "name": "lines",
@@ -40,7 +40,7 @@ def test_create(one):
     assert one.get(f"/services/{made['id']}").json() == made
     assert made["scheduler"] == "wlc" and [server["weight"] for server in made["real_servers"]] == [1, 3]
     assert not {server["id"] for server in made["real_servers"]} & set(range(1, 8))
-    assert VirtualService.objects.get(pk=made["id"]).changed_by == "admin (token robot)"
+    assert Service.objects.get(pk=made["id"]).changed_by == "admin (token robot)"
 
 
 def test_who_may_bring_a_program(admin, client):
@@ -52,7 +52,7 @@ def test_who_may_bring_a_program(admin, client):
     assert error(refused)["message"].startswith(
         "A program of your own for a health check needs a token that may: admin"
     )
-    assert not VirtualService.objects.filter(name="lines").exists()
+    assert stored.named("lines") is None
     made = all_rights.post("/services", NEW | {"check": check})
     assert made.status_code == 201, made.content
     number = made.json()["id"]
@@ -116,20 +116,20 @@ def test_a_service_is_an_object(one, body):
 
 def test_replace(one):
     answer = one.get("/services/1")
-    data = answer.json()
+    data, seen = answer.json(), answer.headers["ETag"]
     data["scheduler"] = "rr"
     data["real_servers"] = [data["real_servers"][1], {"address": "10.2.0.19", "port": 80}]
     assert one.put("/services/1", data).status_code == 428
-    stored = one.put("/services/1", data, If_Match=answer.headers["ETag"])
-    assert stored.status_code == 200
-    servers = stored.json()["real_servers"]
+    answer = one.put("/services/1", data, If_Match=seen)
+    assert answer.status_code == 200
+    servers = answer.json()["real_servers"]
     assert servers[0]["id"] == 2 and servers[1]["id"] not in range(1, 8)
     assert wish(1).scheduler == "rr" and len(wish(1).real_servers) == 2
-    assert one.put("/services/1", data, If_Match=answer.headers["ETag"]).status_code == 412
+    assert one.put("/services/1", data, If_Match=seen).status_code == 412
     assert fields(one.put("/services/1", data | {"id": 2}, If_Match="*")) == [("virtual service", "id")]
     other = data | {"real_servers": [{"id": 4, "address": "10.2.0.21", "port": 25}]}  # a server of another service
     assert fields(one.put("/services/1", other, If_Match="*")) == [("real server", "id")]
-    assert RealServer.objects.get(pk=4).service_id == 2
+    assert stored.service_of(4).pk == 2
 
 
 def test_two_programs_change_different_fields(one, admin):

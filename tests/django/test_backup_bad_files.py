@@ -9,8 +9,8 @@ import sealed_backups
 from forms_on_page import form_values, words
 from sealed_backups import PASSPHRASE, opened, sealed_up, send, state
 
-from fairlead import files, room
 from system import backupfile, sealed
+from web import files, room
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
@@ -114,7 +114,7 @@ def with_database(file, tmp_path, sql: str) -> bytes:
         ("DELETE FROM accounts_apitoken; DELETE FROM auth_user", "has no users"),
         ("UPDATE auth_user SET is_active = 0", "has no users"),
         ("INSERT INTO django_migrations (app, name, applied) VALUES ('changes', '0099_x', '2030-01-01')", "newer"),
-        ("DROP TABLE changes_revision; DROP TABLE changes_draft", "altered"),
+        ("DROP TABLE changes_revision; DROP TABLE draft_draft", "altered"),
     ],
 )
 def test_a_database_that_will_not_do(client, file, tmp_path, sql, sentence):

@@ -17,12 +17,12 @@ from accounts import credentials, ledger, tokens
 from accounts.models import ApiToken, LedgerNumber
 from applier.base import sqlite_copy
 from applier.wire.errors import ApplierRefused
-from changes import draft
 from changes.models import Revision
-from fairlead import room
+from draft import store as draft
 from lbconfig.model.snapshot import from_json
 from system import backupfile, restoring
 from system.models import Restored
+from web import room
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file

@@ -13,8 +13,9 @@ from tests.django.conftest import PASSWORD
 from tests.fake import appliance
 
 from accounts import ledger
-from changes import actions, draft
+from changes import actions
 from changes.models import Revision
+from draft import store as draft
 from lbconfig.model.snapshot import FACTORY, Bond, Bridge, Interface, Vlan
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -77,7 +78,7 @@ def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
         Interface("eth0.6", vlan=Vlan("eth0", 6)),
         Interface("bond0.9", vlan=Vlan("bond0", 9)),
     )
-    draft.write_network(dataclasses.replace(draft.current().network, interfaces=made), "admin")
+    draft.write_part("network", dataclasses.replace(draft.current().network, interfaces=made), "admin")
     said = "interfaces that this box does not have: eth6, eth7 ."
     assert said in words(stranger.get("/system/backup/restored/"))
 

@@ -1,16 +1,16 @@
 """Virtual services: add, copy, edit; every field refused with its reason."""
 
+import dataclasses
 import subprocess
 
 import pytest
+import stored
 from forms_on_page import form_values, words
 from services_on_page import DIRECT, NEW, values_of
 
-from balancing.models import RealServer, VirtualService
 from balancing.presets import PRESETS
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import CheckKind, Scheduler, ServerState
-from network.models import Interface
 
 
 def test_add(client):
@@ -89,9 +89,11 @@ def test_several_addresses(client, alice):
 
 def test_an_address_may_be_spelled_in_any_way(client):
     client.post("/services/add/", NEW | {"address": "2001:0DB8::0:5A", "servers-0-address": "2001:DB8:2::0041"})
-    assert not VirtualService.objects.filter(name="web").exists()  # the box has no IPv6 network yet
-    Interface.objects.filter(name="eth0").update(addresses=["192.168.10.2/24", "2001:db8::2/64"])
-    Interface.objects.filter(name="eth1").update(addresses=["10.2.0.1/24", "2001:db8:2::1/64"])
+    assert stored.named("web") is None  # the box has no IPv6 network yet
+    network = draft.current().network
+    addresses = {"eth0": ("192.168.10.2/24", "2001:db8::2/64"), "eth1": ("10.2.0.1/24", "2001:db8:2::1/64")}
+    both = tuple(dataclasses.replace(one, addresses=addresses[one.name]) for one in network.interfaces)
+    draft.write_part("network", dataclasses.replace(network, interfaces=both), "admin")
     client.post("/services/add/", NEW | {"address": "2001:0DB8::0:5A", "servers-0-address": "2001:DB8:2::0041"})
     service = draft.current().services[-1]
     assert (service.address, service.real_servers[0].address) == ("2001:db8::5a", "2001:db8:2::41")
@@ -110,7 +112,7 @@ def test_forwarding_is_the_service_s_and_a_server_may_have_its_own(client):
 def test_what_direct_routing_cannot_do_is_said_beside_the_field(client):
     answer = client.post("/services/add/", NEW | DIRECT | {"port": "80"})
     assert "Must be 80, as the service: direct routing leaves the port as it is." in words(answer)
-    assert VirtualService.objects.filter(name="web").count() == 0
+    assert stored.named("web") is None
 
 
 OPTIONS = {
@@ -260,10 +262,9 @@ def test_the_same_server_twice(client):
 
 
 def test_a_row_of_another_service_cannot_be_taken_over(client):
-    other = RealServer.objects.filter(service=2).first()
-    client.post("/services/add/", NEW | {"servers-0-id": str(other.pk)})
-    other.refresh_from_db()
-    assert other.service_id == 2
+    other = draft.service(2).wish.real_servers[0]
+    client.post("/services/add/", NEW | {"servers-0-id": str(other.id)})
+    assert stored.service_of(other.id).pk == 2 and stored.server(other.id) == other
 
 
 def test_another_row_keeps_what_was_entered_and_saves_nothing(client):

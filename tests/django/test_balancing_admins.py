@@ -1,10 +1,11 @@
 """Virtual services that somebody else has changed or deleted meanwhile, in another window or at another desk."""
 
+import stored
 from forms_on_page import form_values, words
 from services_on_page import values_of
 
-from balancing.models import VirtualService
-from changes import draft
+from draft import store as draft
+from draft.models import Service
 
 
 def test_two_admins_change_different_fields(client, alice):
@@ -14,7 +15,7 @@ def test_two_admins_change_different_fields(client, alice):
     assert answer.status_code == 409
     assert "alice changed this to least connections (lc) at" in words(answer)
     assert "alice changed weight to “9” at" in words(answer)
-    assert VirtualService.objects.get(pk=1).name == "shop"
+    assert Service.objects.get(pk=1).wish.name == "shop"
     again = form_values(answer)
     assert (again["name"], again["scheduler"], again["servers-1-weight"]) == ("shop window", "lc", "9")
     assert client.post("/services/1/", again).status_code == 302
@@ -29,7 +30,7 @@ def test_two_admins_change_the_same_field(client, alice):
     assert "alice changed this to “hers” at" in words(answer)
     assert "you entered something else" in words(answer)
     assert client.post("/services/1/", form_values(answer)).status_code == 302
-    assert VirtualService.objects.get(pk=1).name == "mine"
+    assert Service.objects.get(pk=1).wish.name == "mine"
 
 
 def test_two_admins_and_the_rows(client, alice):
@@ -69,9 +70,9 @@ def test_saving_what_another_admin_has_removed(client, alice):
     answer = client.post("/services/1/", mine | {"name": "still wanted"})
     assert answer.status_code == 409
     assert "alice removed this virtual service at" in words(answer)
-    assert not VirtualService.objects.filter(name="still wanted").exists()
+    assert stored.named("still wanted") is None
     assert client.post("/services/1/", form_values(answer)).status_code == 302
-    assert len(VirtualService.objects.get(name="still wanted").real_servers.all()) == 3
+    assert len(stored.named("still wanted").wish.real_servers) == 3
 
 
 def test_delete_asks_and_asks_again_after_another_one_edited(client, alice):
@@ -81,7 +82,7 @@ def test_delete_asks_and_asks_again_after_another_one_edited(client, alice):
     answer = client.post("/services/1/delete/", form_values(question))
     assert answer.status_code == 409
     assert "alice changed this virtual service at" in words(answer)
-    assert VirtualService.objects.filter(pk=1).exists()
+    assert Service.objects.filter(pk=1).exists()
     assert client.post("/services/1/delete/", form_values(answer)).status_code == 302
-    assert not VirtualService.objects.filter(pk=1).exists()
+    assert not Service.objects.filter(pk=1).exists()
     assert "removal not applied" in words(client.get("/"))

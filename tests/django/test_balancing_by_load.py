@@ -7,7 +7,7 @@ from forms_on_page import form_values, words
 from services_on_page import NEW, values_of
 from tests.fake import appliance
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import Agent, AgentKind, LeastHealthy, TooFew
 
 LOAD = {

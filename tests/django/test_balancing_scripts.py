@@ -5,7 +5,7 @@ from forms_on_page import words
 from services_on_page import DIRECT, NEW
 
 from balancing.server_systems import SYSTEMS
-from changes import draft
+from draft import store as draft
 
 
 def test_each_server_of_direct_routing_has_a_script(client):

@@ -8,7 +8,7 @@ import pytest
 from django.http import UnreadablePostError
 from django.test import RequestFactory
 
-from fairlead import bodies
+from web import bodies
 
 
 def coming(length: int, connection=None, body=None):

@@ -12,7 +12,8 @@ from forms_on_page import form_values, words
 from tests.fake import appliance
 
 from applier.kept import web_pair
-from changes import actions, draft
+from changes import actions
+from draft import store as draft
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import Snapshot, to_data, to_json
 
@@ -198,7 +199,7 @@ def test_a_file_that_is_far_too_large(client):
 
 def test_two_admins(client):
     page = form_values(client.get(URL))
-    draft.write_management(dataclasses.replace(management(), certificate=pems.OTHER, key=pems.OTHER_KEY), "bob")
+    draft.write_part("management", dataclasses.replace(management(), certificate=pems.OTHER, key=pems.OTHER_KEY), "bob")
     answer = client.post(URL, {"seen": page["seen"], "certificate_file": file(pems.LB), "key": pems.LB_KEY})
     assert answer.status_code == 409 and "bob saved another certificate" in words(answer)
     assert management().certificate == pems.OTHER
@@ -208,7 +209,7 @@ def test_two_admins(client):
 
 def test_another_admin_who_saves_something_else_is_in_nobodys_way(client):
     page = form_values(client.get(URL))
-    draft.write_management(dataclasses.replace(management(), port=8443), "bob")
+    draft.write_part("management", dataclasses.replace(management(), port=8443), "bob")
     answer = client.post(URL, {"seen": page["seen"], "certificate": pems.LB, "key": pems.LB_KEY})
     assert answer.status_code == 302 and management().port == 8443
 
@@ -298,7 +299,7 @@ def test_one_that_has_ended_since_is_told_at_the_review_and_leads_to_its_page(cl
     ],
 )
 def test_its_end_is_told_on_every_page_in_time(client, given, monkeypatch, days, words_of_it):
-    from monitoring import frame
+    from draft import frame
 
     end = datetime.datetime(2099, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
     monkeypatch.setattr(frame.timezone, "now", lambda: end - datetime.timedelta(days=days))

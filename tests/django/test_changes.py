@@ -5,9 +5,10 @@ from forms_on_page import form_values, words
 from tests.fake import appliance
 
 from applier.wire.errors import ApplierRefused
-from balancing.models import VirtualService
-from changes import actions, diffs, draft
-from changes.models import Draft, Revision
+from changes import actions, diffs
+from changes.models import Revision
+from draft import store as draft
+from draft.models import Draft, Service
 
 
 @pytest.fixture
@@ -118,9 +119,9 @@ def test_apply_is_no_link(client):
 
 def test_discard_asks_and_goes_back_to_what_runs(client, changed):
     assert "Discard the draft?" in words(client.get("/changes/discard/"))
-    assert VirtualService.objects.get(pk=1).scheduler == "lc"
+    assert Service.objects.get(pk=1).wish.scheduler == "lc"
     client.post("/changes/discard/")
-    assert VirtualService.objects.get(pk=1).scheduler == "wrr"
+    assert Service.objects.get(pk=1).wish.scheduler == "wrr"
 
 
 def test_a_form_from_before_the_discard_is_recognised(client, changed):
@@ -132,7 +133,7 @@ def test_a_form_from_before_the_discard_is_recognised(client, changed):
 def test_discard_brings_back_and_takes_away_services(client):
     ids = [service.id for service in draft.current().services]
     client.post("/services/1/delete/", form_values(client.get("/services/1/delete/")))
-    VirtualService.objects.get(pk=2).delete()
+    Service.objects.get(pk=2).delete()
     client.post("/changes/discard/")
     assert [service.id for service in draft.current().services] == ids
 

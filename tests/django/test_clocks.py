@@ -9,7 +9,7 @@ from django.core.cache import cache
 from accounts import tokens
 from accounts.models import ApiToken
 from changes.models import Revision
-from system import backups
+from web import backups
 
 TODAY = datetime(2026, 11, 25, 12, tzinfo=UTC)
 YEARS = timedelta(days=3650)
@@ -29,7 +29,7 @@ class Clock:
     def __init__(self, monkeypatch) -> None:
         self.moment = TODAY
         monkeypatch.setattr("django.utils.timezone.now", lambda: self.moment)
-        monkeypatch.setattr("system.backups.now", lambda: self.moment)
+        monkeypatch.setattr("web.backups.now", lambda: self.moment)
         monkeypatch.setattr("time.time", self.seconds)
 
     def seconds(self) -> float:
@@ -133,7 +133,7 @@ def test_history_is_in_the_order_of_the_applies(admin, clock, shown):
 def test_a_lock_out_lasts_what_it_lasts(clock, shown, monkeypatch):
     """Neither for years, nor shorter where somebody sets the clock forward."""
     passed = [1000.0]
-    monkeypatch.setattr("fairlead.cache.steady", lambda: passed[0])
+    monkeypatch.setattr("web.cache.steady", lambda: passed[0])
     clock.moment = shown[0]
     cache.set("locked", 1, 900)
     for _ in days_of(clock, shown, 2):

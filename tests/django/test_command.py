@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+import stored
 from django.core.management import call_command
 from django.test import Client
 from tests.fake import drift as fake_drift
@@ -13,12 +14,12 @@ from tests.fake import drift as fake_drift
 from accounts.models import ApiToken
 from api import auth
 from applier.wire.client import ApplierRefused
-from balancing.models import RealServer, VirtualService
-from changes import draft
 from changes.models import Revision
 from command import verbs
 from command.api import Api
 from command.main import main
+from draft import store as draft
+from draft.models import Service
 from lbconfig.model.snapshot import to_data
 from system import backupfile, sealed
 
@@ -68,17 +69,17 @@ def test_looking(run, box):
 
 def test_editing(run):
     assert run("change", "services/shop", '{"scheduler": "lc"}')[0] == 0
-    assert VirtualService.objects.get(pk=1).scheduler == "lc"
-    assert VirtualService.objects.get(pk=1).changed_by == auth.CONSOLE
-    assert run("disable", "mail")[0] == 0 and not VirtualService.objects.get(pk=2).enabled
-    assert run("enable", "2")[0] == 0 and VirtualService.objects.get(pk=2).enabled
+    assert Service.objects.get(pk=1).wish.scheduler == "lc"
+    assert Service.objects.get(pk=1).changed_by == auth.CONSOLE
+    assert run("disable", "mail")[0] == 0 and not Service.objects.get(pk=2).wish.enabled
+    assert run("enable", "2")[0] == 0 and Service.objects.get(pk=2).wish.enabled
     new = {"name": "new one", "address": "192.168.10.70", "port": 70}
     assert json.loads(run("add", "services", stdin=json.dumps(new))[1])["name"] == "new one"
     assert run("change", "services/new one/real_servers", "{}")[0] == 1
     server = {"address": "10.2.0.70", "port": 70}
     made = json.loads(run("add", "services/new one/real_servers", stdin=json.dumps(server))[1])
     assert run("remove", f"services/new one/real_servers/{made['id']}")[0] == 0
-    assert run("remove", "services/new one")[0] == 0 and VirtualService.objects.count() == 3
+    assert run("remove", "services/new one")[0] == 0 and Service.objects.count() == 3
     assert json.loads(run("show", "sorry")[1])["title"]
     assert json.loads(run("show", "services/shop/real_servers/1")[1])["weight"] == 2
 
@@ -116,10 +117,10 @@ def test_export_and_import(run, box, tmp_path):
     file = tmp_path / "new.json"
     file.write_text(text.replace('"wrr"', '"rr"'))
     assert run("set", "draft", str(file))[0] == 0
-    assert VirtualService.objects.get(pk=1).scheduler == "rr"
+    assert Service.objects.get(pk=1).wish.scheduler == "rr"
     assert json.loads(run("export", "draft")[1])["services"][0]["scheduler"] == "rr"
     assert json.loads(run("export", "2")[1])["services"][0]["scheduler"] == "wrr"
-    assert run("discard")[0] == 0 and VirtualService.objects.get(pk=1).scheduler == "wrr"
+    assert run("discard")[0] == 0 and Service.objects.get(pk=1).wish.scheduler == "wrr"
     assert run("set", "policy", stdin=json.dumps({"tcp_timeout": 60}))[0] == 0
     assert draft.current().policy.tcp_timeout == 60
 
@@ -136,7 +137,7 @@ def test_review_apply_history_restore(run, box):
     assert "console" in out and "quicker" in out and len(out.splitlines()) == 2
     assert Revision.objects.get(number=4).user == auth.CONSOLE
     code, out, _ = run("restore", "3")
-    assert code == 0 and "`fairlead apply`" in out and VirtualService.objects.get(pk=1).scheduler == "wrr"
+    assert code == 0 and "`fairlead apply`" in out and Service.objects.get(pk=1).wish.scheduler == "wrr"
     assert box.snapshot.services[0].scheduler == "lc"
 
 
@@ -175,7 +176,7 @@ def test_changes_that_wait(run, box):
 def test_operations(run, box):
     assert run("drain", "10.2.0.11")[0] == 0
     assert box.snapshot.services[0].real_servers[0].state == "quiesced"
-    assert RealServer.objects.get(pk=1).state == "quiesced"
+    assert stored.server(1).state == "quiesced"
     assert run("halt", "10.2.0.11", "--service", "shop")[0] == 0
     assert run("resume", "10.2.0.11", "--service", "1", "--server", "1")[0] == 0
     assert box.snapshot.services[0].real_servers[0].state == "enabled"
@@ -221,7 +222,7 @@ def test_what_is_refused_names_object_and_field(run, words, stdin, said):
 
 def test_problems_of_the_draft_stop_an_apply(run, box):
     run("status"), run("review")
-    VirtualService.objects.filter(pk=1).update(port=0)
+    stored.change(1, port=0)
     for word in ("review", "apply"):
         code, _, err = run(word)
         assert code == 1 and "virtual service 'shop', port:" in err

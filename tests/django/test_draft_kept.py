@@ -4,13 +4,16 @@ import dataclasses
 import random
 
 import pytest
+import stored
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from tests.fake import appliance
 
 from applier.wire.client import ApplierDown
-from balancing.models import RealServer, VirtualService
-from changes import actions, draft, what_runs
+from changes import actions
+from draft import store as draft
+from draft import what_runs
+from draft.models import Service
 from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import FACTORY, ServerState, Snapshot, from_data, to_data
 from lbconfig.model.snapshot import RealServer as Server
@@ -18,7 +21,7 @@ from lbconfig.model.snapshot import RealServer as Server
 
 def afresh() -> Snapshot:
     """The draft, with nothing known of it."""
-    draft._last.clear()
+    draft._services.forget_others(set())
     return draft.current()
 
 
@@ -56,11 +59,11 @@ def test_the_draft_is_what_its_rows_say(client):
 
 def test_a_row_that_nobody_stamped_is_seen_as_well(client):
     before = draft.current()
-    RealServer.objects.filter(service=1, address="10.2.0.11").update(weight=7)
+    stored.change_server(1, weight=7)
     after = draft.current()
     assert after.services[0].real_servers[0].weight == 7
     assert after.services[0] is not before.services[0] and after.services[1] is before.services[1]
-    VirtualService.objects.filter(pk=2).delete()
+    Service.objects.filter(pk=2).delete()
     assert [one.id for one in draft.current().services] == [1, 3]
     draft.set_state({1}, "10.2.0.11", ServerState.DISABLED, "ann")
     assert draft.current().services[0].real_servers[0].state is ServerState.DISABLED
@@ -72,7 +75,7 @@ def test_to_store_a_service_takes_a_few_queries_however_many_servers_it_has(clie
         servers = tuple(Server(1000 * many + at, f"10.4.{at // 200}.{at % 200 + 1}", 80) for at in range(many))
         wanted = dataclasses.replace(draft.current().services[0], real_servers=servers)
         with CaptureQueriesContext(connection) as seen:
-            draft.write_service(wanted, VirtualService.objects.get(pk=1), "ann")
+            draft.write_service(wanted, Service.objects.get(pk=1), "ann")
         counts.append(len(seen))
         assert draft.current().services[0] == wanted
         with CaptureQueriesContext(connection) as seen:

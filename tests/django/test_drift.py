@@ -5,8 +5,8 @@ from api_robot import error, robot
 from forms_on_page import form_values, words
 from tests.fake import drift as fake_drift
 
-from balancing.models import VirtualService
 from changes.models import Revision
+from draft.models import Service
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_repair_is_a_run_that_is_shown_like_an_apply_and_leaves_draft_and_histor
     text = words(answer)
     assert "Repaired" in text and "2 differences repaired" in text and "Change the table of virtual services" in text
     assert drifted.run.user == "admin" and drifted.run.kind == "repair"
-    assert drifted.snapshot.services[0].name == "shop" and VirtualService.objects.get(pk=1).name == "night shop"
+    assert drifted.snapshot.services[0].name == "shop" and Service.objects.get(pk=1).wish.name == "night shop"
     client.get("/history/")
     assert Revision.objects.count() == 3
     assert "does not run what it should" not in words(client.get("/"))

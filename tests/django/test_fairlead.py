@@ -12,8 +12,9 @@ from django.urls import get_resolver
 from forms_on_page import form_values, words
 from tests.django.conftest import PASSWORD
 
-from fairlead import faults
-from fairlead.middleware import ClientAddress
+from draft import store as draft
+from web import faults
+from web.middleware import ClientAddress
 
 OPEN = {"login", "set-up", "schema", "arrive"}
 LEAD_TO_SET_UP = {"set-up-restore", "set-up-restore-code"}
@@ -189,15 +190,17 @@ def test_what_sqlite_says_becomes_a_page(client, monkeypatch, code, status, sent
         raise OperationalError("as SQLite puts it") from cause
 
     values = form_values(client.get("/services/1/"))
-    monkeypatch.setattr("changes.draft.write_service", fail)
+    monkeypatch.setattr("draft.store.write_service", fail)
     answer = client.post("/services/1/", values)
     assert answer.status_code == status
     assert sentence in words(answer)
     assert "keeps balancing" in words(answer)
 
 
+@pytest.mark.django_db(transaction=True)  # SQLite may take the whole transaction back, the test's own, too
 def test_a_database_that_is_really_full(client):
     """SQLite itself refuses; nothing is half saved, and afterwards all is as before."""
+    before = draft.current()
     values = form_values(client.get("/services/1/"))
     with connection.cursor() as cursor:
         pages = cursor.execute("PRAGMA page_count").fetchone()[0]
@@ -214,14 +217,14 @@ def test_a_database_that_is_really_full(client):
             cursor.execute("PRAGMA max_page_count=1073741823")
     assert answer.status_code == 507
     assert "The data partition is full" in words(answer)
-    assert client.get("/services/1/").status_code == 200
+    assert client.get("/services/1/").status_code == 200 and draft.current() == before
 
 
 def test_an_input_error_of_a_full_partition_is_called_full(monkeypatch):
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     assert faults.fault_of(error) is faults.READ_ONLY
-    monkeypatch.setattr("fairlead.faults.no_room", lambda: True)
+    monkeypatch.setattr("web.faults.no_room", lambda: True)
     assert faults.fault_of(error) is faults.FULL
 
 

@@ -1,11 +1,14 @@
 """The admin's own firewall rules: each field refused with its reason, the order, two admins, a packet that is tried."""
 
+import dataclasses
+
 import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
-from changes import draft, draft_firewall
-from firewall.models import Rule as Row
+from draft import firewall as draft_firewall
+from draft import store as draft
+from draft.models import Rule as Row
 from lbconfig.model.firewall import Action, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.model.icmp import MESSAGES
 
@@ -126,7 +129,7 @@ def test_two_rules_of_one_name(client):
 
 
 def one_step(client, name: str, what: str, to: str, version: int | None = None):
-    row = Row.objects.get(name=name)
+    row = next(row for row in Row.objects.all() if row.name == name)
     return client.post(f"/firewall/{row.pk}/{what}/", {"to": to, "version": version or row.version})
 
 
@@ -165,11 +168,13 @@ def test_on_and_off(three):
 
 @pytest.mark.parametrize(("what", "to"), [("move", "up"), ("switch", "off")])
 def test_a_step_on_what_another_admin_changed_does_nothing(three, alice, what, to):
-    seen = Row.objects.get(name="three").version
+    seen = next(row for row in Row.objects.all() if row.name == "three").version
     one_step(alice, "three", "move", "up")
     before = rules()
     answer = three.post(
-        f"/firewall/{Row.objects.get(name='three').pk}/{what}/", {"to": to, "version": seen}, follow=True
+        f"/firewall/{next(row for row in Row.objects.all() if row.name == 'three').pk}/{what}/",
+        {"to": to, "version": seen},
+        follow=True,
     )
     assert "alice changed or moved “three”" in words(answer)
     assert rules() == before
@@ -295,8 +300,7 @@ def test_a_draft_with_problems_says_so(client):
     add(client, interface="eth1")
     network = form_values(client.get("/network/"))
     row = Row.objects.get()
-    row.interface = "eth9"
-    row.save()
+    draft_firewall.write(dataclasses.replace(row.wish, interface="eth9"), row, "admin")
     assert network and "The draft has problems" in tried(client)
     review = client.get("/changes/")
     assert f'href="/firewall/{row.pk}/"' in review.content.decode()

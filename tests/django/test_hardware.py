@@ -7,7 +7,7 @@ from api_robot import error, robot
 from forms_on_page import form_values, words
 from tests.fake import hardware as fake_hardware
 
-from changes import draft
+from draft import store as draft
 from lbconfig.hardware.facts import Queues
 from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Tuning
 from system import hardware
@@ -178,7 +178,7 @@ def test_what_is_wrong_stands_beside_its_field(client, box, field, value, senten
 
 
 def test_a_card_that_is_gone_can_still_be_forgotten(client, box):
-    draft.write_tuning(Tuning(cards=(CardChoice("eth7", 4),)), "admin")
+    draft.write_part("tuning", Tuning(cards=(CardChoice("eth7", 4),)), "admin")
     assert "This card is not in the machine now." in words(client.get(SETTINGS))
     saved(client, **{"eth7 queues": ""})
     assert draft.current().tuning == Tuning()
@@ -186,7 +186,7 @@ def test_a_card_that_is_gone_can_still_be_forgotten(client, box):
 
 def test_two_admins_keep_what_each_has_entered(client, box):
     values = form_values(client.get(SETTINGS))
-    draft.write_tuning(Tuning(cards=(CardChoice("eth0", 2),)), "else")
+    draft.write_part("tuning", Tuning(cards=(CardChoice("eth0", 2),)), "else")
     answer = client.post(SETTINGS, values | {"net/core/somaxconn": "8192"})
     assert answer.status_code == 409
     merged = form_values(answer)

@@ -8,8 +8,9 @@ from forms_on_page import form_values, words
 from tests.fake import appliance
 
 from applier.wire.errors import ApplierRefused
-from changes import actions, draft
+from changes import actions
 from changes.models import Keeping, Revision
+from draft import store as draft
 from lbconfig.model.snapshot import CheckKind, HealthCheck, Scheduler, to_data, to_json
 
 

@@ -7,7 +7,7 @@ from services_on_page import NEW
 from tests.django.conftest import PASSWORD
 
 from accounts import sessions
-from changes import draft
+from draft import store as draft
 
 LOG_IN = {"username": "admin", "password": PASSWORD}
 ROUTE = {"routes-TOTAL_FORMS": "1", "routes-0-name": "new 1", "routes-0-kind": "route", "routes-0-via": "10.1.0.1"}

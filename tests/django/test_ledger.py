@@ -165,8 +165,8 @@ def test_on_a_full_disk_nothing_is_changed(client, admin, settings, monkeypatch)
 
 def test_a_restored_copy_of_the_database_is_brought_forward(admin, older, capsys, monkeypatch):
     credentials.set_password(admin, NEW)
-    monkeypatch.setattr("system.backups.damage", lambda path: "")
-    monkeypatch.setattr("system.backups.restore", lambda backup: None)
+    monkeypatch.setattr("web.backups.damage", lambda path: "")
+    monkeypatch.setattr("web.backups.restore", lambda backup: None)
     with ledger._unfollowed():
         get_user_model().objects.update(password="old")
     LedgerNumber.objects.update(number=older.number)

@@ -7,7 +7,7 @@ import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.firewall import Firewall, Rule, RuleProtocol
 from lbconfig.model.snapshot import (
     FACTORY,

@@ -1,12 +1,13 @@
 """Drain, halt and resume: at once, beside an admin's draft. The doctor, and a check that is tried."""
 
 import pytest
+import stored
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
-from balancing.models import RealServer, VirtualService
-from changes import draft
-from lbconfig.model.snapshot import ServerState, from_data
+from draft import store as draft
+from draft.models import Service
+from lbconfig.model.snapshot import RealServer, Scheduler, ServerState, VirtualService, from_data
 
 DRAIN = {"address": "10.2.0.11", "server": "1", "state": "quiesced"}
 
@@ -24,8 +25,8 @@ def operate(client, **fields):
 @pytest.fixture
 def everywhere(client, box):
     """10.2.0.11 serves two services, and the box runs it so."""
-    service = VirtualService.objects.get(name="mail")
-    RealServer.objects.create(service=service, address="10.2.0.11", port=25)
+    service = stored.named("mail")
+    stored.change(service.pk, real_servers=(*service.wish.real_servers, RealServer(90, "10.2.0.11", 25)))
     found = appliance.Fake().check(draft.current())
     appliance.Fake().apply(draft.current(), found["digest"], found["base"], user="admin")
     assert draft.same(from_data(appliance.Fake().status()["snapshot"]), draft.current())
@@ -44,7 +45,7 @@ def test_in_one_service(client, box, state):
     assert answer.redirect_chain[-1][0].startswith("/changes/progress/")
     assert states() == before | {int(server["server"]): state}
     assert "not applied" not in words(client.get("/"))  # the draft knows of it
-    assert RealServer.objects.get(pk=server["server"]).state == state
+    assert stored.server(int(server["server"])).state == state
 
 
 def test_in_all_services_at_once(client, everywhere):
@@ -52,15 +53,15 @@ def test_in_all_services_at_once(client, everywhere):
     assert "shop" in page
     assert "mail" in page
     operate(client, server="", state="disabled")
-    ids = list(RealServer.objects.filter(address="10.2.0.11").values_list("pk", flat=True))
+    ids = [one.id for service in draft.current().services for one in service.real_servers if one.address == "10.2.0.11"]
     assert len(ids) == 2
     assert {states()[one] for one in ids} == {"disabled"}
     assert [states()[one] for one in (2, 3, 4)] == ["enabled", "disabled", "enabled"]
 
 
 def test_a_draft_of_somebody_is_not_shipped_and_not_lost(client, box):
-    VirtualService.objects.filter(name="shop").update(scheduler="rr")
-    RealServer.objects.filter(pk=2).update(weight=7)
+    stored.change(1, scheduler=Scheduler.RR)
+    stored.change_server(2, weight=7)
     operate(client)
     running = from_data(appliance.Fake().status()["snapshot"])
     assert running.services[0].scheduler == "wrr"
@@ -72,21 +73,21 @@ def test_a_draft_of_somebody_is_not_shipped_and_not_lost(client, box):
 
 def test_what_the_draft_has_elsewhere_is_left_alone(client, box):
     """Another server at that place, another address for that server, no such server any more."""
-    RealServer.objects.filter(pk=1).update(address="10.2.0.99")
+    stored.change_server(1, address="10.2.0.99")
     operate(client)
     assert states()[1] == "quiesced"
-    assert RealServer.objects.get(pk=1).state == "enabled"
-    RealServer.objects.filter(pk=2).delete()
+    assert stored.server(1).state == "enabled"
+    stored.change_server(2)
     operate(client, server="2", address="10.2.0.12")
     assert states()[2] == "quiesced"
-    assert not RealServer.objects.filter(pk=2).exists()
+    assert stored.server(2) is None
 
 
 def test_an_open_form_notices(client, alice, box):
-    version = VirtualService.objects.get(name="shop").version
+    version = stored.named("shop").version
     operate(alice)
-    assert VirtualService.objects.get(name="shop").version > version
-    assert VirtualService.objects.get(name="shop").changed_by == "alice"
+    assert stored.named("shop").version > version
+    assert stored.named("shop").changed_by == "alice"
 
 
 def test_what_cannot_be_done_is_said_and_changes_nothing(client, box):
@@ -149,7 +150,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(client, box):
 
 
 def test_the_doctor_of_a_service_that_does_not_run(client, box):
-    VirtualService.objects.create(pk=9, name="new", address="192.168.10.99", port=80)
+    draft.write_service(VirtualService(9, "new", "192.168.10.99", 80), Service(pk=9), "admin")
     assert "The box does not run this service. Apply the draft first." in words(client.get("/services/9/doctor/"))
     assert client.get("/services/99/doctor/").status_code == 404
     box.reachable = False

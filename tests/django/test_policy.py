@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from forms_on_page import form_values, words
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import FloodDefence, Policy
 
 

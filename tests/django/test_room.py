@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from fairlead import room
-from fairlead.files import takes_file
+from web import room
+from web.files import takes_file
 
 FREE = 100_000_000  # bytes
 

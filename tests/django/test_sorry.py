@@ -4,7 +4,7 @@ import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import Fallback, FallbackKind, SorryPage
 
 
@@ -17,7 +17,7 @@ SERVER = {"fallback_kind": "server", "fallback_address": "10.2.0.99"}
 
 def test_a_service_shows_the_sorry_page(client):
     assert save(client, "/services/1/", fallback_kind="page").status_code == 302
-    assert draft.service_wish(draft.VirtualService.objects.get(pk=1)).fallback == Fallback(FallbackKind.PAGE)
+    assert draft.service(1).wish.fallback == Fallback(FallbackKind.PAGE)
     assert "clients of: shop" in words(client.get("/sorry/"))
     assert "While all real servers are down, the sorry page answers." in words(client.get("/changes/"))
 

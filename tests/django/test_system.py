@@ -8,10 +8,10 @@ from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from forms_on_page import words
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import to_json
-from system import backups
 from system.views import words_of
+from web import backups
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from forms_on_page import form_values, words
 
-from changes import draft, transfer
+from changes import transfer
 from changes.models import Candidate
+from draft import store as draft
 from lbconfig.model.snapshot import CheckKind, HealthCheck, from_json, to_data, to_json
 
 

@@ -8,7 +8,7 @@ from forms_on_page import words
 from tests.fake import appliance
 
 from applier.wire.client import connect
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Tuning
 
 CHOSEN = Tuning(

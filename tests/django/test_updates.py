@@ -12,8 +12,8 @@ from tests.fake import updates as fake_updates
 
 from accounts.models import ApiToken
 from applier.wire.client import ApplierRefused
-from fairlead import room
 from system import uploads
+from web import room
 
 BUNDLE = b"hsqs" + bytes(5000)
 HEX = "0" * 32

@@ -1,4 +1,6 @@
-"""A pretended machine of a small shop: four CPUs, an igb card with four queues, an r8169 with one. Part of appliance.py.
+"""A pretended machine of a small shop: four CPUs, an igb card with four queues, an r8169 with one.
+
+Part of appliance.py.
 
 appliance.box.machine.machine = dataclasses.replace(appliance.box.machine.machine, …)   # another one
 appliance.box.machine.refused["ethtool -G eth0 rx 1024 tx 1024"] = "Operation not permitted"

@@ -1,4 +1,4 @@
-"""A pretended apply: what becomes of its record as time goes by. For applier.fake."""
+"""A pretended apply: what becomes of its record as time goes by. Part of appliance.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the web UI with the pretended appliance behind it: `make dev`, and a web page in a room of its own."""
+"""The settings of the web UI with the pretended appliance behind it: for `make dev`, and for tests/peers."""
 
 from fairlead.settings import *  # noqa: F403
 from fairlead.settings import INSTALLED_APPS

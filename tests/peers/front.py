@@ -1,4 +1,4 @@
-"""The web page as the box starts it: nginx and gunicorn by their own run scripts, with the pretended appliance, in a room.
+"""The web page as the box starts it, in a room: nginx and gunicorn by their own run scripts, a pretended appliance.
 
 Clients are in the room's network, too: every address of 127.0.0.0/8 is one of theirs.
 """

@@ -34,11 +34,11 @@ from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 from tests.fake import appliance  # noqa: E402
 from tests.lab.wait import PATIENCE  # noqa: E402
+from tests.web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
+from tests.web.late import LATE, SLOW  # noqa: E402
 
 from accounts import sessions  # noqa: E402
 from applier.wire import client  # noqa: E402
-from web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
-from web.late import LATE, SLOW  # noqa: E402
 
 client.dial = appliance.Fake
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"

@@ -4,9 +4,9 @@ import json
 import urllib.request
 
 from playwright.sync_api import expect
+from tests.web.browsing import LOOKS
 
 from accounts import tokens
-from web.browsing import LOOKS
 
 
 def test_a_token_by_the_keyboard_alone_opens_the_api(open_page, admin, live_server):

@@ -2,8 +2,7 @@
 
 from playwright.sync_api import expect
 from tests.fake import capacity as fake_capacity
-
-from web.browsing import LOOKS
+from tests.web.browsing import LOOKS
 
 
 def test_from_nothing_measured_to_a_bar_that_warns(open_page, admin, box, look, shoot):

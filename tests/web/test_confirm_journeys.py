@@ -13,10 +13,10 @@ import lbconfig_certificates as pems
 import pytest
 from playwright.sync_api import expect
 from tests.fake import appliance
+from tests.web.browsing import LOOKS, follow
 from tests.web.conftest import TIMEOUT
 
-from changes import draft
-from web.browsing import LOOKS, follow
+from draft import store as draft
 
 NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 

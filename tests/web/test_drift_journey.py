@@ -2,8 +2,7 @@
 
 from playwright.sync_api import expect
 from tests.fake import drift as fake_drift
-
-from web.browsing import LOOKS
+from tests.web.browsing import LOOKS
 
 
 def test_from_the_banner_to_the_repair(open_page, admin, box, look, shoot):

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 from tests.fake import appliance
+from tests.web.browsing import LOOKS, follow
 
 from lbconfig.model.firewall import Action, Firewall, RateLimit, Rule, RuleProtocol, Where
-from web.browsing import LOOKS, follow
 
 RULES = (
     Rule(1, "monitoring", sources=("192.168.10.0/24", "2001:db8::/32"), protocol=RuleProtocol.UDP, ports="161"),

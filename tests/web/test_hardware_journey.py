@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 from tests.fake import hardware as fake_hardware
+from tests.web.browsing import LOOKS
 
-from changes import draft
+from draft import store as draft
 from lbconfig.model.snapshot import Power
 from system import hardware
-from web.browsing import LOOKS
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Help from a form: read, follow a link, come back to what was typed."""
 
-from web.browsing import LOOKS, follow
+from tests.web.browsing import LOOKS, follow
 
 
 def test_help_beside_a_form(open_page, admin, look, shoot):

@@ -6,11 +6,12 @@ import pytest
 from django.db.utils import ConnectionHandler
 from playwright.sync_api import expect
 from tests.fake import appliance
+from tests.web.browsing import LOOKS, follow
 
-from changes import actions, draft
+from changes import actions
+from draft import store as draft
 from lbconfig.model.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
 from system import restoring, sealed
-from web.browsing import LOOKS, follow
 
 PASSPHRASE = "rope and tide and moon"
 

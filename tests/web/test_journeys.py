@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import expect
 from tests.fake import appliance
 
-from changes import actions, draft
+from changes import actions
+from draft import store as draft
 from lbconfig.model.snapshot import FACTORY
 
 

@@ -6,11 +6,24 @@ What is asserted is little: the page is there, nothing is wider than the window,
 from dataclasses import replace
 
 import lbconfig_certificates as pems
+import stored
 from tests.fake import appliance
+from tests.web.browsing import LOOKS, follow
 
-from balancing.models import VirtualService
-from lbconfig.model.snapshot import FACTORY, Bond, BondMode, Bridge, Interface, Network, PolicyRoute, StaticRoute, Vlan
-from web.browsing import LOOKS, follow
+from draft import store as draft
+from draft.models import Service
+from lbconfig.model.snapshot import (
+    FACTORY,
+    Bond,
+    BondMode,
+    Bridge,
+    Interface,
+    Network,
+    PolicyRoute,
+    Scheduler,
+    StaticRoute,
+    Vlan,
+)
 
 
 def test_log_in_and_password(open_page, admin, look, shoot):
@@ -192,7 +205,7 @@ def test_trouble(open_page, admin, look, shoot):
     page.goto("/")
     shoot(page, "overview-fault", look)
     appliance.box.faults.clear()
-    VirtualService.objects.filter(pk=1).update(name="shop two")
+    stored.change(1, name="shop two")
     appliance.box.failing_step = appliance.TITLES and next(iter(list(appliance.TITLES)[5:6]))
     page.goto("/changes/")
     page.click("button:text('Apply')")
@@ -209,9 +222,9 @@ def test_two_admins(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/services/1/")
     page.fill("[name=name]", "shop new")
-    service = VirtualService.objects.get(pk=1)
-    service.scheduler, service.name, service.version, service.changed_by = "lc", "shop old", 99, "alice"
-    service.save()
+    service = Service.objects.get(pk=1)
+    wanted = replace(service.wish, scheduler=Scheduler.LC, name="shop old")
+    draft.write_service(wanted, service, "alice")
     follow(page, "button:text('Save to the draft')")
     page.get_by_text("alice changed this").first.wait_for()
     shoot(page, "service-two-admins", look)

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import expect
 from tests.fake import appliance
 from tests.fake import updates as fake_updates
+from tests.web.browsing import LOOKS
 from tests.web.test_journeys import tab_to
 
 from applier.wire.client import ApplierRefused
-from web.browsing import LOOKS
 
 BUNDLE = {"name": "fairlead-0.2.0.raucb", "mimeType": "application/octet-stream", "buffer": b"hsqs" + bytes(3_000_000)}
 
@@ -74,7 +74,7 @@ state = fake_updates.FakeUpdates.slots
 
 
 def test_a_refusal_stays_on_the_page(open_page, admin, monkeypatch):
-    monkeypatch.setattr("fairlead.room.HEADROOM", 1 << 60)
+    monkeypatch.setattr("web.room.HEADROOM", 1 << 60)
     page = open_page(admin)
     page.goto("/system/updates/")
     page.get_by_label("Bundle").set_input_files(BUNDLE)

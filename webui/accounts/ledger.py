@@ -25,7 +25,7 @@ from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
 from accounts.models import ApiToken, LedgerNumber
-from system.backups import sync
+from web.backups import sync
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from accounts import kept_input, ledger, sessions
+from accounts import ledger, sessions
 from lbconfig.model.addresses import source
+from web import kept_input
 
 
 def client_source(request) -> str:
-    """For django-axes; fairlead.middleware.ClientAddress has put the browser's address there."""
+    """For django-axes; web.middleware.ClientAddress has put the browser's address there."""
     return source(request.META.get("REMOTE_ADDR", ""))
 
 

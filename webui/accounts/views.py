@@ -11,11 +11,12 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from accounts import actions, kept_input, limits, sessions
+from accounts import actions, limits, sessions
 from accounts.forms import ChangePasswordForm, LogInForm, SetUpForm
 from accounts.models import ApiToken
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from system import backups, restoring
+from system import restoring
+from web import backups, kept_input
 
 
 @login_not_required

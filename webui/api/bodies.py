@@ -9,11 +9,11 @@ from typing import NoReturn, TypeVar
 from django.http import HttpRequest, UnreadablePostError
 
 from api.errors import ApiError, of_shape
-from fairlead.bodies import Crowded, coming_in, said_length
 from lbconfig.capacity.figures import USUAL_WATCH
 from lbconfig.model.firewall import RuleProtocol
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import SnapshotError, part
+from web.bodies import Crowded, coming_in, said_length
 
 Kind = TypeVar("Kind")
 

@@ -11,7 +11,8 @@ from api.revisions import MAX_COMMENT, keep_history
 from api.routes import Answer, Call
 from applier.wire.client import connect
 from applier.wire.shapes import ENDED, RunStatus
-from changes import actions, arrival, diffs, draft
+from changes import actions, arrival, diffs
+from draft import store as draft
 from lbconfig.diff.cutoff import LONGEST, SHORTEST
 from lbconfig.model.snapshot import Snapshot
 

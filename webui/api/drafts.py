@@ -16,7 +16,8 @@ from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from applier.kept import web_pair
 from applier.wire.shapes import Problem as ProblemData
-from changes import actions, draft
+from changes import actions
+from draft import store as draft
 from lbconfig import migrate
 from lbconfig.model import redact
 from lbconfig.model.problem import Problem

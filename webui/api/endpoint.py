@@ -19,9 +19,9 @@ from api.table import ROUTES
 from applier.wire.client import ApplierDown, ApplierRefused
 from balancing.operations import Refused
 from changes import actions
-from fairlead.faults import fault_of
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import SnapshotError
+from web.faults import fault_of
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,8 @@ from api.bodies import PacketRequest
 from api.errors import refused
 from api.routes import Answer, Call
 from applier.wire.client import connect
-from changes import draft, what_runs
+from draft import store as draft
+from draft import what_runs
 from firewall.trial import leased, wrong
 from lbconfig.judge import Verdict, judge
 from lbconfig.model.firewall import Packet

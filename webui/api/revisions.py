@@ -13,9 +13,11 @@ from api.errors import ApiError, not_found, wrong_field
 from api.routes import Answer, Call, tag_of
 from applier.wire.client import ApplierDown, ApplierRefused
 from applier.wire.shapes import Outcome, StepStatus
-from changes import actions, draft, replacing, revisions, what_runs
+from changes import actions, replacing, revisions
 from changes.models import Revision
 from changes.revisions import Unreadable
+from draft import store as draft
+from draft import what_runs
 from lbconfig.model.snapshot import to_data
 
 log = logging.getLogger(__name__)
@@ -112,7 +114,7 @@ def restore(call: Call) -> Answer:
         raise ApiError(409, "unreadable", str(error)) from None
     with transaction.atomic():
         call.match(tag_of(to_data(draft.current())))
-        replacing.replace(new, replacing.counter(), call.caller.name)
+        replacing.replace(new, draft.counter(), call.caller.name)
         data = to_data(draft.current())
     return Answer(data, headers={"ETag": tag_of(data)})
 

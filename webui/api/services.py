@@ -10,8 +10,8 @@ from api.errors import not_found, of_shape, refused, wrong_field
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from balancing.editor import with_service
-from balancing.models import VirtualService as Row
-from changes import draft
+from draft import store as draft
+from draft.models import Service as Row
 from lbconfig.model.problem import number, quote
 from lbconfig.model.snapshot import Snapshot, SnapshotError, VirtualService, part
 
@@ -24,7 +24,7 @@ def listed(call: Call) -> Answer:
 
 
 def get(call: Call) -> Answer:
-    wish = _wish(_row(call))
+    wish = _row(call).wish
     return Answer(shown(wish, call), headers={"ETag": tag_of(plain(wish))})
 
 
@@ -45,7 +45,7 @@ def _create(call: Call, data: object) -> Answer:
 def replace(call: Call) -> Answer:
     with transaction.atomic():
         row = _row(call)
-        call.match(tag_of(plain(_wish(row))), required=True)
+        call.match(tag_of(plain(row.wish)), required=True)
         return _saved(_store(call, draft.current(), row, row.pk, call.body))
 
 
@@ -64,7 +64,7 @@ def switch(enabled: bool):
 
 def _change(call: Call, patch: object) -> Answer:
     row = _row(call)
-    data = plain(_wish(row))
+    data = plain(row.wish)
     call.match(tag_of(data))
     return _saved(_store(call, draft.current(), row, row.pk, merged(data, patch)))
 
@@ -72,7 +72,7 @@ def _change(call: Call, patch: object) -> Answer:
 def delete(call: Call) -> Answer:
     with transaction.atomic():
         row = _row(call)
-        call.match(tag_of(plain(_wish(row))), required=True)
+        call.match(tag_of(plain(row.wish)), required=True)
         draft.remove_service(row, call.caller.name)
     return Answer(status=204)
 
@@ -80,7 +80,7 @@ def delete(call: Call) -> Answer:
 def clone(call: Call) -> Answer:
     wanted: CloneRequest = call.body
     with transaction.atomic():
-        data = plain(_wish(_row(call))) | {"name": wanted.name, "enabled": True}
+        data = plain(_row(call).wish) | {"name": wanted.name, "enabled": True}
         data |= {"address": wanted.address, "more_addresses": []} if wanted.address else {}
         data |= {"port": wanted.port} if wanted.port else {}
         del data["id"]
@@ -92,7 +92,7 @@ def clone(call: Call) -> Answer:
 
 
 def servers(call: Call) -> Answer:
-    return Answer(plain(_wish(_row(call)))["real_servers"])
+    return Answer(plain(_row(call).wish)["real_servers"])
 
 
 def get_server(call: Call) -> Answer:
@@ -105,8 +105,8 @@ def add_server(call: Call) -> Answer:
         raise wrong_field("real server", "id", "is given by the box: leave it out")
     with transaction.atomic():
         row = _row(call)
-        before = {server.id for server in _wish(row).real_servers}
-        stored = _store_servers(call, row, [*plain(_wish(row))["real_servers"], call.body])
+        before = {server.id for server in row.wish.real_servers}
+        stored = _store_servers(call, row, [*plain(row.wish)["real_servers"], call.body])
         new = next(one for one in plain(stored)["real_servers"] if one["id"] not in before)
     headers = {"ETag": tag_of(new), "Location": f"{PREFIX}/{row.pk}/real_servers/{new['id']}"}
     return Answer(new, 201, headers)
@@ -132,7 +132,7 @@ def _put_server(call: Call, data: object) -> Answer:
         data = {"id": old["id"], **data}
         if data["id"] != old["id"]:
             raise wrong_field("real server", "id", f"must be {old['id']}, or left out")
-    others = plain(_wish(row))["real_servers"]
+    others = plain(row.wish)["real_servers"]
     stored = _store_servers(call, row, [data if one["id"] == old["id"] else one for one in others])
     server = next(one for one in plain(stored)["real_servers"] if one["id"] == old["id"])
     return Answer(server, headers={"ETag": tag_of(server)})
@@ -142,40 +142,36 @@ def delete_server(call: Call) -> Answer:
     with transaction.atomic():
         row, server = _server(call)
         call.match(tag_of(server), required=True)
-        _store_servers(call, row, [one for one in plain(_wish(row))["real_servers"] if one["id"] != server["id"]])
+        _store_servers(call, row, [one for one in plain(row.wish)["real_servers"] if one["id"] != server["id"]])
     return Answer(status=204)
 
 
 def _server(call: Call) -> tuple[Row, dict]:
     row = _row(call)
-    for server in plain(_wish(row))["real_servers"]:
+    for server in plain(row.wish)["real_servers"]:
         if server["id"] == call.values["server"]:
             return row, server
     raise not_found(f"real server {call.values['server']} in the virtual service {row.name}")
 
 
 def _store_servers(call: Call, row: Row, servers: list) -> VirtualService:
-    data = plain(_wish(row)) | {"real_servers": servers}
-    return _wish(_store(call, draft.current(), row, row.pk, data))
+    data = plain(row.wish) | {"real_servers": servers}
+    return _store(call, draft.current(), row, row.pk, data).wish
 
 
 # --- all of them ---
 
 
 def _row(call: Call) -> Row:
-    row = Row.objects.prefetch_related("real_servers").filter(pk=call.values["service"]).first()
+    row = draft.service(call.values["service"])
     if row is None:
         raise not_found(f"virtual service {call.values['service']} in the draft")
     return row
 
 
-def _wish(row: Row) -> VirtualService:
-    return draft.service_wish(row)
-
-
 def _store(call: Call, snapshot: Snapshot, row: Row, key: int, data: object) -> Row:
     """Refused where it has problems, or makes new ones elsewhere; as the page of the service does it."""
-    known = {server.id for server in _wish(row).real_servers} if row.pk else set()
+    known = {server.id for server in row.wish.real_servers} if row.pk else set()
     service = _read(data, key, known, snapshot)
     # last in line: of two services with one name or address, lbconfig names the later one
     after = with_service(snapshot, service, last=True)
@@ -183,8 +179,7 @@ def _store(call: Call, snapshot: Snapshot, row: Row, key: int, data: object) -> 
     if own or elsewhere:
         raise refused([*own, *elsewhere])
     may_bring_programs(call, snapshot, after)
-    draft.write_service(service, row, call.caller.name, new_ids=True)
-    return Row.objects.prefetch_related("real_servers").get(pk=row.pk)
+    return draft.write_service(service, row, call.caller.name, new_ids=True)
 
 
 def _read(data: object, key: int, known: set[int], snapshot: Snapshot) -> VirtualService:
@@ -219,7 +214,7 @@ def _with_ids(servers: list, known: set[int], snapshot: Snapshot, place: str) ->
 
 
 def _saved(row: Row, status: int = 200, headers: dict | None = None) -> Answer:
-    data = plain(_wish(row))
+    data = plain(row.wish)
     return Answer(data, status, {"ETag": tag_of(data), **(headers or {})})
 
 

@@ -12,9 +12,9 @@ from api.routes import Answer, Call, tag_of
 from applier.wire.client import connect
 from applier.wire.shapes import Trial
 from balancing import operations
-from balancing.models import VirtualService
 from balancing.operations import Operation
-from changes import draft, what_runs
+from draft import store as draft
+from draft import what_runs
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import ServerState, to_data
 from lbconfig.validate.fields import MAX_ID
@@ -116,6 +116,6 @@ def whoami(call: Call) -> Answer:
 
 def _known(call: Call) -> int:
     number = call.values["service"]
-    if not VirtualService.objects.filter(pk=number).exists():
+    if draft.service(number) is None:
         raise not_found(f"virtual service {number} in the draft")
     return number

@@ -3,71 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.forms import BaseFormSet
 
-from balancing.forms import DEFAULTS, NEW_ROW, RealServerForm, RealServerFormSet, ServiceForm
-from balancing.models import VirtualService
+from balancing.forms import NEW_ROW, RealServerForm, RealServerFormSet, ServiceForm, shown
 from balancing.presets import Preset
-from changes import draft, merge
-from lbconfig.model import names
-from lbconfig.model.snapshot import RealServer as WishedServer
-from lbconfig.model.snapshot import Snapshot
-from lbconfig.model.snapshot import VirtualService as WishedService
+from draft import merge
+from draft import store as draft
+from draft.models import Service
+from lbconfig.model.flat import defaults, flat, shaped
+from lbconfig.model.snapshot import RealServer, Scheduler, Snapshot, VirtualService
 from lbconfig.validate import services as validate
+from web.fields import ExplainedField
 
-ROW_FIELDS = ("address", "port", "weight", "state", "upper", "lower", "forwarding", "name")
-# A form shows nothing where this is stored, and stores it where nothing is entered.
-EMPTY = {
-    "check_port": 0, "check_connects": 0, "check_successes": 1, "check_retry": 0, "persistence": 0,
-    "persistence_prefix": 0, "fallback_port": 0, "slow_start": 0, "least_healthy_servers": 0,
-    "least_healthy_again": 0,
-}  # fmt: skip
-EMPTY_IN_ROW = {"upper": 0, "lower": 0}
-CHOICE_WORDS: dict[str, Mapping[Any, names.Name]] = {
-    "protocol": names.PROTOCOLS,
-    "scheduler": names.SCHEDULERS,
-    "forwarding": names.FORWARDING,
-    "check_kind": names.CHECKS,
-    "check_method": names.HTTP_METHODS,
-    "check_matching": names.MATCHINGS,
-    "fallback_kind": names.FALLBACKS,
-    "agent_kind": names.AGENTS,
-    "least_healthy_then": names.TOO_FEW,
-    "state": names.SERVER_STATES,
-}
-PLAIN = (
-    "name", "address", "port", "protocol", "scheduler", "forwarding",
-    "enabled", "note", "hash_port", "hash_next", "one_packet", "call_id", "more_ports", "more_addresses",
-)  # fmt: skip
+ROW_FIELDS = tuple(name for name in flat(RealServer(0, "", 0)) if name != "id")
 
 
-def values_of(row: VirtualService | None) -> dict:
+def values_of(row: Service | None) -> dict[str, Any]:
     """What the form shows for a stored service; the defaults for a new one."""
-    if row is None:
-        return dict(DEFAULTS)
-    values = {name: getattr(row, name) for name in ServiceForm.base_fields}
-    values["more_addresses"] = ", ".join(row.more_addresses)
-    return values | {name: None for name, nothing in EMPTY.items() if values[name] == nothing}
+    return shown(flat(row.wish) if row else defaults(VirtualService))
 
 
-def rows_of(row: VirtualService | None) -> list[dict]:
+def rows_of(row: Service | None) -> list[dict[str, Any]]:
     if row is None:
         return [dict(NEW_ROW), dict(NEW_ROW)]
-    return [
-        {"id": server.pk, **{name: getattr(server, name) or None for name in ROW_FIELDS}}
-        for server in row.real_servers.all()
-    ]
+    return [{name: value or None for name, value in flat(server).items()} for server in row.wish.real_servers]
 
 
 @dataclass
 class Editor:
     """`row` is the stored service, None for a new one."""
 
-    row: VirtualService | None
+    row: Service | None
     form: ServiceForm
     servers: BaseFormSet[RealServerForm]
     base: str = ""  # what the stored service looked like when this admin opened it (merge.pack)
@@ -77,8 +47,8 @@ class Editor:
     copy_of: str = ""  # the name of the service that a new one begins as
 
     @classmethod
-    def show(cls, row: VirtualService | None) -> Editor:
-        return cls._unbound(row, values_of(row), rows_of(row), merge.pack(flat(values_of(row), rows_of(row))))
+    def show(cls, row: Service | None) -> Editor:
+        return cls._unbound(row, values_of(row), rows_of(row), merge.pack(texts(values_of(row), rows_of(row))))
 
     @classmethod
     def begin(cls, preset: Preset) -> Editor:
@@ -88,7 +58,7 @@ class Editor:
         return editor
 
     @classmethod
-    def copy(cls, row: VirtualService) -> Editor:
+    def copy(cls, row: Service) -> Editor:
         """A new service that begins as this one; its name and its place have to be its own."""
         rows = [server | {"id": None} for server in rows_of(row)]
         editor = cls._unbound(None, values_of(row) | {"name": "", "enabled": True}, rows, "")
@@ -96,7 +66,7 @@ class Editor:
         return editor
 
     @classmethod
-    def of(cls, row: VirtualService | None, data) -> Editor:
+    def of(cls, row: Service | None, data) -> Editor:
         """From the data of a POST request."""
         version = data.get("version", "")
         return cls(
@@ -135,8 +105,8 @@ class Editor:
     def merged(self, user: str) -> Editor:
         """The form again, with what another admin saved meanwhile; saving it again is deliberate."""
         values, rows = self.entered()
-        mine, stored_rows = flat(values, rows), rows_of(self.row)
-        theirs = flat(values_of(self.row), stored_rows)
+        mine, stored_rows = texts(values, rows), rows_of(self.row)
+        theirs = texts(values_of(self.row), stored_rows)
         base = merge.unpack(self.base)
         result = merge.merge(base, mine, theirs)
         who, when = merge.who_and_when(self.row, user)
@@ -163,9 +133,11 @@ class Editor:
         fields: dict[str, Any] = self.form.fields  # `note` and `clash` are for the template
         for name, form_field in fields.items():
             if name in result.taken:
-                form_field.note = f"{start} {_words(name, result.taken[name])} {when}."
+                form_field.note = f"{start} {_words(form_field, result.taken[name])} {when}."
             elif name in result.clashes:
-                form_field.note = f"{start} {_words(name, result.clashes[name])} {when}; you entered something else."
+                form_field.note = (
+                    f"{start} {_words(form_field, result.clashes[name])} {when}; you entered something else."
+                )
                 form_field.clash = True
 
     def _note_rows(self, result, base, theirs, added: list[dict], who: str, when: str) -> None:
@@ -179,7 +151,7 @@ class Editor:
             else:
                 found = result.taken | result.clashes
                 changed = [
-                    f"{name} to {_words(name, found[k])}"
+                    f"{name} to {_words(row.fields[name], found[k])}"
                     for name in ROW_FIELDS
                     if (k := f"server {key} {name}") in found
                 ]
@@ -203,47 +175,30 @@ class Editor:
         self._report(snapshot)
         return not self.form.errors and not any(row.errors for row in self.servers.forms)
 
-    def wish(self, snapshot: Snapshot) -> WishedService:
+    def wish(self, snapshot: Snapshot) -> VirtualService:
         """The service as entered; new objects get the next free ids, which stand for "new"."""
-        data = self.form.cleaned_data
         key = self.row.pk if self.row else 1 + max((one.id for one in snapshot.services), default=0)
-        return WishedService(
-            id=key,
-            **{name: data[name] for name in PLAIN},
-            persistence=data["persistence"] or 0,
-            persistence_prefix=data["persistence_prefix"] or 0,
-            check=self.form.health_check(),
-            fallback=self.form.fallback(),
-            agent=self.form.agent(),
-            slow_start=data["slow_start"] or 0,
-            least_healthy=self.form.least_healthy(),
-            real_servers=tuple(server for _, server in self._wished_servers(snapshot)),
-        )
+        return self.form.service(key, (server for _, server in self._entered_servers(snapshot)))
 
-    def _wished_servers(self, snapshot: Snapshot) -> list[tuple[int, WishedServer]]:
+    def _entered_servers(self, snapshot: Snapshot) -> Iterator[tuple[int, RealServer]]:
         """(index of the row, server); an id counts only if it belongs to this very service."""
-        known = set(self.row.real_servers.values_list("pk", flat=True)) if self.row else set()
+        known = {server.id for server in self.row.wish.real_servers} if self.row else set()
         new = 1 + max((server.id for one in snapshot.services for server in one.real_servers), default=0)
-        found = []
+        entered = self.form.cleaned_data
+        by_mark = entered["more_ports"] or entered["more_addresses"] or entered["protocol"].by_mark
         for index, row in enumerate(self.servers.forms):
             data = row.cleaned_data
             if data.get("remove") or row.blank:
                 continue
             key = data["id"] if data["id"] in known else new + index
             known.discard(key)
-            entered = self.form.cleaned_data
-            by_mark = entered["more_ports"] or entered["more_addresses"] or entered["protocol"].by_mark
-            empty = EMPTY_IN_ROW | {"port": 0 if by_mark else self.form.cleaned_data["port"]}
-            values: dict[str, Any] = {
-                name: empty.get(name) if data[name] is None else data[name] for name in ROW_FIELDS
-            }
-            found.append((index, WishedServer(key, **values)))
-        return found
+            port = (0 if by_mark else entered["port"]) if data["port"] is None else data["port"]
+            yield index, shaped(RealServer, {name: data[name] for name in ROW_FIELDS}, id=key, port=port)
 
     def _report(self, snapshot: Snapshot) -> None:
         """Put every problem that this service has, or newly causes elsewhere, beside its field."""
         wished = self.wish(snapshot)
-        row_of = {server.id: index for index, server in self._wished_servers(snapshot)}
+        row_of = {server.id: index for index, server in self._entered_servers(snapshot)}
         before = set(validate.validate(snapshot))
         # last in line: of two services with one name or address, lbconfig names the later one
         for problem in validate.validate(with_service(snapshot, wished, last=True)):
@@ -257,18 +212,17 @@ class Editor:
             elif problem not in before:
                 self.form.add_error(None, f"{problem}")
 
-    def save(self, user: str, snapshot: Snapshot) -> VirtualService:
-        wished = self.wish(snapshot)
-        return draft.write_service(wished, self.row or VirtualService(), user, new_ids=True)
+    def save(self, user: str, snapshot: Snapshot) -> Service:
+        return draft.write_service(self.wish(snapshot), self.row or Service(), user, new_ids=True)
 
     # --- shown beside the form ---
 
-    def preview(self, snapshot: Snapshot) -> WishedService | None:
+    def preview(self, snapshot: Snapshot) -> VirtualService | None:
         """The service as it stands in the form, for the picture; None while it has no sense yet."""
         if self.form.is_bound:
             good = self.form.is_valid() and self.servers.is_valid()
             return self.wish(snapshot) if good else None
-        return draft.service_wish(self.row) if self.row else None
+        return self.row.wish if self.row else None
 
 
 PATH = re.compile(
@@ -287,14 +241,14 @@ def _add(form, name: str | None, problem) -> None:
         form.add_error(None, f"{problem.field}: {problem.message}" if problem.field else message)
 
 
-def with_service(snapshot: Snapshot, service: WishedService, last: bool = False) -> Snapshot:
+def with_service(snapshot: Snapshot, service: VirtualService, last: bool = False) -> Snapshot:
     others = [one for one in snapshot.services if one.id != service.id]
     together = [*others, service]
     return replace(snapshot, services=tuple(together if last else sorted(together, key=lambda one: one.id)))
 
 
-def flat(values: dict, rows: list[dict]) -> dict[str, str]:
-    """As changes.merge compares it; rows are told apart by their ids, new ones have none."""
+def texts(values: dict, rows: list[dict]) -> dict[str, str]:
+    """As draft.merge compares it; rows are told apart by their ids, new ones have none."""
     found = {name: _text(value) for name, value in values.items()}
     for row in rows:
         if row.get("id"):
@@ -312,10 +266,10 @@ def _typed(old: object, text: str) -> object:
     return text == "yes" if isinstance(old, bool) else text
 
 
-def _words(name: str, text: str) -> str:
-    """A value as a person reads it: "least connections (lc)", "“web”", "nothing"."""
-    if name in CHOICE_WORDS:
-        for value, words in CHOICE_WORDS[name].items():
+def _words(form_field, text: str) -> str:
+    """A value as a person reads it: "Least connections (lc)", "“web”", "nothing"."""
+    if isinstance(form_field, ExplainedField):
+        for value, words in form_field.words.items():
             if str(value) == text:
-                return f"{words.long} ({value})" if name == "scheduler" else words.long
+                return f"{words.long} ({value})" if isinstance(value, Scheduler) else words.long
     return f"“{text}”" if text else "nothing"

@@ -1,15 +1,20 @@
 """The form of a virtual service and its real servers.
 
-The fields only give a value its type; what is allowed is asked of lbconfig.validate.services.
+The fields only give a value its type; what is allowed is asked of lbconfig.validate.services. A field is named as
+lbconfig.model.flat names it: `check_port` is the field `port` of `check`.
 """
 
-import ipaddress
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from django import forms
 
-from lbconfig.model import names, ports
+from lbconfig.model import names
 from lbconfig.model.checks import without_unused
+from lbconfig.model.flat import defaults, shaped
 from lbconfig.model.snapshot import (
     Agent,
     AgentKind,
@@ -17,143 +22,52 @@ from lbconfig.model.snapshot import (
     Fallback,
     FallbackKind,
     Forwarding,
-    HealthCheck,
     HttpMethod,
     LeastHealthy,
     Matching,
     Protocol,
+    RealServer,
     Scheduler,
     ServerState,
     TooFew,
+    VirtualService,
 )
 from lbconfig.validate.balance import agent_fields
 from lbconfig.validate.neighbours import MAX_VIPS
+from web.fields import (
+    FILL_IN,
+    AddressesField,
+    AddressField,
+    PortsField,
+    TextField,
+    enum_field,
+    number_field,
+    port_field,
+    text_field,
+    unseen_field,
+)
 
-FILL_IN = "Please fill this in."
-WHOLE_NUMBER = "This must be a whole number."
-PORT_NUMBER = "This must be the number of a port, or the name of a service such as https."
-MAX_NUMBER = 2**31 - 1
 MAX_SERVERS = 1000  # rows of one form
-
-
-class TextField(forms.CharField):
-    """Browsers send CR LF at the end of each line."""
-
-    def to_python(self, value):
-        return str(super().to_python(value)).replace("\r\n", "\n")
-
-
-class AddressField(forms.CharField):
-    """Any spelling of an IP address becomes the usual one; what is no address stays for lbconfig to refuse."""
-
-    def to_python(self, value):
-        text = str(super().to_python(value))
-        try:
-            return str(ipaddress.ip_address(text))
-        except ValueError:
-            return text
-
-
-class AddressesField(forms.CharField):
-    """Addresses parted by commas or blanks; cleans to a tuple, each in its usual spelling."""
-
-    def to_python(self, value):
-        one = AddressField()
-        return tuple(one.to_python(text) for text in str(super().to_python(value)).replace(",", " ").split())
-
-
-class PortsField(forms.CharField):
-    """In the usual spelling; what is no list of ports stays for lbconfig to refuse."""
-
-    def to_python(self, value):
-        text = str(super().to_python(value))
-        try:
-            return ports.text(ports.parse(text))
-        except ValueError:
-            return text
-
-
-class PortField(forms.IntegerField):
-    """A number, or the name of a service: "https" is 443."""
-
-    def to_python(self, value):
-        return super().to_python(ports.number(value) if isinstance(value, str) else value)
-
-
-def _choices(table) -> list[tuple[str, str]]:
-    return [(str(value), name.long) for value, name in table.items()]
-
-
-class ExplainedField(forms.TypedChoiceField):
-    """A choice with a sentence about each value, for the template."""
-
-    sentences: dict[str, str]
-
-
-def enum_field(kind, table, **kwargs) -> ExplainedField:
-    field = ExplainedField(
-        coerce=kind,
-        choices=_choices(table),
-        widget=forms.RadioSelect,
-        error_messages={"required": "Please choose one.", "invalid_choice": "Please choose one of these."},
-        **kwargs,
-    )
-    field.sentences = {str(value): name.help for value, name in table.items()}
-    return field
-
-
-def port_field(label: str, placeholder: str = "", **kwargs) -> forms.IntegerField:
-    return number_field(label, placeholder, PortField, PORT_NUMBER, **kwargs)
-
-
-def number_field(
-    label: str,
-    placeholder: str = "",
-    kind: type[forms.IntegerField] = forms.IntegerField,
-    invalid: str = WHOLE_NUMBER,
-    **kwargs,
-) -> forms.IntegerField:
-    field = kind(
-        label=label,
-        max_value=MAX_NUMBER,
-        min_value=-MAX_NUMBER,
-        error_messages={"required": FILL_IN, "invalid": invalid},
-        widget=forms.TextInput(
-            attrs={"inputmode": "numeric", "autocomplete": "off"}
-            | ({"placeholder": placeholder} if placeholder else {})
-        ),
-        **kwargs,
-    )
-    return field
-
-
-def _text(label: str, limit: int, kind: type[forms.CharField] = forms.CharField, **kwargs) -> forms.CharField:
-    attributes = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"} | kwargs.pop("attrs", {})
-    return kind(
-        label=label,
-        max_length=limit,
-        widget=forms.TextInput(attrs=attributes),
-        error_messages={"required": FILL_IN, "max_length": f"This is longer than {limit} characters."},
-        **kwargs,
-    )
-
-
-def _unseen_text(label: str, help_text: str) -> forms.CharField:
-    """Typed unseen, but kept when the form comes back with an error."""
-    return forms.CharField(
-        label=label,
-        max_length=200,
-        required=False,
-        strip=False,
-        widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "off"}),
-        error_messages={"max_length": "This is longer than 200 characters."},
-        help_text=help_text,
-    )
+# The fields behind each "more"; one that is wrong opens it.
+MORE = {
+    "check": (
+        "check_host", "check_port", "check_interval", "check_timeout", "check_failures", "check_connects",
+        "check_successes", "check_retry", "check_verify", "check_method", "check_statuses", "check_matching",
+        "check_old_tls",
+    ),
+    "place": ("note", "more_ports", "more_addresses"),
+    "balancing": ("persistence", "persistence_prefix", "call_id"),
+    "load": (
+        "agent_kind", "agent_port", "agent_interval", "agent_floor", "slow_start", "least_healthy_servers",
+        "least_healthy_then", "least_healthy_again",
+    ),
+    "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
+}  # fmt: skip
 
 
 class ServiceForm(forms.Form):
-    name = _text("Name", 64, help_text="For yourself, such as “web shop”.")
-    address = _text(
+    name = text_field("Name", 64, help_text="For yourself, such as “web shop”.")
+    address = text_field(
         "Virtual address (VIP)",
         45,
         AddressField,
@@ -161,7 +75,7 @@ class ServiceForm(forms.Form):
         attrs={"placeholder": "10.0.2.100"},
     )
     port = port_field("Port")
-    more_ports = _text(
+    more_ports = text_field(
         "More ports",
         500,
         PortsField,
@@ -169,7 +83,7 @@ class ServiceForm(forms.Form):
         attrs={"placeholder": "443, 8000-8100"},
         help_text="Ports and ranges that belong to the same service; servers then have no port of their own.",
     )
-    more_addresses = _text(
+    more_addresses = text_field(
         "More virtual addresses",
         MAX_VIPS * 47,
         AddressesField,
@@ -215,37 +129,37 @@ class ServiceForm(forms.Form):
         required=False,
         help_text="Without it the box does not serve this service; it stays here to be enabled again.",
     )
-    note = _text("Note", 500, required=False, help_text="For yourself and other admins.")
+    note = text_field("Note", 500, required=False, help_text="For yourself and other admins.")
     forwarding = enum_field(Forwarding, names.FORWARDING, label="How packets reach the servers")
     check_kind = enum_field(CheckKind, names.CHECKS, label="How the box asks a server whether it is up")
-    check_path = _text(
+    check_path = text_field(
         "Path", 200, required=False, attrs={"placeholder": "/"}, help_text="What is requested, such as /health."
     )
-    check_expect = _text(
+    check_expect = text_field(
         "Expected text",
         200,
         required=False,
         help_text="The answer must contain it. Empty: any successful answer counts.",
     )
-    check_matching = forms.TypedChoiceField(
+    check_matching = enum_field(
+        Matching,
+        names.MATCHINGS,
+        forms.Select,
         label="The answer",
-        coerce=Matching,
-        empty_value=Matching.CONTAINS,
         required=False,
-        choices=_choices(names.MATCHINGS),
-        error_messages={"invalid_choice": "Please choose one of these."},
+        empty_value=Matching.CONTAINS,
         help_text="How the expected text is looked for: as it is, or as a regular expression.",
     )
-    check_host = _text("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
-    check_method = forms.TypedChoiceField(
+    check_host = text_field("Host name", 253, required=False, help_text="Sent as Host. Empty: the server's address.")
+    check_method = enum_field(
+        HttpMethod,
+        names.HTTP_METHODS,
+        forms.Select,
         label="Method",
-        coerce=HttpMethod,
-        empty_value=HttpMethod.GET,
         required=False,
-        choices=_choices(names.HTTP_METHODS),
-        error_messages={"invalid_choice": "Please choose one of these."},
+        empty_value=HttpMethod.GET,
     )
-    check_statuses = _text(
+    check_statuses = text_field(
         "Status codes that count",
         200,
         required=False,
@@ -253,13 +167,13 @@ class ServiceForm(forms.Form):
         help_text="Such as 200-299,401. A redirect (302) is not followed; list it if it means that the server is well.",
     )
     check_port = port_field("Port of the check", required=False, help_text="Empty: the port of the server itself.")
-    check_login = _text("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
-    check_password = _unseen_text("Password", "It is stored as it is, and sent to the servers.")
-    check_secret = _unseen_text("Shared secret", "That the RADIUS servers know this box by.")
-    check_database = _text(
+    check_login = text_field("Log in as", 200, required=False, help_text="Empty: the server is asked without a log-in.")
+    check_password = unseen_field("Password", "It is stored as it is, and sent to the servers.")
+    check_secret = unseen_field("Shared secret", "That the RADIUS servers know this box by.")
+    check_database = text_field(
         "Database", 200, required=False, help_text="Empty: none with MySQL, postgres with PostgreSQL."
     )
-    check_ask = _text(
+    check_ask = text_field(
         "What is asked for",
         200,
         required=False,
@@ -317,7 +231,9 @@ class ServiceForm(forms.Form):
     )
 
     fallback_kind = enum_field(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
-    fallback_address = _text("Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"})
+    fallback_address = text_field(
+        "Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"}
+    )
     fallback_port = port_field("Port", required=False, placeholder="same")
 
     agent_kind = enum_field(
@@ -345,62 +261,26 @@ class ServiceForm(forms.Form):
         help_text="More of them, so that it does not flap.",
     )
 
-    def agent(self) -> Agent:
-        """Of the cleaned data, without what its kind does not use: such fields are not on the screen."""
-        data, plain = self.cleaned_data, Agent()
-        kind = data["agent_kind"]
-        entered = {name: data[f"agent_{name}"] for name in agent_fields(kind)}
-        return replace(plain, kind=kind, **{name: value for name, value in entered.items() if value is not None})
+    def service(self, key: int, servers: Iterable[RealServer]) -> VirtualService:
+        """Of the cleaned data, without what the page does not show for what is chosen."""
+        values = {name: None if value == "" else value for name, value in self.cleaned_data.items()}
+        return _without_hidden(shaped(VirtualService, values, id=key, real_servers=tuple(servers)))
 
-    def least_healthy(self) -> LeastHealthy:
-        """The same."""
-        data = self.cleaned_data
-        servers, then = data["least_healthy_servers"] or 0, data["least_healthy_then"]
-        if not servers:
-            return LeastHealthy()
-        return LeastHealthy(servers, then, (data["least_healthy_again"] or 0) if then is TooFew.ASIDE else 0)
 
-    def fallback(self) -> Fallback:
-        """Of the cleaned data."""
-        data = self.cleaned_data
-        if data["fallback_kind"] is not FallbackKind.SERVER:
-            return Fallback(data["fallback_kind"])
-        return Fallback(FallbackKind.SERVER, data["fallback_address"], data["fallback_port"] or 0)
-
-    def health_check(self) -> HealthCheck:
-        """The check of the cleaned data, without what its kind does not use: such fields are not on the screen."""
-        data = self.cleaned_data
-        check = HealthCheck(
-            kind=data["check_kind"],
-            port=data["check_port"] or 0,
-            path=data["check_path"] or "/",
-            host=data["check_host"],
-            expect=data["check_expect"],
-            interval=data["check_interval"],
-            timeout=data["check_timeout"],
-            failures=data["check_failures"],
-            successes=1 if data["check_successes"] is None else data["check_successes"],
-            retry=data["check_retry"] or 0,
-            connects=data["check_connects"] or 0,
-            **{
-                name: data[f"check_{name}"]
-                for name in (
-                    "login",
-                    "password",
-                    "secret",
-                    "database",
-                    "ask",
-                    "verify",
-                    "authority",
-                    "method",
-                    "statuses",
-                    "matching",
-                    "old_tls",
-                    "program",
-                )
-            },
-        )
-        return without_unused(check)
+def _without_hidden(service: VirtualService) -> VirtualService:
+    agent, least, fallback = service.agent, service.least_healthy, service.fallback
+    if fallback.kind is not FallbackKind.SERVER:
+        fallback = Fallback(fallback.kind)
+    if least.then is not TooFew.ASIDE or not least.servers:
+        least = replace(least, again=0) if least.servers else LeastHealthy()
+    used = {name: getattr(agent, name) for name in agent_fields(agent.kind)}
+    return replace(
+        service,
+        check=without_unused(service.check),
+        agent=Agent(agent.kind, **used),
+        least_healthy=least,
+        fallback=fallback,
+    )
 
 
 class RealServerForm(forms.Form):
@@ -409,27 +289,28 @@ class RealServerForm(forms.Form):
     note: str  # what another admin changed meanwhile, where he did
 
     id = forms.IntegerField(required=False, widget=forms.HiddenInput, max_value=2**62, min_value=0)
-    address = _text("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
+    address = text_field("Address", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.11"})
     port = port_field("Port", required=False, placeholder="same")  # empty: that of the service
     weight = number_field("Weight", required=False)
-    state = forms.TypedChoiceField(
+    state = enum_field(
+        ServerState,
+        names.SERVER_STATES,
+        forms.Select,
         label="State",
-        coerce=ServerState,
-        empty_value=ServerState.ENABLED,
         required=False,
-        choices=_choices(names.SERVER_STATES),
-        error_messages={"invalid_choice": "Please choose one of these."},
+        empty_value=ServerState.ENABLED,
     )
     upper = number_field("At most so many connections", required=False)
     lower = number_field("New ones again below", required=False)
-    name = _text("Name of the server", 64, required=False, help_text="For yourself, such as “web 1”.")
-    forwarding = forms.TypedChoiceField(
+    name = text_field("Name of the server", 64, required=False, help_text="For yourself, such as “web 1”.")
+    forwarding = enum_field(
+        Forwarding,
+        names.FORWARDING,
+        forms.Select,
         label="Forwarding",
-        coerce=Forwarding,
-        empty_value=None,
         required=False,
-        choices=[("", "as the service"), *_choices(names.FORWARDING)],
-        error_messages={"invalid_choice": "Please choose one of these."},
+        empty_value=None,
+        none="as the service",
     )
     remove = forms.BooleanField(label="Remove", required=False)
 
@@ -454,30 +335,22 @@ class RealServerForm(forms.Form):
 class OperationForm(forms.Form):
     """Without `server`: in every service."""
 
-    state = forms.TypedChoiceField(coerce=ServerState, choices=_choices(names.SERVER_STATES))
+    state = enum_field(ServerState, names.SERVER_STATES)
     address = forms.CharField(max_length=45)
     server = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
 
 RealServerFormSet = forms.formset_factory(RealServerForm, extra=0, max_num=MAX_SERVERS, absolute_max=MAX_SERVERS)
 
-DEFAULTS = {
-    "protocol": "tcp",
-    "scheduler": "wlc",
-    "forwarding": "nat",
-    "enabled": True,
-    "check_kind": "connect",
-    "check_path": "/",
-    "check_interval": 2,
-    "check_timeout": 2,
-    "check_failures": 2,
-    "check_method": "get",
-    "check_matching": "contains",
-    "fallback_kind": "none",
-    "agent_kind": "off",
-    "agent_port": 3333,
-    "agent_interval": 5,
-    "agent_floor": 10,
-    "least_healthy_then": "tell",
-}
+
+def shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a service as the form has them: an optional number that is as it begins is left empty."""
+    begins, found = defaults(VirtualService), {}
+    for name, field in ServiceForm.base_fields.items():
+        value = values.get(name)
+        optional = isinstance(field, forms.IntegerField) and not field.required
+        found[name] = None if optional and value == begins.get(name) else field.prepare_value(value)
+    return found
+
+
 NEW_ROW = {"weight": 1, "state": "enabled"}

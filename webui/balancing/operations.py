@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from applier.wire.client import connect
 from applier.wire.shapes import Review
-from changes import draft, what_runs
+from draft import store as draft
+from draft import what_runs
 from lbconfig.model.snapshot import RealServer, ServerState, Snapshot, VirtualService
 
 log = logging.getLogger(__name__)

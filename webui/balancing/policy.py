@@ -9,14 +9,12 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
-from accounts.kept_input import given_back, keeps_input
-from balancing.forms import enum_field, number_field
-from balancing.models import Policy
-from changes import draft
-from changes.pages import Page, check, finish, merged
+from draft import store as draft
+from draft.pages import Page, check, finish, merged
 from lbconfig.model.names import FLOOD_DEFENCES, POLICY
-from lbconfig.model.snapshot import FloodDefence
-from lbconfig.model.snapshot import Policy as Wish
+from lbconfig.model.snapshot import FloodDefence, Policy
+from web.fields import enum_field, number_field
+from web.kept_input import given_back, keeps_input
 
 
 def _seconds(name: str) -> forms.IntegerField:
@@ -58,13 +56,13 @@ def edit(request):
         candidate = _check(page)
         if candidate is None:
             return _show(request, page, 422)
-        draft.write_policy(candidate.policy, user)
+        draft.write_part("policy", candidate.policy, user)
     messages.success(request, "Saved to the draft. The box uses it after you have reviewed and applied the changes.")
     return redirect("overview")
 
 
 def _page(data=None) -> Page:
-    row = Policy.objects.filter(pk=draft.ONLY_ROW).first()
+    row = draft.part("policy")
     form = PolicyForm(data) if data is not None else PolicyForm(initial=asdict(draft.current().policy))
     return finish(Page(row, form), data)
 
@@ -73,7 +71,7 @@ def _check(page: Page):
     if not page.form.is_valid():
         return None
     snapshot = draft.current()
-    return check(page, snapshot, replace(snapshot, policy=Wish(**page.form.cleaned_data)), "policy.")
+    return check(page, snapshot, replace(snapshot, policy=Policy(**page.form.cleaned_data)), "policy.")
 
 
 def _show(request, page: Page, status: int = 200):

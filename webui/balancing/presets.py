@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from balancing.forms import DEFAULTS
+from balancing.forms import shown
+from lbconfig.model.flat import defaults
+from lbconfig.model.snapshot import VirtualService
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,7 @@ class Preset:
 
     @property
     def form(self) -> dict:
-        return DEFAULTS | self.values
+        return shown(defaults(VirtualService)) | self.values
 
 
 _HTTP = {"check_kind": "http", "check_path": "/"}

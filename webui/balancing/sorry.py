@@ -10,14 +10,12 @@ from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 
-from accounts.kept_input import given_back, keeps_input
-from balancing.models import SorryPage
-from changes import draft
-from changes.pages import Page, check, finish, merged
-from lbconfig.model.snapshot import FallbackKind
-from lbconfig.model.snapshot import SorryPage as Wish
+from draft import store as draft
+from draft.pages import Page, check, finish, merged
+from lbconfig.model.snapshot import FallbackKind, SorryPage
 from lbconfig.render import sorry
 from lbconfig.validate.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
+from web.kept_input import given_back, keeps_input
 
 FILL_IN = "Please fill this in."
 
@@ -60,7 +58,7 @@ def edit(request):
         candidate = _check(page)
         if candidate is None:
             return _show(request, page, 422)
-        draft.write_sorry_page(candidate.sorry, user)
+        draft.write_part("sorry", candidate.sorry, user)
     messages.success(request, "Saved to the draft. The box shows it after you have reviewed and applied the changes.")
     return redirect("sorry")
 
@@ -73,7 +71,7 @@ def preview(request):
 
 
 def _page(data=None) -> Page:
-    row = SorryPage.objects.filter(pk=draft.ONLY_ROW).first()
+    row = draft.part("sorry")
     stored = draft.current().sorry
     form = SorryForm(data) if data is not None else SorryForm(initial=asdict(stored))
     return finish(Page(row, form), data)
@@ -83,7 +81,7 @@ def _check(page: Page):
     if not page.form.is_valid():
         return None
     snapshot = draft.current()
-    candidate = replace(snapshot, sorry=Wish(**page.form.cleaned_data))
+    candidate = replace(snapshot, sorry=SorryPage(**page.form.cleaned_data))
     return check(page, snapshot, candidate, "sorry.")
 
 

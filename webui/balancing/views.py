@@ -8,82 +8,31 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from accounts.kept_input import given_back, keeps_input
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import Event
 from balancing import operations, server_setup
 from balancing.editor import Editor, with_service
-from balancing.forms import OperationForm, ServiceForm
-from balancing.models import VirtualService
+from balancing.forms import MORE, OperationForm, ServiceForm
 from balancing.operations import Operation
 from balancing.picture import picture
 from balancing.presets import PRESETS
 from balancing.server_systems import PLAIN, SYSTEMS, System
-from changes import draft, merge
-from changes.models import Removal
-from fairlead.faults import not_found
+from draft import merge
+from draft import store as draft
+from draft.frame import look
+from draft.models import Removal, Service
 from lbconfig.model import checks, names
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.checks import worst_case_detection
-from lbconfig.model.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError
-from lbconfig.model.snapshot import VirtualService as VirtualServiceWish
+from lbconfig.model.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError, VirtualService
 from lbconfig.validate.balance import BY_WEIGHT
-from monitoring.frame import look
+from web.faults import not_found
+from web.kept_input import given_back, keeps_input
 
 SAVED = "Saved to the draft. The box runs it after you have reviewed and applied the changes."
 
 EVENTS = 50  # of a server, on its page
-# The fields behind each "more"; one that is wrong opens it.
-MORE = {
-    "check": (
-        "check_host",
-        "check_port",
-        "check_interval",
-        "check_timeout",
-        "check_failures",
-        "check_connects",
-        "check_successes",
-        "check_retry",
-        "check_verify",
-        "check_method",
-        "check_statuses",
-        "check_matching",
-        "check_old_tls",
-    ),
-    "place": ("note", "more_ports", "more_addresses"),
-    "balancing": ("persistence", "persistence_prefix", "call_id"),
-    "load": (
-        "agent_kind",
-        "agent_port",
-        "agent_interval",
-        "agent_floor",
-        "slow_start",
-        "least_healthy_servers",
-        "least_healthy_then",
-        "least_healthy_again",
-    ),
-    "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
-}
-
-
-CHECK_FIELDS = (
-    "path",
-    "host",
-    "expect",
-    "login",
-    "password",
-    "secret",
-    "database",
-    "ask",
-    "verify",
-    "authority",
-    "connects",
-    "method",
-    "statuses",
-    "matching",
-    "old_tls",
-    "program",
-)
+CHECK_FIELDS = sorted({name for kind in checks.KINDS.values() for name in kind.fields})
 
 
 @keeps_input
@@ -92,7 +41,7 @@ def add(request):
         return _save(request, None)
     like = request.GET.get("like", "")
     known = like.isascii() and like.isdigit() and len(like) < 19
-    row = VirtualService.objects.filter(pk=like).first() if known else None
+    row = draft.service(int(like)) if known else None
     if preset := PRESETS.get(request.GET.get("preset", "")):
         return _page(request, Editor.begin(preset))
     return _page(request, Editor.copy(row) if row else Editor.show(None))
@@ -102,7 +51,7 @@ def add(request):
 def edit(request, pk: int):
     if request.method == "POST":
         return _save(request, pk)
-    row = VirtualService.objects.filter(pk=pk).first()
+    row = draft.service(pk)
     if row:
         return _page(request, Editor.show(row))
     if removal := Removal.objects.filter(service=pk).first():
@@ -115,7 +64,7 @@ def _save(request, pk: int | None):
     """`pk` None: a new service. From the first line on nobody else can write to the draft."""
     user = request.user.get_username()
     with transaction.atomic():
-        row = VirtualService.objects.filter(pk=pk).first() if pk else None
+        row = draft.service(pk) if pk else None
         removal = Removal.objects.filter(service=pk).first() if pk and not row else None
         if pk and row is None and removal is None:
             return not_found(request, None)
@@ -225,7 +174,7 @@ def server(request, address: str):
 
 def doctor(request, pk: int):
     """What is wrong with a service that runs, and what to do about it."""
-    row = VirtualService.objects.filter(pk=pk).first()
+    row = draft.service(pk)
     if row is None:
         return not_found(request, None)
     context: dict[str, object]
@@ -238,7 +187,7 @@ def doctor(request, pk: int):
 
 def servers(request, pk: int):
     """What each real server of a service needs, with a script where it needs more than a gateway."""
-    row = VirtualService.objects.filter(pk=pk).first()
+    row = draft.service(pk)
     if row is None:
         return not_found(request, None)
     key, system = _system(request)
@@ -258,7 +207,7 @@ def servers(request, pk: int):
 
 def server_script(request, pk: int, address: str):
     """The script for one of them, as a file."""
-    row = VirtualService.objects.filter(pk=pk).first()
+    row = draft.service(pk)
     setup = next((one for one in _setups(row) if one.address == address), None) if row else None
     _, system = _system(request)
     if setup is None or not setup.scripted_on(system):
@@ -281,16 +230,16 @@ def _system(request) -> tuple[str, System]:
     return (key, SYSTEMS[key]) if key in SYSTEMS else (PLAIN, SYSTEMS[PLAIN])
 
 
-def _setups(row: VirtualService) -> list[server_setup.ServerSetup]:
+def _setups(row: Service) -> list[server_setup.ServerSetup]:
     """Of each server of the service; as if it were enabled, because servers are set up before."""
-    service = replace(draft.service_wish(row), enabled=True)
+    service = replace(row.wish, enabled=True)
     snapshot = with_service(draft.current(), service)
     return [
         server_setup.setup_of(snapshot, one) for one in dict.fromkeys(real.address for real in service.real_servers)
     ]
 
 
-def _detection(service: VirtualServiceWish | None) -> float | None:
+def _detection(service: VirtualService | None) -> float | None:
     """Seconds; None where nothing is checked or the form makes no sense yet."""
     return worst_case_detection(service.check) or None if service else None
 
@@ -310,7 +259,7 @@ def detection(request):
 def try_check(request, pk: int | None = None):
     """Ask the servers that stand in the form, by the check that stands in the form; nothing is saved or applied."""
     snapshot = draft.current()
-    row = VirtualService.objects.filter(pk=pk).first() if pk else None
+    row = draft.service(pk) if pk else None
     service = Editor.of(row, request.POST).preview(snapshot)
     context: dict[str, object]
     if service is None:
@@ -329,14 +278,14 @@ def try_check(request, pk: int | None = None):
 
 def delete(request, pk: int):
     """Asks first; asks again when somebody changed the service since the question was on the screen."""
-    row = VirtualService.objects.filter(pk=pk).first()
+    row = draft.service(pk)
     if row is None:
         messages.info(request, "This virtual service is already removed.")
         return redirect("overview")
     moved = ""
     if request.method == "POST":
         with transaction.atomic():
-            row = VirtualService.objects.filter(pk=pk).first() or row
+            row = draft.service(pk) or row
             if request.POST.get("version") == str(row.version):
                 draft.remove_service(row, request.user.get_username())
                 messages.success(request, f"{row.name} is removed from the draft. The box runs it until you apply.")

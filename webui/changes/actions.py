@@ -11,10 +11,12 @@ from django.utils.dateparse import parse_datetime
 
 from applier.wire.client import ApplierRefused, connect
 from applier.wire.shapes import UNDER_WAY, ApplyStarted, GenerationEntry, Review
-from changes import draft, revisions, what_runs
-from changes.models import Draft, Revision
+from changes import revisions
+from changes.models import Revision
+from draft import store as draft
+from draft import what_runs
 from lbconfig.model.snapshot import Snapshot
-from system import backups
+from web import backups
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +29,7 @@ def fill_if_empty() -> bool:
     if not draft.is_filled():
         snapshot = what_runs.current()
         with transaction.atomic():
-            if not Draft.objects.exists():
+            if not draft.is_filled():
                 draft.replace(snapshot, "")
                 log.info("the draft was filled with what the box runs")
     return True

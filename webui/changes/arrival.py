@@ -21,7 +21,7 @@ from lbconfig.model.addresses import in_url
 from lbconfig.model.snapshot import HTTPS_PORT, Snapshot
 
 if TYPE_CHECKING:
-    from monitoring.frame import Frame
+    from draft.frame import Frame
 
 AGE = "X-Connection-Age"  # seconds; set by nginx, which drops what a client sends under that name
 MARGIN = 2.0  # seconds that may pass between nginx looking at its clock and the applier at its own

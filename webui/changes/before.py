@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from applier.wire.shapes import Review
 from changes import arrival
+from draft.frame import look
 from lbconfig.diff.cutoff import USUAL
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.validate.reach import entrance_problem, way_problem
-from monitoring.frame import look
 
 SHOWN = 50  # services in the table; the others are counted
 

@@ -15,8 +15,8 @@ from django.views.decorators.http import require_POST
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import ApplyStarted, RunStatus
 from changes import arrival
-from fairlead.middleware import CONTENT_SECURITY_POLICY
-from monitoring.frame import look
+from draft.frame import look
+from web.middleware import CONTENT_SECURITY_POLICY
 
 KEY = "pending"  # of the session
 TOO_OLD = "This browser still uses a connection from before the change, which proves nothing. It makes a new one: "

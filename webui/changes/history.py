@@ -13,9 +13,9 @@ from changes import actions, replacing, revisions
 from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.links import link
 from changes.models import Revision
+from draft.frame import look
 from lbconfig.model import redact
 from lbconfig.model.snapshot import to_json
-from monitoring.frame import look
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from applier.wire.client import ApplierDown, ApplierRefused
 from changes import actions
-from fairlead.faults import Fault, page
 from lbconfig.model.snapshot import SnapshotError
+from web.faults import Fault, page
 
 WAITING = Fault(
     503,

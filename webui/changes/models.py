@@ -1,43 +1,6 @@
-"""What the draft needs beside its objects, and the history of what was applied."""
+"""The history of what was applied, and what waits to become the draft."""
 
 from django.db import models
-
-
-class Draft(models.Model):
-    """One row (pk 1): the draft has been filled, and how often it was changed.
-
-    `counter` gives every changed object its `version`; it never goes back, so that a form which was
-    opened before "discard draft" is still recognised as old.
-    """
-
-    counter = models.PositiveBigIntegerField(default=0)
-    filled_at = models.DateTimeField(auto_now_add=True)
-
-    def __str__(self) -> str:
-        return f"draft at change {self.counter}"
-
-
-class Tracked(models.Model):
-    """An object of the draft: who changed it last, when, and which change of the draft that was."""
-
-    version = models.PositiveBigIntegerField(default=0)
-    changed_by = models.CharField(max_length=150, blank=True)
-    changed_at = models.DateTimeField(null=True)
-
-    class Meta:
-        abstract = True
-
-
-class Removal(models.Model):
-    """A virtual service that was removed from the draft: so that an open form of it can say by whom."""
-
-    service = models.PositiveBigIntegerField(unique=True)
-    name = models.CharField(max_length=64)
-    changed_by = models.CharField(max_length=150)
-    changed_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return f"{self.name}, removed by {self.changed_by}"
 
 
 class Keeping(models.Model):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from django.utils import timezone
 
-from changes import diffs, draft
+from changes import diffs
 from changes.models import Keeping, Revision
+from draft import store as draft
 from lbconfig import migrate
 from lbconfig.diff import services as diff
 from lbconfig.model.snapshot import Snapshot, SnapshotError

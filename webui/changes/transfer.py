@@ -14,12 +14,12 @@ from changes import revisions
 from changes.forms import ImportForm
 from changes.history import replace_draft
 from changes.models import Candidate
-from fairlead.files import takes_file
+from draft.frame import look
 from lbconfig import migrate, schema
 from lbconfig.model import redact
 from lbconfig.model.snapshot import SnapshotError, to_json
 from lbconfig.validate.services import validate
-from monitoring.frame import look
+from web.files import takes_file
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,13 @@ from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
 from applier.wire.shapes import ENDED
-from changes import actions, arrival, before, confirm, diffs, draft
+from changes import actions, arrival, before, confirm, diffs
 from changes.forms import ApplyForm
 from changes.links import link
 from changes.models import Revision
+from draft import store as draft
+from draft.frame import look
 from lbconfig.model.snapshot import SnapshotError
-from monitoring.frame import look
 
 BACK = "The box runs what it ran before. Your draft is kept."
 PAST_UNKNOWN = ("This apply is over", "Its outcome stands in the history.")

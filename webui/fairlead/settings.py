@@ -22,7 +22,7 @@ DATA = Path(os.environ.get("FAIRLEAD_DATA", REPO / "build" / "dev"))
 RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
-INCOMING = DATA / "incoming"  # files on their way in (fairlead.files) and out, and a backup file that was opened
+INCOMING = DATA / "incoming"  # files on their way in (web.files) and out, and a backup file that was opened
 LEDGER = Path(os.environ.get("FAIRLEAD_LEDGER", DATA / "ledger.json"))  # accounts.ledger
 SECRET_KEY_FILE = DATA / "secret-key"
 CONSOLE_TOKEN_FILE = RUN / "web" / "console-token"  # made anew by `manage.py prepare`; for root's `fairlead` command
@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "balancing",
     "network",
     "firewall",
+    "draft",
     "changes",
     "monitoring",
     "system",
@@ -72,10 +73,10 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "fairlead.middleware.ClientAddress",
-    "fairlead.middleware.ResponseHeaders",
-    "fairlead.middleware.HostName",
-    "fairlead.middleware.FaultFile",
+    "web.middleware.ClientAddress",
+    "web.middleware.ResponseHeaders",
+    "web.middleware.HostName",
+    "web.middleware.FaultFile",
     "accounts.middleware.LedgerFirst",
     "api.middleware.NoCookies",
     "django.middleware.security.SecurityMiddleware",
@@ -91,7 +92,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
-    "accounts.kept_input.GiveBack",
+    "web.kept_input.GiveBack",
 ]
 
 ROOT_URLCONF = "fairlead.urls"
@@ -106,7 +107,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "monitoring.frame.frame",
+                "draft.frame.frame",
                 "guide.places.place",
             ],
         },
@@ -131,7 +132,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {
-        "BACKEND": "fairlead.cache.SteadyCache",
+        "BACKEND": "web.cache.SteadyCache",
         "OPTIONS": {"MAX_ENTRIES": 20_000},  # failed log-ins; too many to push one's own out
     }
 }
@@ -148,8 +149,8 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "overview"
 LOGOUT_REDIRECT_URL = "login"
 
-# Lock-out: a name at a source (lbconfig.model.addresses), so that nobody locks the admin out from elsewhere. Kept in the
-# memory of the one web process: a guesser can fill neither the database nor the disk. Whatever the name,
+# Lock-out: a name at a source (lbconfig.model.addresses), so that nobody locks the admin out from elsewhere. Kept in
+# the memory of the one web process: a guesser can fill neither the database nor the disk. Whatever the name,
 # accounts.limits bounds how many are tried.
 AXES_HANDLER = "axes.handlers.cache.AxesCacheHandler"
 AXES_FAILURE_LIMIT = 6
@@ -172,7 +173,7 @@ CSRF_COOKIE_NAME = "fairlead-csrf" if PLAIN_HTTP else "__Host-fairlead-csrf"
 CSRF_COOKIE_SECURE = not PLAIN_HTTP
 CSRF_COOKIE_HTTPONLY = True
 CSRF_COOKIE_SAMESITE = "Strict"
-CSRF_FAILURE_VIEW = "fairlead.faults.csrf_failure"
+CSRF_FAILURE_VIEW = "web.faults.csrf_failure"
 
 # nginx sets the header itself and drops what the client sent; nobody else reaches the UNIX socket.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

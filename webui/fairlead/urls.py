@@ -26,9 +26,9 @@ class Slot(StringConverter):
 
 register_converter(Slot, "slot")
 
-handler400 = "fairlead.faults.bad_request"
-handler404 = "fairlead.faults.not_found"
-handler500 = "fairlead.faults.server_error"
+handler400 = "web.faults.bad_request"
+handler404 = "web.faults.not_found"
+handler500 = "web.faults.server_error"
 
 urlpatterns = [
     path("", monitoring.overview, name="overview"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from changes import draft_firewall
-from changes.pages import Page, check, finish
-from firewall.forms import DEFAULTS, RuleForm
-from firewall.models import Rule as Row
+from draft import firewall as draft_firewall
+from draft.models import Rule as Row
+from draft.pages import Page, check, finish
+from firewall.forms import DEFAULTS, RuleForm, shown
 from lbconfig.model.firewall import Firewall, Rule, Where
 from lbconfig.model.snapshot import Snapshot
 
@@ -19,9 +19,7 @@ def page(row: Row | None, data=None, where: str = "") -> Page:
     if row is None:
         begins = {"where": where} if where in [*map(str, Where)] else {}
         return finish(Page(None, RuleForm(initial=DEFAULTS | begins)))
-    values = {name: getattr(row, name) for name in RuleForm.base_fields}
-    values |= {"rate": row.rate or None, "burst": row.burst if row.rate else None}
-    return finish(Page(row, RuleForm(initial=values)))
+    return finish(Page(row, RuleForm(initial=shown(row.wish))))
 
 
 def wished(page: Page, snapshot: Snapshot) -> Rule | None:

@@ -10,18 +10,17 @@ from typing import Any
 
 from django import forms
 
-from balancing.forms import AddressField, ExplainedField, PortsField, number_field
-from changes import draft
+from draft import store as draft
 from firewall.trial import OF_A_PACKET, place
 from lbconfig.diff.rule_words import ACTIONS, PROTOCOLS, WHERE
 from lbconfig.model.addresses import version
 from lbconfig.model.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
+from lbconfig.model.flat import flat
 from lbconfig.model.icmp import MESSAGES
 from lbconfig.validate import fields
 from lbconfig.validate.firewall import MAX_NETWORKS
-from network.models import Interface
+from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field
 
-FILL_IN = "Please fill this in."
 CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
@@ -51,20 +50,8 @@ def _network(text: str) -> str:
         return text
 
 
-def _choice(kind, words, widget=forms.RadioSelect, **kwargs) -> ExplainedField:
-    field = ExplainedField(
-        coerce=kind,
-        choices=[(str(value), name.long) for value, name in words.items()],
-        widget=widget,
-        error_messages=CHOOSE,
-        **kwargs,
-    )
-    field.sentences = {str(value): name.help for value, name in words.items() if name.help}
-    return field
-
-
 def _interfaces() -> list[tuple[str, str]]:
-    return [(name, name) for name in Interface.objects.values_list("name", flat=True)]
+    return [(one.name, one.name) for one in draft.current().network.interfaces]
 
 
 class RuleForm(forms.Form):
@@ -75,12 +62,12 @@ class RuleForm(forms.Form):
         error_messages={"required": FILL_IN},
         help_text="For yourself, such as “monitoring”.",
     )
-    where = _choice(Where, WHERE, label="Which packets it is asked about")
-    action = _choice(Action, ACTIONS, label="What becomes of them")
+    where = enum_field(Where, WHERE, label="Which packets it is asked about")
+    action = enum_field(Action, ACTIONS, label="What becomes of them")
     sources = Networks(
         label="From", help_text="Addresses and networks, one a line, IPv4 or IPv6. Empty: from everywhere."
     )
-    protocol = _choice(RuleProtocol, PROTOCOLS, forms.Select, label="Protocol")
+    protocol = enum_field(RuleProtocol, PROTOCOLS, forms.Select, label="Protocol")
     ports = PortsField(
         label="Ports",
         max_length=500,
@@ -131,7 +118,13 @@ class RuleForm(forms.Form):
         return Rule(id=number, limit=limit, **rest)
 
 
-DEFAULTS = {"action": "allow", "where": "box", "protocol": "tcp", "per": "second", "enabled": True}
+def shown(rule: Rule) -> dict[str, Any]:
+    """What the form shows of it."""
+    limit = {name.removeprefix("limit_"): value for name, value in flat(rule).items()}
+    return limit | {"rate": rule.limit.rate or None, "burst": rule.limit.burst if rule.limit.rate else None}
+
+
+DEFAULTS = shown(Rule(0, "", protocol=RuleProtocol.TCP))
 
 
 class PacketForm(forms.Form):

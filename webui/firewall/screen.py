@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import RuleCounter
-from changes import draft_firewall
-from firewall.models import Rule as Row
+from draft import firewall as draft_firewall
+from draft.models import Rule as Row
 from lbconfig.diff.rule_words import ACTIONS, WHERE, networks, sentence
 from lbconfig.model import firewall as wish
 from lbconfig.model.addresses import shown
@@ -58,14 +58,14 @@ def sections(snapshot: Snapshot, running: Snapshot | None) -> tuple[list[Section
     counters, reason = _counters()
     active = {rule.id: rule for rule in running.firewall.rules} if running else {}
     never = covered(snapshot.firewall)
-    rows = list(Row.objects.all())
+    rows = list(draft_firewall.rows())
     found = []
     for where in Where:
         before, after = _built_in(where, snapshot)
-        own = [row for row in rows if row.where == where]
+        own = [row for row in rows if row.wish.where == where]
         section = Section(where, WHERE[where].long.capitalize(), WHERE[where].help, before, after=after)
         for place, row in enumerate(own):
-            rule = draft_firewall.rule_wish(row)
+            rule = row.wish
             above = never.get(rule.id)
             hint = f"It never decides: “{above.name}” above it matches all that it would." if above else ""
             ends = place == 0, place == len(own) - 1

@@ -1,21 +1,25 @@
 """The admin's own firewall rules: list, order, edit, and what they would do with a packet."""
 
+from dataclasses import replace
+
 from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from accounts.kept_input import given_back, keeps_input
-from changes import draft, draft_firewall, merge, pages
-from fairlead.faults import not_found
+from draft import firewall as draft_firewall
+from draft import merge, pages
+from draft import store as draft
+from draft.frame import look
+from draft.models import Rule
 from firewall import editor, screen
 from firewall.forms import PacketForm
-from firewall.models import Rule
 from firewall.trial import leased
 from lbconfig.judge import Fate, judge
 from lbconfig.validate.services import validate
-from monitoring.frame import look
+from web.faults import not_found
+from web.kept_input import given_back, keeps_input
 
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 SIGNS = {Fate.PASSED: ("good", "▲", "It passes"), Fate.DROPPED: ("bad", "▼", "It is dropped")}
@@ -97,7 +101,7 @@ def delete(request, pk: int):
                 return redirect("firewall")
         who, when = merge.who_and_when(row, request.user.get_username())
         moved = f"{who} changed this rule {when}, after you had opened this page."
-    line = screen.Line(row, draft_firewall.rule_wish(row), True, True, None, False, "")
+    line = screen.Line(row, row.wish, True, True, None, False, "")
     return render(request, "firewall/delete.html", {"line": line, "moved": moved}, status=409 if moved else 200)
 
 
@@ -112,9 +116,7 @@ def switch(request, pk: int):
     """On or off."""
 
     def turn(row: Rule, user: str) -> None:
-        row.enabled = request.POST.get("to") == "on"
-        draft_firewall.stamp(row, user)
-        row.save()
+        draft_firewall.write(replace(row.wish, enabled=request.POST.get("to") == "on"), row, user)
 
     return _one_step(request, pk, turn)
 

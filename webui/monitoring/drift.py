@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from monitoring.frame import look as look_at
+from draft.frame import look as look_at
 
 PARTS = {
     "table": "table",

@@ -8,11 +8,11 @@ from functools import cached_property
 from django.shortcuts import render
 
 from applier.wire.shapes import RealServerStatus, ServiceStatus
+from draft.frame import Frame, look
 from lbconfig.model import names
 from lbconfig.model.addresses import endpoint, shown
 from lbconfig.model.snapshot import CheckKind, FallbackKind, RealServer, VirtualService
 from monitoring import listing
-from monitoring.frame import Frame, look
 from system.capacity import summary
 
 # Health in words and as a sign, so that nobody needs to tell colours apart.

@@ -11,16 +11,17 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from applier.kept import web_pair
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from changes import arrival, draft, merge
-from fairlead.files import takes_file
+from changes import arrival
+from draft import merge
+from draft import store as draft
+from draft.frame import look
 from lbconfig.model import certificate as pem
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.render import web
 from lbconfig.validate.services import validate
-from monitoring.frame import look
 from network.certificate_form import LIMIT, CertificateForm
-from network.models import Management
+from web.files import takes_file
 
 OWN_AGAIN = "Saved to the draft: the box's own certificate. Review and apply the changes."
 SAVED = "Saved to the draft: {}. The web page shows it after you have reviewed and applied the changes."
@@ -40,12 +41,12 @@ def edit_certificate(request):
         if request.POST.get("seen") != _seen(before):
             return _moved(request, form)
         if "own" in request.POST:
-            draft.write_management(replace(before.management, certificate="", key=""), user)
+            draft.write_part("management", replace(before.management, certificate="", key=""), user)
             messages.success(request, OWN_AGAIN)
             return redirect("certificate")
         if not form.is_valid() or (after := _checked(form, before)) is None:
             return _page(request, form, 422)
-        draft.write_management(after.management, user)
+        draft.write_part("management", after.management, user)
     shown = pem.first(after.management.certificate)
     if shown:
         messages.success(request, SAVED.format(shown.sentence))
@@ -58,7 +59,7 @@ def _moved(request, form: CertificateForm):
     """Somebody else saved another one meanwhile: what was entered stands there again, also what came as a file."""
     form.is_valid()
     again = CertificateForm(form.before, initial={name: form[name].value() for name in ("certificate", "key")})
-    row = Management.objects.filter(pk=draft.ONLY_ROW).first()
+    row = draft.part("management")
     who, when = merge.who_and_when(row, request.user.get_username()) if row else ("Somebody", "")
     note = f"{who} saved another certificate {when}, after you had opened this page. Nothing of yours is saved yet."
     return _page(request, again, 409, note)

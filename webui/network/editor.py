@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 
 from applier.wire.shapes import Status
-from changes import draft
-from changes.pages import Page, add, check, finish
+from draft import store as draft
+from draft.pages import Page, add, check, finish
+from lbconfig.model.flat import flat
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Interface, Network, Snapshot
 from lbconfig.validate.reach import access_problem
@@ -20,8 +21,6 @@ from network.forms import (
     management_wish,
     values_of,
 )
-from network.models import Management
-from network.models import Network as NetworkRow
 
 INTERFACE = re.compile(r"network\.interfaces\[(?P<name>.*)\]\.(?P<field>[a-z_.]+)$")
 # Fields of the model whose field on the page has another name.
@@ -37,14 +36,14 @@ FIELDS = {
 
 
 def network_page(status: Status | None, data=None) -> Page:
-    row = NetworkRow.objects.filter(pk=draft.ONLY_ROW).first()
+    row = draft.part("network")
     if data is not None:
         formset = InterfaceFormSet(data, prefix="interfaces")
         return _offered(finish(Page(row, NetworkForm(data), formset.forms, formset), data), status)
     stored = {entry.name: entry for entry in draft.current().network.interfaces}
     shown = [*stored.values(), *(Interface(name) for name in _cards(status) if name not in stored)]
     formset = InterfaceFormSet(initial=[values_of(entry) for entry in shown], prefix="interfaces")
-    form = NetworkForm(initial={name: getattr(row, name) for name in NetworkForm.base_fields} if row else None)
+    form = NetworkForm(initial=flat(draft.current().network))
     return _offered(finish(Page(row, form, formset.forms, formset)), status)
 
 
@@ -112,8 +111,8 @@ def _vlan_name(data: dict) -> str:
 
 
 def access_page(data=None) -> Page:
-    row = Management.objects.filter(pk=draft.ONLY_ROW).first()
-    stored = {name: getattr(row, name) for name in AccessForm.base_fields} if row else None
+    row = draft.part("management")
+    stored = flat(draft.current().management)
     return finish(Page(row, AccessForm(data) if data is not None else AccessForm(initial=stored)), data)
 
 

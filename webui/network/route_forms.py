@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from django import forms
 
-from changes import draft
-from changes.pages import Page, check, finish
+from draft import store as draft
+from draft.pages import Page, check, finish
+from lbconfig.model.flat import flat
 from lbconfig.model.problem import Problem
-from lbconfig.model.snapshot import PolicyRoute, Snapshot, StaticRoute
+from lbconfig.model.snapshot import Network, PolicyRoute, Snapshot, StaticRoute
 from lbconfig.validate import services as validate
 from network.forms import PLAIN, Lines
-from network.models import Network
 
 MAX_ROWS = 1300  # of both kinds together; lbconfig has a bound for each
 ENTRY = re.compile(r"network\.(?P<list>routes|policies)\[(?P<target>.*)\]\.(?P<field>[a-z]+)$")
@@ -79,25 +79,25 @@ class NamesForm(forms.Form):
 
 
 def routes_page(data=None) -> Page:
-    row = Network.objects.filter(pk=draft.ONLY_ROW).first()
+    row = draft.part("network")
     if data is not None:
         formset = RouteFormSet(data, prefix="routes")
         return finish(Page(row, RoutesForm(data), formset.forms, formset), data)
-    formset = RouteFormSet(initial=_stored(row), prefix="routes")
+    formset = RouteFormSet(initial=_stored(draft.current().network), prefix="routes")
     return finish(Page(row, RoutesForm(), formset.forms, formset))
 
 
-def _stored(row: Network | None) -> list[dict]:
-    routes, policies = (row.routes, row.policies) if row else ([], [])
+def _stored(network: Network) -> list[dict]:
     found = [
-        {"kind": "route", "target": one["destination"], **_way(one), "metric": one["metric"] or None} for one in routes
+        {"kind": "route", "target": one.destination, **_way(one), "metric": one.metric or None}
+        for one in network.routes
     ]
-    found += [{"kind": "policy", "target": one["source"], **_way(one)} for one in policies]
+    found += [{"kind": "policy", "target": one.source, **_way(one)} for one in network.policies]
     return [{"name": f"{one['kind']} {one['target']} {one.get('metric') or ''}".strip()[:20], **one} for one in found]
 
 
-def _way(one: dict) -> dict:
-    return {"via": one["via"], "interface": one["interface"]}
+def _way(one: StaticRoute | PolicyRoute) -> dict:
+    return {"via": one.via, "interface": one.interface}
 
 
 def with_another(page: Page, kind: str) -> Page:
@@ -146,8 +146,8 @@ def _beside_row(page: Page, problem: Problem, message: str) -> bool:
 
 
 def names_page(data=None) -> Page:
-    row = Network.objects.filter(pk=draft.ONLY_ROW).first()
-    initial = {name: getattr(row, name) for name in NamesForm.base_fields} if row else None
+    row = draft.part("network")
+    initial = flat(draft.current().network)
     return finish(Page(row, NamesForm(data) if data is not None else NamesForm(initial=initial)), data)
 
 

@@ -4,14 +4,15 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
-from accounts.kept_input import given_back, keeps_input
-from changes import draft, pages
+from draft import pages
+from draft import store as draft
+from draft.frame import look
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.wanted import network as interfaces
-from monitoring.frame import look
 from network import editor, route_forms
 from network.forms import MADE
+from web.kept_input import given_back, keeps_input
 
 SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 
@@ -61,7 +62,7 @@ def _edit(request, make, check, write, show, more=lambda page: None, merged=lamb
 
 
 def _write_network(candidate: Snapshot, user: str) -> None:
-    draft.write_network(candidate.network, user)
+    draft.write_part("network", candidate.network, user)
 
 
 def _network(request, page: pages.Page, status: int = 200):
@@ -133,7 +134,7 @@ def edit_access(request):
         request,
         editor.access_page,
         editor.check_access,
-        lambda candidate, user: draft.write_management(candidate.management, user),
+        lambda candidate, user: draft.write_part("management", candidate.management, user),
         _access,
     )
 

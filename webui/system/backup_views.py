@@ -17,17 +17,18 @@ from accounts import actions as accounts
 from accounts import limits
 from accounts.models import ApiToken
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from changes import actions, draft, replacing
+from changes import actions, replacing
 from changes.forms import OutlookForm
 from changes.history import applied_at
 from changes.models import Revision
-from fairlead.files import takes_file
+from draft import store as draft
+from draft.frame import look
 from lbconfig.wanted.network import wanted
-from monitoring.frame import look
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
 from system.models import Restored
 from system.sealed import WRONG, NotOpened
+from web.files import takes_file
 
 log = logging.getLogger(__name__)
 

@@ -32,11 +32,12 @@ from django.db import connection
 from django.utils import timezone
 
 from applier.wire.client import connect
-from changes import draft, what_runs
 from changes.models import Revision
-from fairlead.room import promised
+from draft import store as draft
+from draft import what_runs
 from lbconfig.model.snapshot import to_json
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
+from web.room import promised
 
 FORMAT = 1
 LIMIT = 400 << 20  # bytes of a file; nginx takes as many

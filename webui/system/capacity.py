@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes_capacity import LoadStatus, Measurement, RatesStatus
+from draft.frame import look
 from lbconfig.capacity.figures import FIGURES
 from lbconfig.model.addresses import shown
 from lbconfig.model.snapshot import Protocol
-from monitoring.frame import look
 from system.forms import BetweenForm, WatchForm
 
 log = logging.getLogger(__name__)

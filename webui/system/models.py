@@ -2,8 +2,6 @@
 
 from django.db import models
 
-from changes.models import Tracked
-
 
 class Restored(models.Model):
     """One row (pk 1), or none: the backup file that this database came out of.
@@ -23,15 +21,3 @@ class Restored(models.Model):
 
     def __str__(self) -> str:
         return f"backup file of {self.hostname}"
-
-
-class Tuning(Tracked):
-    """One row (pk 1): what the draft wishes about the machine below."""
-
-    settings = models.JSONField(default=list)  # of {"key", "value"}
-    cards = models.JSONField(default=list)  # of {"name", "queues", "rx_ring", "tx_ring"}
-    spread = models.BooleanField(default=True)
-    power = models.CharField(max_length=16, default="balanced")
-
-    def __str__(self) -> str:
-        return "hardware"

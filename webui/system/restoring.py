@@ -29,13 +29,15 @@ from django.db.migrations.loader import MigrationLoader
 from accounts import ledger
 from applier.base import sqlite_copy
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from changes.models import Draft, Revision
+from changes.models import Revision
+from draft.models import Draft
 from lbconfig import migrate
 from lbconfig.model.snapshot import Snapshot, SnapshotError
-from system import backupfile, backups
+from system import backupfile
 from system.backupfile import About
 from system.models import Restored
 from system.sealed import DAMAGED, TOO_NEW, NotOpened
+from web import backups
 
 log = logging.getLogger(__name__)
 

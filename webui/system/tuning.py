@@ -11,16 +11,14 @@ from django.contrib import messages
 from django.db import transaction
 from django.shortcuts import redirect, render
 
-from accounts.kept_input import given_back, keeps_input
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from changes import draft
-from changes.pages import Page, check, finish, merged
-from changes.stamps import ONLY_ROW
+from draft import store as draft
+from draft.pages import Page, check, finish, merged
 from lbconfig.hardware.settings import TABLE, Tunable
 from lbconfig.model.names import POWER
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
-from system import models
+from web.kept_input import given_back, keeps_input
 
 OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
 WHOLE = "Give a whole number, or nothing."
@@ -36,7 +34,7 @@ class Known:
 
 
 class TuningForm(forms.Form):
-    known = Known({}, {})  # of the class, as another admin's page is made from the class (changes.pages.merged)
+    known = Known({}, {})  # of the class, as another admin's page is made from the class (draft.pages.merged)
 
     power = forms.ChoiceField(
         label="Clock and sleep of the CPUs",
@@ -113,7 +111,7 @@ def edit(request):
         candidate = _check(page)
         if candidate is None:
             return _show(request, page, 422)
-        draft.write_tuning(candidate.tuning, user)
+        draft.write_part("tuning", candidate.tuning, user)
     messages.success(request, "Saved to the draft. The box uses it after you have reviewed and applied the changes.")
     return redirect("hardware")
 
@@ -131,7 +129,7 @@ def _known(tuning: Tuning) -> Known:
 
 
 def _page(known: Known, data=None) -> Page:
-    row = models.Tuning.objects.filter(pk=ONLY_ROW).first()
+    row = draft.part("tuning")
     wish = draft.current().tuning
     kind = type("TuningForm", (TuningForm,), {"known": known})
     form = kind(data) if data is not None else kind(initial=_initial(wish))

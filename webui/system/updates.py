@@ -10,7 +10,7 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from monitoring.frame import look
+from draft.frame import look
 from system.forms import SourceForm
 from system.uploads import UploadRefused, receive
 

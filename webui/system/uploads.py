@@ -16,8 +16,8 @@ from pathlib import Path
 from django.conf import settings
 from django.http import HttpRequest, UnreadablePostError
 
-from fairlead import bodies
-from fairlead.room import NoRoom, Promise, promised
+from web import bodies
+from web.room import NoRoom, Promise, promised
 
 log = logging.getLogger(__name__)
 

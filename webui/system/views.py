@@ -4,8 +4,8 @@ from pathlib import Path
 
 from django.shortcuts import render
 
-from monitoring.frame import look
-from system import backups
+from draft.frame import look
+from web import backups
 
 MEMORY = Path("/proc/meminfo")
 

@@ -68,7 +68,7 @@ def test_somebody_who_writes_for_too_long_is_not_overwritten(tmp_path):
 def test_killed_at_any_moment_it_is_the_old_or_the_new(tmp_path, seed):
     old, new = make(tmp_path / "old", "before"), make(tmp_path / "new", "after", ROWS, "DELETE")
     program = (
-        "import sqlite3, sys; from pathlib import Path; from applier import sqlite_copy;"
+        "import sqlite3, sys; from pathlib import Path; from applier.base import sqlite_copy;"
         f"target = sqlite3.connect({str(old)!r}); print('begins', flush=True);"
         f"sqlite_copy.overwrite(Path({str(new)!r}), target, 5); print('ended', flush=True)"
     )

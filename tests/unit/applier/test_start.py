@@ -11,6 +11,7 @@ from box import ONE, TWO, Box, running_one
 
 from applier.apply.runs import RunRecord
 from applier.daemon import KEEP_IN_NEED
+from applier.host.host import Output
 from applier.kept import storage
 from applier.kept.generations import Generations
 from applier.wire.errors import ApplierRefused
@@ -160,7 +161,7 @@ def test_rules_that_cannot_be_loaded_at_boot_leave_a_closed_box_that_can_be_mana
 def test_without_any_firewall_the_box_stays_without_addresses(tmp_path):
     box = running_one(tmp_path)
     box.host = type(box.host)(box.paths)
-    box.host._nft = lambda path, check=False: __import__("applier.host.host").host.Output(1, "", "no nf_tables")
+    box.host._nft = lambda path, check=False: Output(1, "", "no nf_tables")
     box.restart_daemon()
     assert all(not link.addresses for link in box.host.links.values())
     assert box.host.settings["net/ipv4/ip_forward"] == "0"

@@ -78,7 +78,7 @@ def test_exactly_the_faults_of_the_machine_are_found(name):
 
 
 def test_each_kind_of_finding_has_a_machine_that_shows_it():
-    text = "".join(path.read_text() for path in (FOLDER.parents[2] / "webui/lbconfig/hardware").glob("findings_*.py"))
+    text = "".join(path.read_text() for path in (FOLDER.parents[2] / "webui/lbconfig/hardware/findings").glob("*.py"))
     codes = set(re.findall(r'Finding\(\s*"([a-z-]+)"', text))
     assert len(codes) > 20
     assert codes == {code for expected in EXPECTED.values() for code, _ in expected}

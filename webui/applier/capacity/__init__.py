@@ -1,0 +1,1 @@
+"""What the box can forward, and what it forwards now."""

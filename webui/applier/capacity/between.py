@@ -1,4 +1,6 @@
-"""The program that measures between two ports of the box: `python3 -m applier.capacity.between PORT OTHER OTHERS-ADDRESS`.
+"""The program that measures between two ports of the box.
+
+    python3 -m applier.capacity.between PORT OTHER OTHERS-ADDRESS
 
 It makes two network namespaces, one for the balancer with PORT and one for the sender with OTHER, and says which
 processes hold them: {"balancer": pid, "sender": pid}. Who started it moves the ports there and writes a line; then it

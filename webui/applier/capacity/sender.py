@@ -1,4 +1,6 @@
-"""The program that sends by a port, which the one that measures starts: `python3 -m applier.capacity.sender PORT TARGET`.
+"""The program that sends by a port, which the one that measures starts.
+
+    python3 -m applier.capacity.sender PORT TARGET
 
 It makes a network namespace of its own and says {"pid": …}; PORT is moved there. For each line that it is given, a
 JSON list of the traffic's name, packets a second and seconds, it sends to the hardware address TARGET and says

@@ -1,0 +1,1 @@
+"""The machine: looking at it, and setting it as the plan says."""

@@ -1,0 +1,1 @@
+"""The doors to the system: commands, files, IPVS by netlink."""

@@ -1,0 +1,1 @@
+"""How a virtual service is doing: its health, why, and what a check says now."""

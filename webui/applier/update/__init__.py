@@ -1,0 +1,1 @@
+"""Updates: bundles, slots, and whether a new version is good."""

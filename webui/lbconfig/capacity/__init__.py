@@ -1,0 +1,1 @@
+"""Figures of what a box can forward, and plans for measuring it."""

@@ -156,7 +156,7 @@ class Matching(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: lbconfig.model.checks."""
+    """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: checks.py."""
 
     kind: CheckKind = CheckKind.CONNECT
     port: int = 0  # 0: the real server's own port

@@ -1,0 +1,1 @@
+"""What is wrong with a machine, one module for each kind of finding."""

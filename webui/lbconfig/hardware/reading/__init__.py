@@ -1,0 +1,1 @@
+"""From the texts of the kernel and ethtool to facts."""

@@ -1,8 +1,8 @@
 """From the texts that a kernel shows to the facts of the machine.
 
 `files` are files of /proc and /sys by their path, `commands` what programs printed: "ethtool -l eth0". A recording of
-a machine is these two; so is what the applier collects (applier/hardware/tune.py). Whatever is missing or cannot be read
-leaves its fact at "not told".
+a machine is these two; so is what the applier collects (applier/hardware/tune.py). Whatever is missing or cannot be
+read leaves its fact at "not told".
 """
 
 from __future__ import annotations

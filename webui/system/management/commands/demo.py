@@ -12,7 +12,8 @@ from django.core.management import BaseCommand, CommandError
 from accounts import credentials
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import ENDED
-from changes import actions, draft
+from changes import actions
+from draft import store as draft
 from lbconfig.model.snapshot import SnapshotError, from_json
 
 WAIT = 90  # seconds for the apply

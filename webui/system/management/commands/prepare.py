@@ -10,8 +10,9 @@ from django.core.management import BaseCommand, call_command
 from django.db import DatabaseError, connection
 
 from accounts import ledger, sessions
-from fairlead.faults import DAMAGED, fault_of
-from system import backups, restoring
+from system import restoring
+from web import backups
+from web.faults import DAMAGED, fault_of
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from django.core.management import BaseCommand, CommandError, call_command
 from django.db import DatabaseError, connection
 
 from accounts import ledger
-from system import backups
+from web import backups
 
 
 class Command(BaseCommand):

@@ -20,9 +20,9 @@ from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
-from fairlead import bodies
-from fairlead.faults import FULL, Fault, page
-from fairlead.room import Promise, promised
+from web import bodies
+from web.faults import FULL, Fault, page
+from web.room import Promise, promised
 
 OTHER_FIELDS = 64 * 1024  # bytes of a form beside its file; a pasted text has settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.forms import BaseFormSet, BooleanField
 
-from changes import merge
-from changes.models import Tracked
+from draft import merge
+from draft.models import Tracked
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.validate import services as validate

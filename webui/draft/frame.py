@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from applier.wire.client import ApplierDown, ApplierRefused
 from applier.wire.shapes import ENDED, RunStatus, Status
-from changes import draft, what_runs
+from draft import store as draft
+from draft import what_runs
 from lbconfig.diff import services as diff
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import Snapshot, SnapshotError

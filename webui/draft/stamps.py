@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils import timezone
 
-from changes.models import Draft, Tracked
+from draft.models import Draft, Tracked
 
 ONLY_ROW = 1
 

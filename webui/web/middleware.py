@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from django.conf import settings
 from django.http.request import split_domain_port
 
-from fairlead.faults import UNKNOWN_HOST, answer, fault_file_page
 from lbconfig.model.problem import quote
+from web.faults import UNKNOWN_HOST, answer, fault_file_page
 
 HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}(:[0-9]{1,5})?")  # names of a network without DNS, too: my_lb
 
