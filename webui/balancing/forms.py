@@ -39,6 +39,7 @@ from web.fields import (
     AddressesField,
     AddressField,
     PortsField,
+    TagsField,
     TextField,
     enum_field,
     number_field,
@@ -55,7 +56,7 @@ MORE = {
         "check_successes", "check_retry", "check_verify", "check_method", "check_statuses", "check_matching",
         "check_old_tls",
     ),
-    "place": ("note", "more_ports", "more_addresses"),
+    "place": ("tags", "note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
     "load": (
         "agent_kind", "agent_port", "agent_interval", "agent_floor", "slow_start", "least_healthy_servers",
@@ -128,6 +129,12 @@ class ServiceForm(forms.Form):
         label="Enabled",
         required=False,
         help_text="Without it the box does not serve this service; it stays here to be enabled again.",
+    )
+    tags = TagsField(
+        label="Tags",
+        max_length=500,
+        required=False,
+        help_text="Parted by commas, such as “shop, production”. The overview finds services by them.",
     )
     note = text_field("Note", 500, required=False, help_text="For yourself and other admins.")
     forwarding = enum_field(Forwarding, names.FORWARDING, label="How packets reach the servers")

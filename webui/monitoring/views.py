@@ -109,7 +109,7 @@ class Shown:
         wish = self.wish
         places = (endpoint(wish.address, wish.port), *wish.more_addresses, wish.more_ports)
         servers = (f"{shown(server.address, server.port)}\n{server.name}" for server in wish.real_servers)
-        return "\n".join((wish.name, wish.note, *places, *servers)).casefold()
+        return "\n".join((wish.name, wish.note, *wish.tags, *places, *servers)).casefold()
 
 
 def services(frame: Frame) -> list[Shown]:
@@ -137,6 +137,7 @@ def _row(one: Shown) -> dict:
         "id": service.id,
         "name": service.name,
         "note": service.note,
+        "tags": service.tags,
         "disabled": not service.enabled,
         "place": endpoint(service.address, service.port),
         "more_ports": service.more_ports.replace(",", ", "),

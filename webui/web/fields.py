@@ -46,6 +46,16 @@ class AddressesField(forms.CharField):
         return tuple(one.to_python(text) for text in str(super().to_python(value)).replace(",", " ").split())
 
 
+class TagsField(forms.CharField):
+    """Words parted by commas; cleans to a tuple."""
+
+    def prepare_value(self, value):
+        return value if isinstance(value, str) else ", ".join(value or ())
+
+    def to_python(self, value):
+        return tuple(" ".join(tag.split()) for tag in str(super().to_python(value)).split(",") if tag.strip())
+
+
 class PortsField(forms.CharField):
     """In the usual spelling; what is no list of ports stays for lbconfig to refuse."""
 

@@ -176,6 +176,7 @@ def _options(service: VirtualService) -> tuple[_Option, ...]:
             f"While all real servers are down, {_fallback_words(service)} answers.",
             "While all real servers are down, nobody answers.",
         ),
+        _Option(service.tags, f"Tags: {', '.join(service.tags)}.", "The tags are removed."),
         _Option(service.note, f"Note: '{service.note}'.", "The note is removed."),
     )
 

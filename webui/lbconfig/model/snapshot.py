@@ -288,6 +288,7 @@ class VirtualService:
     agent: Agent = Agent()
     slow_start: int = 0  # seconds in which a server that was down gets back to its weight; 0: at once
     least_healthy: LeastHealthy = LeastHealthy()
+    tags: tuple[str, ...] = ()  # for people, who find services by them: whose it is, what it belongs to
 
     @property
     def weighed(self) -> bool:

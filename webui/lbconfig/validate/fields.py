@@ -15,6 +15,8 @@ from lbconfig.model.spelling import ascii_name, letters_only
 MAX_NAME = 64
 MAX_TEXT = 200  # path, expected text
 MAX_NOTE = 500
+MAX_TAGS = 10
+MAX_TAG = 32
 MAX_CERTIFICATES = MAX_LINES  # characters; one has about 2,000
 MAX_TITLE = 100
 MAX_PARAGRAPHS = 20
@@ -110,6 +112,17 @@ def note(text: str) -> str | None:
     if len(text) > MAX_NOTE:
         return f"must not be longer than {MAX_NOTE} characters, and has {len(text)}"
     return None if text.isprintable() else "must be text that can be printed, on one line"
+
+
+def tags(words: tuple[str, ...]) -> str | None:
+    if len(words) > MAX_TAGS:
+        return f"must not be more than {MAX_TAGS}"
+    for tag in words:
+        if not 1 <= len(tag) <= MAX_TAG or not letters_only(tag):
+            return (
+                f"must be 1 to {MAX_TAG} letters, digits, blanks, dots, underscores and hyphens each, not {quote(tag)}"
+            )
+    return "must not have one twice" if len(set(words)) < len(words) else None
 
 
 def title(text: str) -> str | None:

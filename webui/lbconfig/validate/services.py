@@ -54,6 +54,7 @@ from lbconfig.validate.fields import (
     server_address,
     service_name,
     statuses,
+    tags,
     title,
     url_path,
 )
@@ -214,6 +215,7 @@ def _service_fields(place: Place, service: VirtualService) -> Iterator[Problem]:
         address=host_address(service.address),
         port=in_range(service.port, 1, 65535),
         note=note(service.note),
+        tags=tags(service.tags),
         hash_port=_of_hashing(service, service.hash_port),
         hash_next=_of_hashing(service, service.hash_next),
         persistence=_persistence(service),
