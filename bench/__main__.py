@@ -23,9 +23,9 @@ from bench.parts import PARTS, NoSuchPart, chosen, prepared, runner
 from bench.settings import Settings
 from bench.stage import Stages
 from board.lab.build import BuildError, build
-from tests.lab.channel import ChannelError
-from tests.lab.machine import CommandFailed, GuestPanic
-from tests.lab.wait import WaitedInVain
+from board.machines.channel import ChannelError
+from board.machines.machine import CommandFailed, GuestPanic
+from board.machines.wait import WaitedInVain
 
 from bench import head, kept, neighbours, report
 

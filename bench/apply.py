@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 from board.lab.build import build
-from tests.lab import updating
-from tests.lab.director import VIP, Director, wish
-from tests.lab.fixtures import boot, make_lab
+from board.machines import updating
+from board.machines.director import VIP, Director, wish
+from board.machines.lab import boot, make_lab
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService, to_json
 from lbconfig.wanted import table as ipvs

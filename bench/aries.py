@@ -12,7 +12,7 @@ from bench.neighbours import SERVERS
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
 from bench.stage import Stage, service, services, vip
-from tests.lab.director import wish
+from board.machines.director import wish
 
 from bench import papers
 

@@ -29,7 +29,7 @@ from bench.counting import Counting, Counts, per_unit
 from bench.neighbours import SERVERS
 from bench.settings import Settings
 from bench.stage import PAGE, PORT, WAYS, Stage, booted, service
-from tests.lab.director import Director, wish
+from board.machines.director import Director, wish
 
 from bench import counting, neighbours
 from lbconfig.model.firewall import Firewall, Rule, RuleProtocol, Where

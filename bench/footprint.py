@@ -17,10 +17,10 @@ import time
 from pathlib import Path
 
 from board.lab.build import Image, build
-from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED, FIRMWARE, GIVEN_IMAGE, WAITING, Lab, boot, make_lab
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
+from board.machines.director import VIP
+from board.machines.lab import BALANCED, FIRMWARE, GIVEN_IMAGE, WAITING, Lab, boot, make_lab
+from board.machines.wait import until
+from board.machines.world import SERVERS
 
 DIRECTOR_LAYERS = ("base", "python", "app")
 PROCESSES = "ps -o user,rss,args | grep -E 'python|gunicorn|nginx|ldirectord|agent' | grep -v -E 'grep|runsv|logger'"

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from bench.result import Picture, Result, Series, Table
 from bench.settings import Settings
-from tests.lab import updating
-from tests.lab.director import Director, wish
-from tests.lab.fixtures import boot, make_lab
+from board.machines import updating
+from board.machines.director import Director, wish
+from board.machines.lab import boot, make_lab
 
 from bench import apply
 

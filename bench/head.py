@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from board.lab.build import Image
-from tests.lab.accelerator import accelerator
+from board.machines.accelerator import accelerator
 
 TOP = Path(__file__).parents[1]
 

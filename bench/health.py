@@ -32,9 +32,9 @@ from functools import partial
 from pathlib import Path
 
 from board.lab.build import build
-from tests.lab.director import Director, wish
-from tests.lab.fixtures import Lab, boot, make_lab
-from tests.lab.wait import WaitedInVain, until
+from board.machines.director import Director, wish
+from board.machines.lab import Lab, boot, make_lab
+from board.machines.wait import WaitedInVain, until
 
 from lbconfig.model.snapshot import (
     Agent,

@@ -27,8 +27,8 @@ from bench.settings import Settings
 from bench.stage import PORT, vip
 from board.lab import bench as layer
 from board.lab.build import Image
-from tests.lab.machine import CommandFailed
-from tests.lab.wait import WaitedInVain
+from board.machines.machine import CommandFailed
+from board.machines.wait import WaitedInVain
 
 OWN = "10.1.0.1"  # the director's address, at which balancers of its own listen
 BY_KEEPALIVED = "10.1.0.190"

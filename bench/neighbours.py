@@ -72,7 +72,7 @@ class Failed(OSError):
 
 @dataclass(frozen=True)
 class TapEnd:
-    """A network card of the director's, plugged into a bridge of this machine's; as tests.lab.link has others."""
+    """A network card of the director's, plugged into a bridge of this machine's; as board.machines.link has others."""
 
     device: str
 

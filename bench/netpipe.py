@@ -18,7 +18,7 @@ from bench.neighbours import SERVERS, cpu_seconds
 from bench.result import Measured, Picture, Result, Series, Table
 from bench.settings import Settings
 from bench.stage import PIPE, Stage, services, vip
-from tests.lab.director import browser
+from board.machines.director import browser
 
 from bench import papers
 

@@ -3,7 +3,8 @@
     make bench ONLY=reachable
 
 A cable between the clients and the director carries, beside their own packets, as many packets of a flood as the
-director takes in (tests/lab/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another card
+director takes in (board/machines/flood.c): its one emulated processor has nothing left. Meanwhile an admin on another
+card
 asks for the overview again and again, and then a client for a page of a real server:
 
     none            no flood
@@ -27,12 +28,12 @@ from pathlib import Path
 
 from bench.result import Cell, Measured, Picture, Result, Series, Table
 from bench.settings import Settings
-from tests.lab import updating
-from tests.lab.director import VIP, Director, service
-from tests.lab.fixtures import Lab, boot
-from tests.lab.flood import STRANGERS, Flood, flooded_lab, wish_flooded
-from tests.lab.machine import CommandFailed
-from tests.lab.wait import until
+from board.machines import updating
+from board.machines.director import VIP, Director, service
+from board.machines.flood import STRANGERS, Flood, flooded_lab, wish_flooded
+from board.machines.lab import Lab, boot
+from board.machines.machine import CommandFailed
+from board.machines.wait import until
 
 from lbconfig.hardware import share
 from lbconfig.model.snapshot import CheckKind, HealthCheck

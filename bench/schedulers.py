@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from board.lab.build import Image, build
-from tests.lab.director import QUICK, VIP, wish
-from tests.lab.fixtures import boot, make_lab
-from tests.lab.world import SERVERS
+from board.machines.director import QUICK, VIP, wish
+from board.machines.lab import boot, make_lab
+from board.machines.world import SERVERS
 
 from lbconfig.model.snapshot import Agent, AgentKind, CheckKind, HealthCheck, RealServer, Scheduler, VirtualService
 

@@ -20,9 +20,9 @@ from bench.load import Log, collect, parse
 from bench.neighbours import CLIENTS, SERVERS, Failed, Neighbours, TapEnd, cpu_seconds
 from board.lab import bench as layer
 from board.lab.build import Image
-from tests.lab.director import Director, wish
-from tests.lab.fixtures import WAITING, director_disk
-from tests.lab.link import Forward, UserNetwork, free_port
+from board.machines.director import Director, wish
+from board.machines.lab import WAITING, director_disk
+from board.machines.link import Forward, UserNetwork, free_port
 
 from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
 

@@ -26,9 +26,9 @@ from pathlib import Path
 from bench.counting import Counting, Symbols
 from bench.result import Picture, Result, Series, Table
 from bench.settings import Settings
-from tests.lab.director import VIP, Director, service
-from tests.lab.fixtures import boot
-from tests.lab.flood import Flood, flooded_lab, wish_flooded
+from board.machines.director import VIP, Director, service
+from board.machines.flood import Flood, flooded_lab, wish_flooded
+from board.machines.lab import boot
 
 from bench import counting
 from lbconfig.model.snapshot import CheckKind, FloodDefence, Forwarding, HealthCheck, Policy, Snapshot

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from board.machines import spent
 from tests import parts
-from tests.lab import spent
 
 BUILD = Path(__file__).parents[1] / "build"
 # Each process that runs tests would compile all of the tree anew: `make` lets no byte code be written into it. Only for

@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from tests.lab.spent import KINDS
+from board.machines.spent import KINDS
 
 TIMES = Path(__file__).parents[1] / "build" / "times"
 HEAD = ("seconds", *KINDS, "rest")

@@ -25,11 +25,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from board.lab.build import BuildError, Image, build
-from tests.lab.channel import ChannelError
-from tests.lab.link import Forward, Link, UserNetwork
-from tests.lab.machine import CommandFailed, GuestPanic, Machine, make_data_disk
-from tests.lab.wait import WaitedInVain, until
-from tests.lab.world import SERVERS, World
+from board.machines.channel import ChannelError
+from board.machines.link import Forward, Link, UserNetwork
+from board.machines.machine import CommandFailed, GuestPanic, Machine, make_data_disk
+from board.machines.wait import WaitedInVain, until
+from board.machines.world import SERVERS, World
 
 TOP = Path(__file__).parents[2]
 RUN = TOP / "build/run"

@@ -6,8 +6,8 @@ import dataclasses
 import json
 import random
 
-from tests.lab.director import NETWORK, Director, service, wish
-from tests.lab.fixtures import BALANCED
+from board.machines.director import NETWORK, Director, service, wish
+from board.machines.lab import BALANCED
 
 from lbconfig.model.snapshot import Snapshot, from_data, from_json, to_json
 

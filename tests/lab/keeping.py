@@ -9,8 +9,8 @@ import urllib.request
 import uuid
 from contextlib import suppress
 
-from tests.lab.director import Director, browser
-from tests.lab.updating import PASSWORD, USER, Page, token_of
+from board.machines.director import Director, browser
+from board.machines.updating import PASSWORD, USER, Page, token_of
 
 PASSPHRASE = "rope and tide and moon"
 FILE = 180.0  # seconds for a backup file, there or back, on a slow emulated machine

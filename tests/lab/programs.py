@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board.lab.build import TOP, Image
-from tests.lab.talking import Talking
+from board.machines.talking import Talking
 
 ALONE = ("unshare", "--user", "--map-root-user", "--net", "--mount")
 LAY_OVER = """

@@ -7,7 +7,7 @@ import os
 
 import pytest
 from board.lab import build, peers
-from tests.lab.wait import found
+from board.machines.wait import found
 from tests.peers.front import Front
 from tests.peers.lab import Lab
 

@@ -22,7 +22,7 @@ from urllib.parse import urlencode
 
 import django
 from board.lab.build import TOP
-from tests.lab.wait import found, until
+from board.machines.wait import found, until
 from tests.peers.room import CLEAN, ENDS, Room
 
 from lbconfig.model.snapshot import FACTORY, Management

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from board.lab.build import TOP
-from tests.lab.wait import until
+from board.machines.wait import until
 from tests.peers import certificates
 from tests.peers.room import CLEAN, ENDS, Room
 

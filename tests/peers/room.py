@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.lab.wait import until
+from board.machines.wait import until
 
 # $1: a folder; $2: the trees that are laid over each other, the uppermost first. All that is written is in memory.
 SETUP = """

@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from board.machines.wait import until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
 from tests.peers.inetd import NOBODY
 from tests.peers.lab import address
 from tests.peers.test_faults import Checker

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.lab.wait import until
+from board.machines.wait import until
 from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_kinds import NEEDS, PLACES
 

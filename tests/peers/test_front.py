@@ -11,7 +11,7 @@ import ssl
 import time
 
 import pytest
-from tests.lab.wait import until
+from board.machines.wait import until
 from tests.peers.front import open_ones
 
 STRANGER = "127.0.0.2"

@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.lab.wait import until
+from board.machines.wait import until
 from tests.peers.test_faults import SOON, VIP, check, known, render, service, web  # noqa: F401 (fixtures)
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck

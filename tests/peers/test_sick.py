@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import pytest
 from board.lab.build import TOP
+from board.machines.wait import found, until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import found, until
 from tests.peers.test_faults import SOON, Checker, workers
 
 from lbconfig.model.checks import worst_case_detection

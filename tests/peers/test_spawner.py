@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.lab.wait import until
+from board.machines.wait import until
 from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_faults import NOBODY, VIP, render, service
 

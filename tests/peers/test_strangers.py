@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from board.machines.wait import found, until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import found, until
 from tests.peers.front import PASSWORD, USER, Front
 from tests.peers.strangers import KINDS, Strangers
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.lab.wait import WaitedInVain, until
+from board.machines.wait import WaitedInVain, until
 from tests.peers.lab import address
 from tests.peers.test_faults import MODULES, SOON, Checker
 

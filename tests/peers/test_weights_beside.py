@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
+from board.machines.wait import WaitedInVain, until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import WaitedInVain, until
 from tests.peers import test_weights
 from tests.peers.lab import Server
 from tests.peers.test_weights import ONE, TEXT, THREE, TWO, weights

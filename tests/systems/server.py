@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from board.lab.systems import Installed
-from tests.lab.machine import Machine, make_overlay
+from board.machines.machine import Machine, make_overlay
 
 from lbconfig.model.addresses import bits
 from lbconfig.model.snapshot import Snapshot

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from board.lab import systems
-from tests.lab.director import by_six, service, wish6
-from tests.lab.wait import WaitedInVain, until
-from tests.lab.world import SERVERS, SERVERS6
+from board.machines.director import by_six, service, wish6
+from board.machines.wait import WaitedInVain, until
+from board.machines.world import SERVERS, SERVERS6
 from tests.systems.server import BOOT, KEPT, Server
 
 from balancing import server_setup

@@ -6,19 +6,8 @@ from pathlib import Path
 
 import pytest
 from board.common import report as release
-from tests.lab.fixtures import (  # noqa: F401
-    FIRMWARE,
-    GIVEN_IMAGE,
-    balanced,
-    box,
-    director,
-    flashed,
-    fresh,
-    image,
-    lab,
-    world,
-)
-from tests.lab.machine import GuestPanic
+from board.machines.lab import FIRMWARE, GIVEN_IMAGE
+from board.machines.machine import GuestPanic
 
 LINES = 40  # of each log that a failed test shows
 LONGEST = "test_update.py"

@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
-from tests.lab.director import APPLY, VIP
+from board.machines.director import APPLY, VIP
+from board.machines.machine import CommandFailed
+from board.machines.wait import PATIENCE, until
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.machine import CommandFailed
-from tests.lab.wait import PATIENCE, until
-from tests.lab.world import SERVERS
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 

@@ -6,11 +6,12 @@ import json
 import ssl
 
 import pytest
-from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED, FRESH, thorough
+from board.machines.director import VIP
+from board.machines.lab import BALANCED
+from board.machines.updating import Page, set_up
+from board.machines.wait import until
+from tests.lab.fixtures import FRESH, thorough
 from tests.lab.keeping import log_in_after, restore_at_set_up, take
-from tests.lab.updating import Page, set_up
-from tests.lab.wait import until
 
 from lbconfig.model.snapshot import from_json, to_json
 

@@ -1,11 +1,11 @@
 """The box comes up for the first time."""
 
 import pytest
-from tests.lab.director import Director
+from board.machines.director import Director
+from board.machines.machine import CommandFailed
+from board.machines.wait import until
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.machine import CommandFailed
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
 
 from lbconfig.model.snapshot import SORRY_PORT
 

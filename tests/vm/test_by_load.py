@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from tests.lab.director import VIP, service, wish
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
+from board.machines.director import VIP, service, wish
+from board.machines.wait import until
+from board.machines.world import SERVERS
 
 from lbconfig.model.snapshot import Agent, AgentKind, Scheduler
 

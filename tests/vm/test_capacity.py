@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tests.lab.director import VIP
+from board.machines.director import VIP
+from board.machines.wait import PATIENCE, until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import PATIENCE, until
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

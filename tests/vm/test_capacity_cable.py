@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.lab.director import Director, service, wish
-from tests.lab.fixtures import WAITING, director_disk, thorough
-from tests.lab.link import Cable, Forward, UserNetwork, free_port
-from tests.lab.wait import PATIENCE, until
+from board.machines.director import Director, service, wish
+from board.machines.lab import WAITING, director_disk
+from board.machines.link import Cable, Forward, UserNetwork, free_port
+from board.machines.wait import PATIENCE, until
+from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -3,8 +3,9 @@
 import dataclasses
 
 import pytest
-from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED, thorough
+from board.machines.director import VIP, service, wish
+from board.machines.lab import BALANCED
+from tests.lab.fixtures import thorough
 
 from lbconfig.model.snapshot import Scheduler, ServerState
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.lab.director import APPLY, Director, read_page
-from tests.lab.director import browser as new_browser
+from board.machines.director import APPLY, Director, read_page
+from board.machines.director import browser as new_browser
+from board.machines.link import Forward, UserNetwork, free_port
+from board.machines.machine import make_data_disk, make_overlay
+from board.machines.updating import Page, set_up
+from board.machines.wait import found, until
 from tests.lab.fixtures import thorough
-from tests.lab.link import Forward, UserNetwork, free_port
-from tests.lab.machine import make_data_disk, make_overlay
-from tests.lab.updating import Page, set_up
-from tests.lab.wait import found, until
 
 pytestmark = pytest.mark.timeout(2400)
 

@@ -5,11 +5,12 @@ import json
 
 import lbconfig_certificates as pems
 import pytest
-from tests.lab.director import VIP, wish
-from tests.lab.fixtures import BALANCED, thorough
-from tests.lab.machine import CommandFailed
-from tests.lab.updating import set_up
-from tests.lab.wait import PATIENCE, until
+from board.machines.director import VIP, wish
+from board.machines.lab import BALANCED
+from board.machines.machine import CommandFailed
+from board.machines.updating import set_up
+from board.machines.wait import PATIENCE, until
+from tests.lab.fixtures import thorough
 
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import SORRY_PORT, Interface, Snapshot, to_json

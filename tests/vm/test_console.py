@@ -5,9 +5,9 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from tests.lab.director import APPLY, VIP, browser, read_page, service, wish
+from board.machines.director import APPLY, VIP, browser, read_page, service, wish
+from board.machines.wait import PATIENCE, found, until
 from tests.lab.fixtures import thorough
-from tests.lab.wait import PATIENCE, found, until
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -8,8 +8,8 @@ import urllib.request
 
 import pytest
 from board.lab.build import TOP
-from tests.lab.link import free_port
-from tests.lab.wait import until
+from board.machines.link import free_port
+from board.machines.wait import until
 
 pytestmark = pytest.mark.timeout(1200)
 

@@ -1,10 +1,11 @@
 """The flashed disk starts the box: by either firmware, after any power cut, and on a disk of any size."""
 
 import pytest
+from board.machines.lab import FIRMWARE
+from board.machines.machine import DISK_GROWTH, flash
+from board.machines.wait import until
 from board.pc import layout
-from tests.lab.fixtures import FIRMWARE, thorough
-from tests.lab.machine import DISK_GROWTH, flash
-from tests.lab.wait import until
+from tests.lab.fixtures import thorough
 
 from applier.disk import bootdisk
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from board.machines.machine import PANIC, flash
 from board.pc import layout
 from tests.lab.fixtures import thorough
-from tests.lab.machine import PANIC, flash
 
 from applier.disk import bootstate
 

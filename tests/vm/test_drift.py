@@ -6,10 +6,10 @@ import time
 from typing import NamedTuple
 
 import pytest
-from tests.lab.director import QUICK, VIP, service, wish
+from board.machines.director import QUICK, VIP, service, wish
+from board.machines.wait import until
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, StaticRoute
 

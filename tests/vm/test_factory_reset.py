@@ -1,11 +1,12 @@
 """The box forgets everything; and when the power goes meanwhile, it forgets all of it or nothing."""
 
 import pytest
-from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED, thorough
+from board.machines.director import VIP
+from board.machines.lab import BALANCED
+from board.machines.updating import Page, set_up
+from board.machines.wait import until
+from tests.lab.fixtures import thorough
 from tests.lab.keeping import factory_reset
-from tests.lab.updating import Page, set_up
-from tests.lab.wait import until
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.usefixtures("balanced")]
 

@@ -5,10 +5,10 @@ import json
 from collections import Counter
 
 import pytest
-from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from board.machines.director import VIP, VIP6, by_six, service, wish6
+from board.machines.wait import until
+from board.machines.world import CLIENT, SERVERS, until_answer
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
-from tests.lab.world import CLIENT, SERVERS, until_answer
 
 from lbconfig.model.snapshot import (
     SORRY_PORT,

@@ -4,10 +4,11 @@ import dataclasses
 import json
 
 import pytest
-from tests.lab.director import VIP
-from tests.lab.fixtures import BALANCED, thorough
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
+from board.machines.director import VIP
+from board.machines.lab import BALANCED
+from board.machines.wait import until
+from board.machines.world import SERVERS
+from tests.lab.fixtures import thorough
 
 from lbconfig.model.firewall import Action, Firewall, Per, RateLimit, Rule, RuleProtocol, Where
 

@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from board.machines.director import VIP
+from board.machines.spent import WEB, spent
+from board.machines.wait import found
+from board.machines.world import SERVERS
 from playwright.sync_api import Page, expect, sync_playwright
-from tests.lab.director import VIP
 from tests.lab.fixtures import thorough
-from tests.lab.spent import WEB, spent
-from tests.lab.wait import found
-from tests.lab.world import SERVERS
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from board.lab.build import Image
-from tests.lab.director import VIP, Director, service
-from tests.lab.fixtures import Lab, boot, thorough
-from tests.lab.flood import Flood, flooded_lab, wish_flooded
-from tests.lab.wait import until
+from board.machines.director import VIP, Director, service
+from board.machines.flood import Flood, flooded_lab, wish_flooded
+from board.machines.lab import Lab, boot
+from board.machines.wait import until
+from tests.lab.fixtures import thorough
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck
 

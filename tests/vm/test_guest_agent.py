@@ -1,9 +1,9 @@
 """What QEMU's guest agent does for whoever holds its socket."""
 
 import pytest
-from tests.lab.channel import ChannelError
-from tests.lab.machine import OPEN_AGENT
-from tests.lab.wait import until
+from board.machines.channel import ChannelError
+from board.machines.machine import OPEN_AGENT
+from board.machines.wait import until
 
 pytestmark = pytest.mark.timeout(900)
 

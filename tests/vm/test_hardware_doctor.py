@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.lab.director import ANSWER, Director, wish
-from tests.lab.fixtures import WAITING, director_disk, thorough
-from tests.lab.link import Forward, UserNetwork, free_port
+from board.machines.director import ANSWER, Director, wish
+from board.machines.lab import WAITING, director_disk
+from board.machines.link import Forward, UserNetwork, free_port
+from tests.lab.fixtures import thorough
 
 from lbconfig.model.snapshot import Interface, Network
 

@@ -7,10 +7,10 @@ import dataclasses
 import time
 
 import pytest
-from tests.lab.director import VIP, service, wish
+from board.machines.director import VIP, service, wish
+from board.machines.wait import until
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol, RealServer, ServerState, VirtualService
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from board.machines.director import VIP, Director
+from board.machines.lab import BALANCED, FIRMWARE, Lab
+from board.machines.link import Forward, Link, UserNetwork, free_port
+from board.machines.machine import flash
+from board.machines.wait import until
+from board.machines.world import SERVERS, World
 from board.pc import layout
-from tests.lab.director import VIP, Director
-from tests.lab.fixtures import BALANCED, FIRMWARE, Lab, thorough
-from tests.lab.link import Forward, Link, UserNetwork, free_port
-from tests.lab.machine import flash
-from tests.lab.wait import until
-from tests.lab.world import SERVERS, World
+from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(1800)
 

@@ -10,13 +10,14 @@ import random
 import time
 
 import pytest
-from tests.lab.director import NETWORK, VIP, service, wish
-from tests.lab.fixtures import BALANCED, thorough
+from board.machines.director import NETWORK, VIP, service, wish
+from board.machines.lab import BALANCED
+from board.machines.machine import CommandFailed
+from board.machines.updating import set_up
+from board.machines.wait import until
+from board.machines.world import SERVERS
+from tests.lab.fixtures import thorough
 from tests.lab.interruption import begin, changed, ended, stands, told
-from tests.lab.machine import CommandFailed
-from tests.lab.updating import set_up
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
 
 from applier.apply.steps import APPLY, Confirm
 from lbconfig.model.snapshot import Interface, Policy, Snapshot, SorryPage, Vlan

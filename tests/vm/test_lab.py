@@ -1,7 +1,7 @@
 """The machines that the stories run on."""
 
 import pytest
-from tests.lab import accelerator
+from board.machines import accelerator
 from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(900)

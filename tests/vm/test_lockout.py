@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from board.machines.director import VIP
+from board.machines.link import free_port
+from board.machines.updating import PASSWORD, USER, set_up
+from board.machines.wait import until
 from playwright.sync_api import Error, Page, expect, sync_playwright
-from tests.lab.director import VIP
 from tests.lab.fixtures import thorough
-from tests.lab.link import free_port
-from tests.lab.updating import PASSWORD, USER, set_up
-from tests.lab.wait import until
 
 from changes.arrival import PROBE_PORT
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.lab.director import Director
-from tests.lab.fixtures import BALANCED, thorough
+from board.machines.director import Director
+from board.machines.lab import BALANCED
+from board.machines.link import Forward, UserNetwork, free_port
+from board.machines.machine import make_data_disk
+from board.machines.updating import set_up
+from tests.lab.fixtures import thorough
 from tests.lab.interruption import begin, changed, ended, stands, told
-from tests.lab.link import Forward, UserNetwork, free_port
-from tests.lab.machine import make_data_disk
-from tests.lab.updating import set_up
 from tests.lab.writes import Writes
 
 from lbconfig.model.snapshot import Snapshot

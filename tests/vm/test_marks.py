@@ -4,9 +4,9 @@ import dataclasses
 from typing import Any
 
 import pytest
-from tests.lab.director import VIP, VIP6, wish, wish6
+from board.machines.director import VIP, VIP6, wish, wish6
+from board.machines.world import SERVERS, SERVERS6, until_answer
 from tests.lab.fixtures import thorough
-from tests.lab.world import SERVERS, SERVERS6, until_answer
 
 from lbconfig.model.snapshot import CheckKind, Fallback, FallbackKind, Forwarding, HealthCheck, RealServer, Scheduler
 from lbconfig.model.snapshot import VirtualService as Service

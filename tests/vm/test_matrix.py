@@ -4,9 +4,9 @@ import dataclasses
 from collections import Counter
 
 import pytest
-from tests.lab.director import VIP, VIP6, by_six, service, wish6
+from board.machines.director import VIP, VIP6, by_six, service, wish6
+from board.machines.world import SERVERS, SERVERS6
 from tests.lab.fixtures import thorough
-from tests.lab.world import SERVERS, SERVERS6
 
 from balancing import server_setup
 from lbconfig.model.snapshot import THROUGH_THE_BOX, CheckKind, Forwarding, HealthCheck, Protocol, VirtualService

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tests.lab.director import VIP, service, wish
+from board.machines.director import VIP, service, wish
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck, Protocol
 

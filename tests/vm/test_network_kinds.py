@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import pytest
-from tests.lab.director import NETWORK, QUICK, VIP, VIP6, by_six, service, wish, wish6
+from board.machines.director import NETWORK, QUICK, VIP, VIP6, by_six, service, wish, wish6
+from board.machines.wait import PATIENCE, until
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.wait import PATIENCE, until
-from tests.lab.world import SERVERS
 
 from lbconfig.model.snapshot import (
     Bond,

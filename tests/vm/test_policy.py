@@ -5,9 +5,9 @@ import time
 from collections import Counter
 
 import pytest
-from tests.lab.director import VIP, service, wish
+from board.machines.director import VIP, service, wish
+from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
-from tests.lab.world import SERVERS
 
 from balancing import server_setup
 from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, Policy, Scheduler

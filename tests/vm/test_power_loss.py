@@ -6,9 +6,10 @@ import json
 import time
 
 import pytest
-from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED, thorough
-from tests.lab.wait import until
+from board.machines.director import VIP, service, wish
+from board.machines.lab import BALANCED
+from board.machines.wait import until
+from tests.lab.fixtures import thorough
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.usefixtures("balanced")]
 

@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from tests.lab.director import VIP, VIP6, wish, wish6
+from board.machines.director import VIP, VIP6, wish, wish6
+from board.machines.world import SERVERS, SERVERS6
 from tests.lab.fixtures import thorough
-from tests.lab.world import SERVERS, SERVERS6
 
 from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, Protocol, RealServer, Scheduler, VirtualService
 

@@ -3,7 +3,7 @@
 import subprocess
 
 import pytest
-from tests.lab.director import Director
+from board.machines.director import Director
 from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(900)

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.lab.director import VIP, Director
-from tests.lab.fixtures import BALANCED, WAITING, Lab, make_lab, thorough
-from tests.lab.world import SERVERS
+from board.machines.director import VIP, Director
+from board.machines.lab import BALANCED, WAITING, Lab, make_lab
+from board.machines.world import SERVERS
+from tests.lab.fixtures import thorough
 
 from lbconfig.hardware.settings import TABLE, TABLE_SIZE
 from lbconfig.model.snapshot import SettingChoice, Tuning

@@ -9,9 +9,9 @@ import random
 import time
 
 import pytest
-from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import TIMEOUT
-from tests.lab.world import SERVERS
+from board.machines.director import VIP, service, wish
+from board.machines.lab import TIMEOUT
+from board.machines.world import SERVERS
 
 from lbconfig.model.snapshot import CheckKind, HealthCheck, Policy, Protocol, Scheduler, ServerState, Snapshot
 

@@ -13,13 +13,14 @@ import time
 from pathlib import Path
 
 import pytest
+from board.machines.director import VIP, service, wish
+from board.machines.lab import BALANCED, FIRMWARE, boot, make_lab
+from board.machines.machine import flash
+from board.machines.updating import SELDOM, Api, Page, make_stick, plugged_in, set_up
+from board.machines.wait import until
+from board.machines.world import SERVERS
 from tests.lab.bundles import Bundles
-from tests.lab.director import VIP, service, wish
-from tests.lab.fixtures import BALANCED, FIRMWARE, FRESH, boot, make_lab, thorough
-from tests.lab.machine import flash
-from tests.lab.updating import SELDOM, Api, Page, make_stick, plugged_in, set_up
-from tests.lab.wait import until
-from tests.lab.world import SERVERS
+from tests.lab.fixtures import FRESH, thorough
 
 pytestmark = pytest.mark.timeout(1200)
 

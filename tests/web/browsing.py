@@ -1,7 +1,7 @@
 """What a person does with a page, with the wait that a person makes."""
 
+from board.machines import spent
 from playwright.sync_api import Error, Page
-from tests.lab import spent
 
 # A window, and what its pictures are called in the light and in the dark.
 LOOKS = {

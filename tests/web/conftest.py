@@ -26,6 +26,7 @@ from board.common import guide  # noqa: E402
 
 django.setup()
 
+from board.machines.wait import PATIENCE  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model  # noqa: E402
 from django.contrib.contenttypes.management import create_contenttypes  # noqa: E402
@@ -33,7 +34,6 @@ from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 from tests.fake import appliance  # noqa: E402
-from tests.lab.wait import PATIENCE  # noqa: E402
 from tests.web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
 from tests.web.late import LATE, SLOW  # noqa: E402
 

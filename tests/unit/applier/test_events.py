@@ -6,8 +6,8 @@ import socket
 import threading
 
 import pytest
+from board.machines.wait import until
 from box import WEB
-from tests.lab.wait import until
 
 from applier.host.ipvs_listing import Entry
 from applier.kept.events import MOST, Events, listen

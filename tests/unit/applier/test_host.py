@@ -12,8 +12,8 @@ from pathlib import Path
 
 import lbconfig_certificates as pems
 import pytest
+from board.machines.wait import until
 from host_recording import Recorder, Replay
-from tests.lab.wait import until
 
 from applier.base import durable
 from applier.host.host import HostError, Live, Output, run, unmount, wait_until

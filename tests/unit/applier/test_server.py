@@ -8,10 +8,10 @@ import threading
 import time
 
 import pytest
+from board.machines.wait import until
 from box import ONE, TWO, running_one
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.lab.wait import until
 
 from applier.apply import review
 from applier.wire import protocol, server

@@ -7,9 +7,9 @@ import subprocess
 import pytest
 from bench.counted import Cost
 from bench.counting import CannotCount, Counting, Counts, Symbols, check_version, per_unit
+from board.machines.wait import until
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.lab.wait import until
 
 from bench import compiled, counting, instructions
 

@@ -4,9 +4,9 @@ import os
 import time
 
 import pytest
-from tests.lab import accelerator as module
-from tests.lab.accelerator import KVM, TCG, accelerator, answers
-from tests.lab.machine import Machine
+from board.machines import accelerator as module
+from board.machines.accelerator import KVM, TCG, accelerator, answers
+from board.machines.machine import Machine
 
 HANGS = bytes((0xEB, 0xFE)).ljust(510, b"\0") + b"\x55\xaa"  # on the spot for ever
 BOOTS = 60.0  # seconds in which an emulated guest answers on a busy host

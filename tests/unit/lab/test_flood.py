@@ -8,8 +8,8 @@ import struct
 import time
 
 import pytest
-from tests.lab.flood import Flood
-from tests.lab.wait import PATIENCE, until
+from board.machines.flood import Flood
+from board.machines.wait import PATIENCE, until
 
 DIRECTOR, CLIENT, FLOOD = b"\x52\x54\0\0\0\2", b"\x52\x54\0\0\0\1", b"\2fload"
 SYN, ACK = 0x02, 0x10

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from board.lab import build, initramfs, run
-from tests.lab import spent
-from tests.lab.link import free_port
-from tests.lab.machine import DATA_LABEL, GuestPanic, Machine
-from tests.lab.wait import WaitedInVain, until
+from board.machines import spent
+from board.machines.link import free_port
+from board.machines.machine import DATA_LABEL, GuestPanic, Machine
+from board.machines.wait import WaitedInVain, until
 
 OVERLAY = Path(__file__).parents[3] / "overlay"
 

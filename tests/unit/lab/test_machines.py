@@ -8,7 +8,7 @@ import inspect
 from pathlib import Path
 
 import pytest
-from tests.lab.machine import Machine
+from board.machines.machine import Machine
 from tests.vm import test_hardware
 
 TOP = Path(__file__).parents[3]
@@ -49,7 +49,7 @@ def test_a_machine_keeps_the_parameters_of_the_methods_that_it_overrides():
 @pytest.mark.parametrize("name", test_hardware.MACHINES)
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_a_box_of_other_parts_has_its_disk_and_its_cards(name, firmware, tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.lab.machine.make_overlay", lambda *_: None)
+    monkeypatch.setattr("board.machines.machine.make_overlay", lambda *_: None)
     box = test_hardware.Hardware("box", tmp_path, nics=(Nic(),), data=tmp_path / "disk.qcow2", firmware=firmware)
     box.bus, box.name_of_disk, box.card = test_hardware.MACHINES[name]
     words = box.command_line()

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from board.machines import spent
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import parts, times
-from tests.lab import spent
 
 TOP = Path(__file__).parents[3]
 STORIES = """
 import time
 import pytest
-from tests.lab.spent import APPLYING, HEALTH, retried, spent
+from board.machines.spent import APPLYING, HEALTH, retried, spent
 
 @pytest.fixture(scope="module", autouse=True)
 def machine():

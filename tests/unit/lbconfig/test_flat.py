@@ -7,7 +7,9 @@ from lbconfig.model.firewall import Per, RateLimit, Rule
 from lbconfig.model.flat import defaults, flat, shaped
 from lbconfig.model.snapshot import AgentKind, CheckKind, HealthCheck, RealServer, TooFew, VirtualService
 
-WEB = VirtualService(3, "web", "192.0.2.1", 80, more_addresses=("192.0.2.2",), check=HealthCheck(CheckKind.HTTP, port=8))
+WEB = VirtualService(
+    3, "web", "192.0.2.1", 80, more_addresses=("192.0.2.2",), check=HealthCheck(CheckKind.HTTP, port=8)
+)
 
 
 @given(strategies.snapshots)

@@ -12,13 +12,13 @@ import socket
 import subprocess
 
 import pytest
+from board.machines.wait import until
 from firewall_lab import ADDRESSES, FirewallLab
 from hypothesis import HealthCheck as Slow
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import INTERFACES, aimed, firewalls, packets
 from lbconfig_strategies import examples
-from tests.lab.wait import until
 
 from applier.parts import firewall
 from lbconfig.judge import Fate, judge

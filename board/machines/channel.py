@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.lab.wait import PATIENCE
+from board.machines.wait import PATIENCE
 
 
 class ChannelError(OSError):

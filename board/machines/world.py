@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from board.lab.build import Image
-from tests.lab.link import LinkEnd, UserNetwork
-from tests.lab.machine import BOOT, WORLD, Machine
-from tests.lab.spent import BOOTING, spent
-from tests.lab.wait import PATIENCE, until
+from board.machines.link import LinkEnd, UserNetwork
+from board.machines.machine import BOOT, WORLD, Machine
+from board.machines.spent import BOOTING, spent
+from board.machines.wait import PATIENCE, until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
 SERVERS6 = {"rs1": "2001:db8:2::11", "rs2": "2001:db8:2::12", "rs3": "2001:db8:2::13"}

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from board.lab.build import BUILD, Image
-from tests.lab.director import NETWORK, wish
-from tests.lab.fixtures import Lab, make_lab
-from tests.lab.link import Link
-from tests.lab.talking import Talking
-from tests.lab.wait import until
+from board.machines.director import NETWORK, wish
+from board.machines.lab import Lab, make_lab
+from board.machines.link import Link
+from board.machines.talking import Talking
+from board.machines.wait import until
 
 from lbconfig.model.snapshot import Snapshot, VirtualService
 
@@ -89,7 +89,7 @@ def compiled() -> Path:
 def flooded_lab(
     folder: Path, image: Image, memory: int = 512, devices: tuple[str, ...] = ()
 ) -> Iterator[tuple[Lab, Flood]]:
-    """Both machines turned on (see tests.lab.fixtures.boot), and the cable between them.
+    """Both machines turned on (see board.machines.lab.boot), and the cable between them.
 
     `devices`: more words for the director's QEMU.
     """

@@ -12,9 +12,9 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
-from tests.lab.director import ANSWER, Director, browser
-from tests.lab.spent import WEB, spent
-from tests.lab.wait import found, until
+from board.machines.director import ANSWER, Director, browser
+from board.machines.spent import WEB, spent
+from board.machines.wait import found, until
 
 USER, PASSWORD = "kim", "rope and tide"
 UPLOAD = 240.0  # seconds that a bundle may take to get there

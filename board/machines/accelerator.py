@@ -6,7 +6,7 @@ own; and the lab's own kernel starts until it finds no root. (On one such host t
 seconds, and the kernel stands still for ever.) That is done once for each start of the host; the answer lies in
 build/accelerator until then, and FAIRLEAD_ACCEL overrides it. Before the lab's image is built, machines are emulated.
 
-With KVM a guest has the host's processor and a clock of its own (see tests.lab.machine). What has not been seen: a
+With KVM a guest has the host's processor and a clock of its own (see board.machines.machine). What has not been seen: a
 machine that goes back to a saved moment by KVM, because no host where KVM works was at hand.
 """
 
@@ -67,7 +67,7 @@ def starts(accelerator: str, kernel: Path, limit: float) -> bool:
 
 def _quiet(accelerator: str, memory: int) -> list[str]:
     """QEMU with a guest of so many MiB that ends with this process."""
-    processor = "host" if accelerator == KVM else "qemu64,cx16=off"  # as tests.lab.machine has it
+    processor = "host" if accelerator == KVM else "qemu64,cx16=off"  # as board.machines.machine has it
     return [
         "setpriv", "--pdeathsig=KILL", "qemu-system-x86_64", "-accel", accelerator, "-cpu", processor,
         "-m", str(memory), "-nodefaults", "-no-user-config", "-display", "none",

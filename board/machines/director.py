@@ -11,10 +11,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from tests.lab.machine import CommandFailed, Machine
-from tests.lab.spent import APPLYING, BOOTING, HEALTH, WEB, spent
-from tests.lab.wait import PATIENCE, WaitedInVain, until
-from tests.lab.world import SERVERS, SERVERS6
+from board.machines.machine import CommandFailed, Machine
+from board.machines.spent import APPLYING, BOOTING, HEALTH, WEB, spent
+from board.machines.wait import PATIENCE, WaitedInVain, until
+from board.machines.world import SERVERS, SERVERS6
 
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import (

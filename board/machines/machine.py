@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Self
 
 from board.lab.build import Image
+from board.machines.accelerator import KVM, TCG, accelerator
+from board.machines.channel import Agent, ChannelError, Done, Monitor
+from board.machines.link import Plug
+from board.machines.spent import BOOTING, GOING_BACK, retried, spent
+from board.machines.wait import PATIENCE, WaitedInVain, until
 from board.pc import layout
-from tests.lab.accelerator import KVM, TCG, accelerator
-from tests.lab.channel import Agent, ChannelError, Done, Monitor
-from tests.lab.link import Plug
-from tests.lab.spent import BOOTING, GOING_BACK, retried, spent
-from tests.lab.wait import PATIENCE, WaitedInVain, until
 
 DIRECTOR = ("app", "python", "base")  # layers, the topmost first
 WORLD = ("world", "base")
