@@ -23,7 +23,7 @@ def machines() -> set[type[Machine]]:
     while left:
         found.add(kind := left.pop())
         left += kind.__subclasses__()
-    return {kind for kind in found if kind.__module__.startswith("tests.")}
+    return {kind for kind in found if kind.__module__.startswith(("tests.", "board."))}
 
 
 def parameters(kind: type, name: str) -> list[str]:
