@@ -156,7 +156,9 @@ class Matching(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """How ldirectord asks a real server whether it is up. Times in seconds. Which kind uses what: checks.py."""
+    """How ldirectord asks a real server whether it is up. Times in seconds."""
+
+    # Which kind uses what, checks.py knows.
 
     kind: CheckKind = CheckKind.CONNECT
     port: int = 0  # 0: the real server's own port
