@@ -171,3 +171,79 @@ def test_who_leaves_and_comes_back_is_told_with_what_the_check_said(applier, sta
 def test_why_a_server_is_down_that_was_so_before_the_checks_began(applier):
     log(BAD, 4, events=applier.getsockname(), out=True)
     assert json.loads(applier.recv(4096))["reason"] == "said"
+
+
+ORDER = """
+use strict; use warnings;
+use Fairlead::Rounds;
+for my $line (split /\\n/, $ENV{CASES}) {
+    my ($most, @words) = split ' ', $line;
+    my %case = (waiting => {}, on => {}, owed => {});
+    for (@words) { my ($what, $queue, $number) = /^(\\w+):(\\w+)=(\\d+)$/; $case{$what}{$queue} = $number }
+    $case{on}{$_} //= 0 for qw(good suspects dead agents silent);
+    print Fairlead::Rounds::next_queue($most, @case{qw(waiting on owed)}) // '-', "\\n";
+}
+"""
+ALL_WAIT = "waiting:good=9 waiting:suspects=9 waiting:dead=9 waiting:agents=9 waiting:silent=9"
+# How many workers there may be, what waits, what they are at, which agents are owed one -> whose turn it is.
+TURNS = {
+    # Checks first, and agents before those that are silent.
+    "32 waiting:good=1 waiting:agents=9 waiting:silent=9": "good",
+    "32 waiting:suspects=1 waiting:agents=9": "suspects",
+    "32 waiting:dead=1 waiting:agents=9": "dead",
+    "32 waiting:agents=1 waiting:silent=9": "agents",
+    "32 waiting:silent=1": "silent",
+    # Dead servers that may not be asked now keep no agent waiting that answers.
+    "32 waiting:dead=9 waiting:agents=1 waiting:silent=9 on:dead=16": "agents",
+    # A quarter of the workers at most, and never those that are kept for checks.
+    "32 waiting:agents=9 on:agents=8": "-",
+    "32 waiting:silent=9 on:silent=8": "-",
+    "32 waiting:silent=9 on:silent=4 on:dead=12": "-",
+    "32 waiting:agents=9 on:suspects=8 on:dead=12 on:agents=4": "-",
+    f"32 {ALL_WAIT} on:suspects=8 on:dead=12 on:agents=4": "good",
+    f"32 {ALL_WAIT} on:suspects=8 on:dead=12 on:silent=4": "good",
+    "2 waiting:agents=9 on:dead=1": "-",
+    "2 waiting:agents=9 on:good=1": "agents",
+    "2 waiting:good=1 on:agents=1": "good",
+    # One that has waited for long comes first, but no second one beside it.
+    f"32 {ALL_WAIT} owed:agents=1 owed:silent=1": "agents",
+    f"32 {ALL_WAIT} owed:agents=1 owed:silent=1 on:agents=1": "silent",
+    f"32 {ALL_WAIT} owed:agents=1 owed:silent=1 on:agents=1 on:silent=1": "suspects",
+    # It answers at once, so it may have the worker that is kept; one that is silent may not.
+    f"2 {ALL_WAIT} owed:agents=1 on:dead=1": "agents",
+    f"2 {ALL_WAIT} owed:silent=1 on:dead=1": "good",
+}
+
+
+def test_agents_get_workers_that_no_check_is_waiting_for():
+    done = subprocess.run(
+        ["perl", "-I", PERL, "-e", ORDER],
+        env=os.environ | {"CASES": "\n".join(TURNS)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""
+    assert dict(zip(TURNS, done.stdout.split(), strict=True)) == TURNS
+
+
+# Twelve servers whose checks two workers cannot make in time, and the agent of the first one.
+OVERLOAD = f"""BEGIN {{
+    no warnings 'redefine';
+    *Fairlead::Rounds::most = sub {{ 2 }};
+    *Fairlead::Weights::step = sub {{ }};
+    *Fairlead::Weights::ask = sub {{ '70 -' }};
+    *Fairlead::Weights::answered = sub {{ ld_log('the agent said ' . $_[1]) }};
+}}
+select undef, undef, undef, 0.02; {GOOD}"""
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(3600, False), (0.02, True)])
+def test_an_agent_is_asked_while_checks_wait_only_when_it_has_waited_for_long(tmp_path, seconds, asked):
+    words = tmp_path / "ldirectord.cf"
+    words.write_text(
+        f"    # balance -t 192.0.2.1:53 id=1 agent=text port=3333 interval={seconds} floor=10 slow=0 least=0 then=tell\n"
+    )
+    said = log(OVERLOAD, 60, servers=12, words=words, interval=0.05)
+    assert ("the agent said 70 -" in said) == asked

@@ -16,6 +16,9 @@ package Fairlead::Rounds;
 # use fewer: however many are dead, one that begins to fail is asked again in time, and leaves. New workers come when
 # those there are wait for answers. While they compute, more of them would slow each other down until good servers seem
 # not to answer in time.
+#
+# Agents decide on no server's health. They get workers that no check is waiting for; where there are none for long, a
+# small share of the workers' time.
 
 use strict;
 use warnings;
@@ -42,12 +45,14 @@ use constant {
 	FEWEST => 2,              # workers that are kept when there is little to do
 	MOST => 32,
 	WORKER => 10 * 1024,      # KiB: what a worker may come to own of its memory
-	RESERVED => 0.25,         # of the workers: for each of the three queues
+	RESERVED => 0.25,         # of the workers: for each of the three queues of checks; as many at most ask agents
+	PATIENT => 3,             # intervals that an agent waits for a worker before it is asked while checks wait,
+	SHARE => 0.05,            # which takes so much of the workers' time; those that are silent get as much once more
 	MOMENT => 0.05,           # seconds after which workers that were computing are looked at again
 	WORN => 1000,             # checks after which a worker is replaced: Perl gives no memory back
 	IDLE => 30,               # seconds without work after which a worker ends
 	GRACE => 1,               # seconds beyond its timeout after which a check that goes on is ended, and has failed
-	LATE => 60,               # seconds between two complaints
+	LATE => 60,               # seconds between two complaints of a kind
 	UNTOLD => 1000,           # events that wait for the applier; older ones are forgotten
 	SILENT => 1,              # seconds after which a first check without an answer is not waited for
 };
@@ -56,11 +61,13 @@ use constant {
 # check; began, failing; successes, missing: good checks that it takes to come back, and that are still missing;
 # weighed }. Its agent is asked in the same way, as an entry of its own.
 my @checks;
-my (@due, %rest);    # @due: of those whose time has come; $rest{seconds to wait}: the others, the next one first
-my @suspects;        # of those whose time has come: the last check failed, and clients may still be sent there
-my @dead;            # and those to which nobody is sent any more
+my %rest;            # seconds to wait -> checks, the next one first
+# Those whose time has come. `good`: the last check was good, or there was none; `suspects`: it failed, and clients may
+# still be sent there; `dead`: nobody is sent there any more; `agents`, and of these the `silent`.
+my %queues = map { $_ => [] } qw(good suspects dead agents silent);
+my %spent = (agents => 0, silent => 0);    # until when they have had their share
 my %workers;         # pid -> { pid, to, from, check, from_queue, since, done }
-my ($all, $first_left, $started, $complained) = (0, 0, 0, 0);    # servers that are checked, for the first time
+my ($all, $first_left, $started, %complained) = (0, 0, 0);    # servers that are checked, for the first time
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
@@ -179,7 +186,8 @@ sub gather {
 	Fairlead::Weights::begin_watching();
 	# First those that have clients.
 	my @first = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks[0 .. $servers - 1];
-	@due = (@first, @checks[$servers .. $#checks]);
+	push @{$queues{good}}, @first;
+	push @{$queues{agents}}, @checks[$servers .. $#checks];
 	($all, $started) = ($servers, now());
 }
 
@@ -190,7 +198,7 @@ sub wake {
 		my $resting = $rest{$wait};
 		while (@$resting && $resting->[0]{began} + $wait <= $now) {
 			my $check = shift @$resting;
-			push @{queue_of($check)}, $check;
+			push @{$queues{queue_of($check)}}, $check;
 		}
 	}
 }
@@ -206,45 +214,59 @@ sub rest {
 	return;
 }
 
-# An agent that is silent is no reason for haste: its server has its own weight meanwhile.
 sub queue_of {
 	my ($check) = @_;
-	return \@due unless $check->{failing};
-	return !$check->{agent} && main::_status_check(@$check{qw(v r)}) ? \@suspects : \@dead;
+	return $check->{failing} ? 'silent' : 'agents' if $check->{agent};
+	return 'good' unless $check->{failing};
+	return main::_status_check(@$check{qw(v r)}) ? 'suspects' : 'dead';
 }
 
 # Give workers what is due. Seconds until there may be something to do again, if nobody answers before.
 sub hand_out {
 	my $most = most();
-	my $kept = int($most * RESERVED) || 1;
-	my %on = (\@due => 0, \@suspects => 0, \@dead => 0);    # how many workers are at those of each queue
+	my %on = map { $_ => 0 } keys %queues;    # how many workers are at those of each queue
 	$on{$_->{from_queue}}++ for grep { $_->{check} } values %workers;
-	while (my $queue = next_queue($most, $kept, \%on)) {
+	my %owed = map { $_ => is_owed($_) } keys %spent;
+	while (my $queue = next_queue($most, { map { $_ => scalar @{$queues{$_}} } keys %queues }, \%on, \%owed)) {
 		my $worker = idle() // (keys %workers < $most && !computing() ? hire() : undef) or last;
 		$on{$queue}++;
 		$worker->{from_queue} = $queue;
-		ask($worker, shift @$queue);
+		ask($worker, shift @{$queues{$queue}});
 	}
-	complain($_) for grep { @$_ } \@suspects, \@due;
+	complain($_, 'Checks', 'servers') for qw(suspects good);
+	complain('agents', 'Questions to agents', 'agents');
 	return until_something();
 }
 
-# Whose turn it is, where so many workers are at those of each queue: first those for which some are kept.
+# Whether an agent of this queue has waited so long that checks wait for it now.
+sub is_owed {
+	my ($queue) = @_;
+	my ($now, $first) = (now(), $queues{$queue}[0] // return 0);
+	return $now >= $spent{$queue} && $now >= ($first->{began} // $started) + (1 + PATIENT) * $first->{wait};
+}
+
+# Whose turn it is: the name of a queue. Known by these names: how many wait in each, how many workers are at those of
+# each, and which of the agents' are owed one.
 sub next_queue {
-	my ($most, $kept, $on) = @_;
-	my $may_fail = $on->{\@suspects} + $on->{\@dead} < max($kept, $most - $kept);
-	my $may_be_dead = $may_fail && $on->{\@dead} < max($kept, $most - 2 * $kept);
-	return \@suspects if @suspects && $may_fail && $on->{\@suspects} < $kept;
-	return \@dead if @dead && $may_be_dead && $on->{\@dead} < $kept;
-	return \@due if @due;
-	return \@suspects if @suspects && $may_fail;
-	return \@dead if @dead && $may_be_dead;
-	return undef;
+	my ($most, $waiting, $on, $owed) = @_;
+	my $kept = int($most * RESERVED) || 1;
+	my $dead = $on->{dead} + $on->{silent};    # each holds its worker for a whole timeout
+	my %may = (good => 1);
+	$may{suspects} = $dead + $on->{suspects} + $on->{agents} < max($kept, $most - $kept);
+	$may{dead} = $may{suspects} && $dead < max($kept, $most - 2 * $kept);
+	$may{agents} = $may{suspects} && $on->{agents} < $kept;
+	$may{silent} = $may{dead} && $on->{silent} < $kept;
+	# One that answers does so at once: it may have any worker.
+	my @first = grep { $owed->{$_} && !$on->{$_} && ($_ eq 'agents' || $may{$_}) } qw(agents silent);
+	# Then those for which some are kept.
+	push @first, grep { $may{$_} && $on->{$_} < $kept } qw(suspects dead);
+	my ($next) = grep { $waiting->{$_} } @first, grep { $may{$_} } qw(good suspects dead agents silent);
+	return $next;
 }
 
 sub until_something {
 	my ($now, @waits) = (now(), IDLE);
-	push @waits, MOMENT if @due || @suspects || @dead;
+	push @waits, MOMENT if grep { @$_ } values %queues;
 	push @waits, SILENT if $to_say;
 	push @waits, Fairlead::Weights::soon() // ();
 	push @waits, map { $_->[0]{began} + $_->[0]{wait} - $now } grep { @$_ } values %rest;
@@ -309,6 +331,8 @@ sub verdict {
 	my ($check, $state, $message, $seconds) = @_;
 	return unless $check;
 	if ($check->{agent}) {
+		my $took = now() - $check->{began};
+		$spent{queue_of($check)} = $check->{began} + $took / SHARE / (keys %workers || 1);
 		$check->{failing} = $state eq 'down';
 		rest($check);
 		return Fairlead::Weights::answered($check->{agent}, $state eq 'up' ? $message : undef, $message);
@@ -521,14 +545,15 @@ sub work {
 
 # Checks that begin later than they should are said, not hidden.
 sub complain {
-	my ($queue) = @_;
-	my ($now, $check) = (now(), $queue->[0]);
+	my ($queue, $what, $whom) = @_;
+	my ($now, $check) = (now(), $queues{$queue}[0] // return);
 	return unless $check->{seen} && defined $check->{began};
 	my $late = $now - $check->{began} - $check->{wait};
-	return if $late < $check->{wait} || $now - $complained < LATE;
-	$complained = $now;
-	main::ld_log(sprintf 'Checks begin %.0f s later than they should: %d servers wait, %d workers.', $late,
-		scalar @$queue, scalar keys %workers);
+	return if $late < $check->{wait} || $now - ($complained{$what} // 0) < LATE;
+	$complained{$what} = $now;
+	main::ld_log(sprintf '%s begin %.0f s later than they should: %d %s wait, %d workers.', $what, $late,
+		scalar @{$queues{$queue}}, $whom, scalar keys %workers);
+	return;
 }
 
 1;
