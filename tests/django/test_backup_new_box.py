@@ -61,7 +61,7 @@ def test_interfaces_that_the_box_does_not_have_are_named(new_box, file):
     code(stranger)
     send(stranger, file, url="/set-up/restore/")
     stranger.post("/login/", {"username": "admin", "password": PASSWORD})
-    assert "interfaces that this box does not have: eth1 ." in words(stranger.get("/system/backup/restored/"))
+    assert "network cards that this box does not have: eth1 ." in words(stranger.get("/system/backup/restored/"))
 
 
 def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
@@ -79,7 +79,7 @@ def test_what_the_draft_makes_by_itself_is_not_missing(new_box, file):
         Interface("bond0.9", vlan=Vlan("bond0", 9)),
     )
     draft.write_part("network", dataclasses.replace(draft.current().network, interfaces=made), "admin")
-    said = "interfaces that this box does not have: eth6, eth7 ."
+    said = "network cards that this box does not have: eth6, eth7 ."
     assert said in words(stranger.get("/system/backup/restored/"))
 
 

@@ -53,6 +53,7 @@ from applier.wire.shapes import (
     Status,
     Trial,
 )
+from lbconfig.cards import Card, of_status
 from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model import canonical
 from lbconfig.model.canonical import digest
@@ -140,6 +141,7 @@ class Box:
     capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
     change: fake_run.Change | None = None
+    cards: tuple[str, ...] | None = None  # in the box; None: whatever its configuration names
 
     def __post_init__(self) -> None:
         if self.confirmed is not None and not self.generations:
@@ -199,7 +201,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "snapshot": None if runs in known else to_data(b.snapshot),
                 "digest": runs,
                 "running": health.running(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
-                "interfaces": _interfaces(b.snapshot),
+                "interfaces": _interfaces(b),
                 "faults": _faults(b),
                 "setup_code_active": not b.setup_done,
                 "apply": b.run.to_data() if b.run else None,
@@ -215,7 +217,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
         with self._box() as b:
             _refuse(b)
             seen = health.running(b.snapshot, _entries(b), checked_for=3600.0)
-            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen)
+            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen, present=_present(b))
 
     def apply(
         self,
@@ -234,7 +236,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
             if reason := fake_run.busy(b):
                 raise ApplierRefused("busy", reason)
             new = _parse(snapshot)
-            files = admit(new, b.snapshot, digest, base, b.confirmed, client)
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client, present=_present(b))
             found = cutoff(b.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
@@ -427,7 +429,14 @@ def _entry(b: Box, service: VirtualService, server: RealServer) -> Entry:
     return Entry(ipvs.weight_of(service, server), active=12 * server.weight + server.id, inactive=3 * server.id)
 
 
-def _interfaces(snapshot: Snapshot) -> list[InterfaceStatus]:
+def _present(b: Box) -> tuple[Card, ...]:
+    """Nobody looks, unless a test says which cards there are."""
+    return () if b.cards is None else of_status(_interfaces(b))
+
+
+def _interfaces(b: Box) -> list[InterfaceStatus]:
+    snapshot, known = b.snapshot, {one.name: one for one in b.snapshot.network.interfaces}
+    cards = known if b.cards is None else dict.fromkeys([*(name for name in known if known[name].made), *b.cards])
     vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [
         {
@@ -440,5 +449,5 @@ def _interfaces(snapshot: Snapshot) -> list[InterfaceStatus]:
             "mtu": interface.mtu or 1500,
             "speed": 1000 if not interface.made else 0,
         }
-        for index, interface in enumerate(snapshot.network.interfaces)
+        for index, interface in enumerate(known.get(name, Interface(name)) for name in cards)
     ]

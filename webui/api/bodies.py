@@ -38,6 +38,19 @@ class ApplyRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CardSwap:
+    name: str  # of a card that the draft names
+    take: str  # a card of the box that nothing uses
+
+
+@dataclass(frozen=True, slots=True)
+class CardsRequest:
+    """Other network cards, in every place of the draft that names one of these."""
+
+    cards: tuple[CardSwap, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRequest:
     """A real server by its address, in all services that run or in one of them."""
 

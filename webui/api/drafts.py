@@ -11,14 +11,16 @@ from typing import TypedDict
 
 from django.db import transaction
 
+from api.bodies import CardsRequest
 from api.errors import ApiError, of_shape, refused
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from applier.kept import web_pair
+from applier.wire.client import connect
 from applier.wire.shapes import Problem as ProblemData
 from changes import actions
 from draft import store as draft
-from lbconfig import migrate
+from lbconfig import cards, migrate
 from lbconfig.model import redact
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, part, to_data
@@ -69,6 +71,20 @@ def discard(call: Call) -> Answer:
     with transaction.atomic():
         call.match(tag_of(to_data(draft.current())))
         actions.discard(call.caller.name)
+    return get_draft(call)
+
+
+def take_cards(call: Call) -> Answer:
+    """Raises ApiError, ApplierDown, ApplierRefused."""
+    wanted: CardsRequest = call.body
+    present = cards.of_status(connect().status()["interfaces"])
+    swaps = [(one.name, one.take) for one in wanted.cards]
+    with transaction.atomic():
+        before = draft.current()
+        call.match(tag_of(to_data(before)))
+        if problems := list(cards.swap_problems(before, swaps, present)):
+            raise refused(problems)
+        draft.replace(cards.swapped(before, dict(swaps)), call.caller.name)
     return get_draft(call)
 
 

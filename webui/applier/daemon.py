@@ -57,7 +57,8 @@ from applier.wire.shapes import (
     Status,
     Trial,
 )
-from lbconfig import migrate
+from lbconfig import cards, migrate
+from lbconfig.cards import Card
 from lbconfig.model.snapshot import FACTORY, SnapshotError
 from lbconfig.target import Target, joined
 
@@ -140,7 +141,7 @@ class Applier:
         new, running = parse(snapshot, services), self.running
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
-        return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None)
+        return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None, self.cards())
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.snapshot
@@ -383,6 +384,10 @@ class Applier:
             return []
         self.faults.clear("interfaces")
         return found
+
+    def cards(self) -> tuple[Card, ...]:
+        """The interfaces that the box has; none where they cannot be read."""
+        return cards.of_status(self._interfaces())
 
     def leases(self) -> dict[str, str]:
         try:

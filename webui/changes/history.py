@@ -9,11 +9,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
-from changes import actions, replacing, revisions
+from changes import actions, cards, replacing, revisions
 from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.links import link
 from changes.models import Revision
 from draft.frame import look
+from lbconfig.cards import swapped
 from lbconfig.model import redact
 from lbconfig.model.snapshot import to_json
 
@@ -119,11 +120,16 @@ def replace_draft(request, new, context: dict):
     """Show what the draft loses and becomes; on POST make it so, unless it was changed meanwhile.
 
     context: `what` (in the middle of a sentence), `crumb` (where "Cancel" leads), `blocked` (problems stop it).
+    Cards that the box does not have may be chosen anew first; the choice comes with each request.
     """
+    chosen = cards.of_box(request, new, request.POST if request.method == "POST" else request.GET)
+    new = swapped(new, chosen.swaps)
     form, notice, status = OutlookForm(request.POST if request.method == "POST" else None), "", 200
     blocked = context.get("blocked", False)
     found = replacing.outlook(new, look(request).running, applied_at(request))
-    if request.method == "POST" and not (blocked and found.problems):
+    if chosen.is_bound and not chosen.is_valid():
+        status = 422
+    elif request.method == "POST" and not (blocked and found.problems):
         try:
             if not form.is_valid():
                 raise replacing.Moved
@@ -135,7 +141,7 @@ def replace_draft(request, new, context: dict):
             messages.success(request, f"The draft is {context['what']} now. Nothing runs differently until you apply.")
             return redirect("review")
     problems = [{"problem": problem, "link": link(problem.path)} for problem in found.problems]
-    context = context | {"found": found, "notice": notice, "problems": problems}
+    context = context | {"found": found, "notice": notice, "problems": problems, "cards": chosen}
     return render(request, "changes/replace.html", context, status=status)
 
 

@@ -10,12 +10,13 @@ from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
 from applier.wire.shapes import ENDED
-from changes import actions, arrival, before, confirm, diffs
+from changes import actions, arrival, before, cards, confirm, diffs
 from changes.forms import ApplyForm
 from changes.links import link
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
+from lbconfig.cards import swapped
 from lbconfig.model.snapshot import SnapshotError
 
 BACK = "The box runs what it ran before. Your draft is kept."
@@ -36,7 +37,13 @@ KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a
 log = logging.getLogger(__name__)
 
 
-def review(request, form: ApplyForm | None = None, notice: str = "", status: int = 200):
+def review(
+    request,
+    form: ApplyForm | None = None,
+    notice: str = "",
+    status: int = 200,
+    cards_form: cards.CardsForm | None = None,
+):
     """Everything that applying the draft would change."""
     wished = look(request).draft
     try:
@@ -54,8 +61,25 @@ def review(request, form: ApplyForm | None = None, notice: str = "", status: int
         "changes": found["changes"],
         "files": [diffs.read(path, text) for path, text in found["diff"].items()],
         "base": found["base"],
+        "cards": cards_form or cards.of_review(found),
     }
     return render(request, "changes/review.html", context, status=status)
+
+
+@require_POST
+def take_cards(request):
+    """Other network cards in every place of the draft that names one which is not in this box."""
+    with transaction.atomic():
+        wished = draft.current()
+        form = cards.of_box(request, wished, request.POST)
+        if form.is_bound and not form.is_valid():
+            return review(request, status=422, cards_form=form)
+        if form.swaps:
+            draft.replace(swapped(wished, form.swaps), request.user.get_username())
+    for old, new in form.swaps.items():
+        log.info("user %s took the card %s instead of %s", request.user.get_username(), new, old)
+        messages.success(request, f"The draft has {new} instead of {old} now.")
+    return redirect("review")
 
 
 @require_POST

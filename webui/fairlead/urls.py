@@ -68,6 +68,7 @@ urlpatterns = [
     path("firewall/<int:pk>/move/", firewall.move, name="rule-move"),
     path("firewall/<int:pk>/switch/", firewall.switch, name="rule-switch"),
     path("changes/", changes.review, name="review"),
+    path("changes/cards/", changes.take_cards, name="review-cards"),
     path("changes/apply/", changes.apply, name="apply"),
     path("changes/confirm/", confirm.keep, name="keep"),
     path("changes/take-back/", confirm.take_back, name="take-back"),

@@ -23,7 +23,7 @@ from changes.history import applied_at
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
-from lbconfig.wanted.network import wanted
+from lbconfig import cards
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
 from system.models import Restored
@@ -219,11 +219,8 @@ def _put_in(request, found: restoring.Opened, user: str, code: str = ""):
 
 
 def _unknown_interfaces(request, snapshot) -> list[str]:
-    """Interfaces that a configuration speaks of and this box does not have."""
+    """Network cards that a configuration names and this box does not have."""
     status = look(request).status
     if status is None:
         return []
-    made = {one.name for one in snapshot.network.interfaces if one.made}
-    spoken = {link.name: None for link in wanted(snapshot).links}  # with members and parents that have no entry
-    cards = {one["name"] for one in status["interfaces"] if not one["kind"]}
-    return [name for name in spoken if name not in made and name not in cards]
+    return [one.name for one in cards.missing(snapshot.network, cards.of_status(status["interfaces"]))]

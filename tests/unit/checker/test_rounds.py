@@ -243,7 +243,8 @@ select undef, undef, undef, 0.02; {GOOD}"""
 def test_an_agent_is_asked_while_checks_wait_only_when_it_has_waited_for_long(tmp_path, seconds, asked):
     words = tmp_path / "ldirectord.cf"
     words.write_text(
-        f"    # balance -t 192.0.2.1:53 id=1 agent=text port=3333 interval={seconds} floor=10 slow=0 least=0 then=tell\n"
+        "    # balance -t 192.0.2.1:53 id=1 agent=text port=3333"
+        f" interval={seconds} floor=10 slow=0 least=0 then=tell\n"
     )
     said = log(OVERLOAD, 60, servers=12, words=words, interval=0.05)
     assert ("the agent said 70 -" in said) == asked

@@ -9,7 +9,9 @@ from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import (
     Change,
     FallbackStatus,
+    FreeCard,
     Impact,
+    MissingCard,
     Problem,
     Reach,
     RealServerStatus,
@@ -17,6 +19,8 @@ from applier.wire.shapes import (
     RunningStatus,
     ServiceImpact,
 )
+from lbconfig import cards
+from lbconfig.cards import Card
 from lbconfig.diff import impact
 from lbconfig.diff import services as diff
 from lbconfig.diff.cutoff import cutoff
@@ -68,9 +72,18 @@ def review(
     base: int | None,
     leases: Mapping[str, str] = NO_LEASES,
     seen: RunningStatus | None = None,
+    present: Sequence[Card] = (),
 ) -> Review:
-    """`leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable."""
-    problems = _problems(new, running, leases)
+    """What the change does.
+
+    `leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable.
+    `present`: the interfaces that the box has; none where they cannot be read.
+    """
+    problems = _problems(new, running, leases, present)
+    lacking = cards.missing(new.network, present) if present else ()
+    missing_cards: list[MissingCard] = [{"name": one.name, "sentence": one.sentence} for one in lacking]
+    spare = cards.free(new, present) if lacking else ()
+    free_cards: list[FreeCard] = [{"name": card.name, "about": card.about} for card in spare]
     if problems:
         return {
             "problems": problems,
@@ -81,6 +94,8 @@ def review(
             "base": base,
             "reach": None,
             "impact": None,
+            "missing_cards": missing_cards,
+            "free_cards": free_cards,
         }
     files = render(new)
     hit = impact.impact(running, new, _live(running, seen)) if seen is not None else None
@@ -93,6 +108,8 @@ def review(
         "base": base,
         "reach": _reach(running, new),
         "impact": _impact(hit) if hit else None,
+        "missing_cards": missing_cards,
+        "free_cards": free_cards,
     }
 
 
@@ -153,9 +170,10 @@ def admit(
     confirmed: int | None,
     client: str,
     leases: Mapping[str, str] = NO_LEASES,
+    present: Sequence[Card] = (),
 ) -> dict[str, str]:
     """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
-    problems = _problems(new, running, leases)
+    problems = _problems(new, running, leases, present)
     if problems:
         raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
     if base != confirmed:
@@ -180,8 +198,12 @@ def admit(
     return files
 
 
-def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str]) -> list[Problem]:
-    found = validate(new) or [*lease_problems(new, leases), *changed_problems(new, running)]
+def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card]) -> list[Problem]:
+    found = validate(new) or [
+        *lease_problems(new, leases),
+        *changed_problems(new, running),
+        *(cards.problems(new, running, present) if present else ()),
+    ]
     return [told(problem) for problem in found]
 
 

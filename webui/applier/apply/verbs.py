@@ -31,6 +31,7 @@ from applier.kept.generations import Damaged, Generations
 from applier.parts import web_server
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
+from lbconfig.cards import Card
 from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model.snapshot import FACTORY, Snapshot
 from lbconfig.target import Target, joined
@@ -63,6 +64,7 @@ class Core(Protocol):
     def set_running(self, target: Target) -> None: ...
 
     def leases(self) -> Mapping[str, str]: ...
+    def cards(self) -> Sequence[Card]: ...
 
 
 @dataclass
@@ -106,7 +108,7 @@ class Applies:
         core.take(f"the changes of {user} are being applied")
         begun = False
         try:
-            admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases())
+            admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases(), core.cards())
             found = cutoff(core.running.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""

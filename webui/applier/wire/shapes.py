@@ -289,6 +289,16 @@ class Impact(TypedDict):
     services: list[ServiceImpact]  # every one that runs
 
 
+class MissingCard(TypedDict):
+    name: str
+    sentence: str  # "eth2 (10.2.0.1/24) is not in this box."
+
+
+class FreeCard(TypedDict):
+    name: str
+    about: str  # "52:54:00:00:00:03, 1000 Mbit/s"
+
+
 class Review(TypedDict):
     problems: list[Problem]  # not empty: diff and changes are empty, digest is ""
     digest: str  # of all files; give it back to apply()
@@ -298,6 +308,8 @@ class Review(TypedDict):
     base: int | None  # give it back to apply()
     reach: Reach | None  # None where there are problems
     impact: Impact | None  # None as well where the kernel's table cannot be read
+    missing_cards: list[MissingCard]  # network cards that the configuration names and the box does not have
+    free_cards: list[FreeCard]  # cards that can be taken instead: nothing uses them; empty where none is missing
 
 
 class Finding(TypedDict):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig.model import ports as port_lists
 from lbconfig.model.addresses import Network, collapsed, version
+from lbconfig.model.network import INTERFACE
 
 
 class Action(StrEnum):
@@ -79,7 +80,7 @@ class Rule:
     destinations: tuple[str, ...] = ()
     protocol: RuleProtocol = RuleProtocol.ANY
     ports: str = ""  # of the destination, as lbconfig.model.ports writes them
-    interface: str = ""  # by which the packet comes in
+    interface: str = field(default="", metadata=INTERFACE)  # by which the packet comes in
     limit: RateLimit = RateLimit()  # of ALLOW only
     masquerade: bool = False  # of ALLOW and THROUGH only: the box's own address becomes the source
     log: bool = False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+INTERFACE = {"interface": True}  # of a field that names an interface; where its card is another one, so is the name
 
 
 class BondMode(StrEnum):
@@ -39,7 +41,7 @@ class LacpRate(StrEnum):
 class Vlan:
     """What makes an interface a VLAN."""
 
-    parent: str
+    parent: str = field(metadata=INTERFACE)
     id: int
 
 
@@ -47,19 +49,20 @@ class Vlan:
 class Bond:
     """What makes an interface a bond."""
 
-    members: tuple[str, ...] = ()
+    members: tuple[str, ...] = field(default=(), metadata=INTERFACE)
     mode: BondMode = BondMode.ACTIVE_BACKUP
     miimon: int = 100  # milliseconds between two looks at the members' cables
     lacp_rate: LacpRate = LacpRate.SLOW  # of LACP
     hash_policy: HashPolicy = HashPolicy.LAYER23  # of BY_HASH
-    primary: str = ""  # of ONE_SPEAKS: the member that speaks whenever it can; empty: any
+    # Of ONE_SPEAKS: the member that speaks whenever it can; empty: any.
+    primary: str = field(default="", metadata=INTERFACE)
 
 
 @dataclass(frozen=True, slots=True)
 class Bridge:
     """What makes an interface a bridge."""
 
-    members: tuple[str, ...] = ()
+    members: tuple[str, ...] = field(default=(), metadata=INTERFACE)
     stp: bool = False
 
 
@@ -67,7 +70,7 @@ class Bridge:
 class Interface:
     """A network card, or what is made of others: at most one of `vlan`, `bond` and `bridge` is set."""
 
-    name: str
+    name: str = field(metadata=INTERFACE)
     dhcp: bool = False
     addresses: tuple[str, ...] = ()  # "10.1.0.2/24"; VIPs are not listed here, they come from the services
     on: bool = True  # False: switched off, and without its addresses
@@ -92,7 +95,7 @@ class Interface:
 class StaticRoute:
     destination: str  # "10.9.0.0/16"
     via: str = ""  # a router; empty: the network is on the interface itself
-    interface: str = ""  # empty: the one whose network contains the router
+    interface: str = field(default="", metadata=INTERFACE)  # empty: the one whose network contains the router
     metric: int = 0  # of routes to the same network the lowest counts; 0: the kernel's own
 
 
@@ -106,7 +109,7 @@ class PolicyRoute:
 
     source: str  # a VIP or an address of the box itself
     via: str
-    interface: str = ""  # empty: the one whose network contains the router
+    interface: str = field(default="", metadata=INTERFACE)  # empty: the one whose network contains the router
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from lbconfig.model import ports
 from lbconfig.model.firewall import NO_RULES, Firewall
+from lbconfig.model.network import INTERFACE
 from lbconfig.model.network import Bond as Bond
 from lbconfig.model.network import BondMode as BondMode
 from lbconfig.model.network import Bridge as Bridge
@@ -352,7 +353,8 @@ class Management:
     # PEM, that of the page first, and then who signed it; empty: the box shows its own
     certificate: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
     key: str = dataclasses.field(default="", repr=False, metadata=SECRET | {"longest": MAX_KEY})  # PEM, not encrypted
-    interfaces: tuple[str, ...] = ()  # on which it answers, by where a packet arrives; empty: on all of them
+    # On which it answers, by where a packet arrives; empty: on all of them.
+    interfaces: tuple[str, ...] = dataclasses.field(default=(), metadata=INTERFACE)
 
     @property
     def pair(self) -> str:

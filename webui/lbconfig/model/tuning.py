@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from lbconfig.model.network import INTERFACE
 
 
 class Power(StrEnum):
@@ -26,7 +28,7 @@ class SettingChoice:
 class CardChoice:
     """Of a network card; 0: the plan decides."""
 
-    name: str  # "eth0"
+    name: str = field(metadata=INTERFACE)  # "eth0"
     queues: int = 0
     rx_ring: int = 0  # descriptors
     tx_ring: int = 0

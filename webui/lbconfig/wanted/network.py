@@ -26,7 +26,7 @@ def wanted(snapshot: Snapshot) -> NetworkState:
         addresses += [(interface.name, f"{vip}/{bits(vip)}") for vip in vips if carriers[vip] == interface.name]
     return NetworkState(
         hostname=network.hostname,
-        links=tuple(_links(network)),
+        links=tuple(links(network)),
         addresses=tuple(addresses),
         dhcp=tuple(interface.name for interface in used if interface.dhcp),
         routes=tuple(_routes(network)),
@@ -51,8 +51,8 @@ def routers_of_dhcp(network: Network) -> str:
 # --- links ---------------------------------------------------------------------------------------
 
 
-def _links(network: Network) -> Iterator[Link]:
-    """Members and parents that have no entry of their own are links, too."""
+def links(network: Network) -> Iterator[Link]:
+    """What the box needs: members and parents that have no entry of their own are links, too."""
     known = {interface.name: interface for interface in network.interfaces}
     masters = {member: group for group in network.interfaces for member in group.members}
     parents = [interface.vlan.parent for interface in network.interfaces if interface.vlan]
