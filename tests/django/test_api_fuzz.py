@@ -68,6 +68,7 @@ MEANT = [
     {"allow": ["192.168.0.0/16", "127.0.0.0/8"]},
     {"title": "Soon", "paragraphs": ["Back at nine."]},
     {"source": "10.2.0.11", "destination": "192.168.10.80", "interface": "eth0", "port": 80},
+    {"cards": [{"name": "eth1", "take": "eth0"}]},
     {"passphrase": "a good passphrase"},
     {"hostname": "fairlead"},
     to_data(appliance.sample_snapshot()),

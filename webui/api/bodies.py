@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from django.http import HttpRequest, UnreadablePostError
@@ -11,6 +11,7 @@ from django.http import HttpRequest, UnreadablePostError
 from api.errors import ApiError, of_shape
 from lbconfig.capacity.figures import USUAL_WATCH
 from lbconfig.model.firewall import RuleProtocol
+from lbconfig.model.ports import PORT
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import SnapshotError, part
 from web.bodies import Crowded, coming_in, said_length
@@ -81,7 +82,7 @@ class CloneRequest:
 
     name: str
     address: str = ""  # empty: that of the other service
-    port: int = 0  # 0: the same
+    port: int = field(default=0, metadata=PORT)  # 0: the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ class PacketRequest:
     destination: str
     interface: str  # by which it comes in
     protocol: RuleProtocol = RuleProtocol.TCP  # not any or tcp+udp
-    port: int = 0
-    source_port: int = 40000
+    port: int = field(default=0, metadata=PORT)
+    source_port: int = field(default=40000, metadata=PORT)
     icmp: int = 0
 
 

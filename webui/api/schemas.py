@@ -12,6 +12,7 @@ from lbconfig.model.snapshot import MAX_ITEMS, MAX_TEXT
 from lbconfig.schema import RANGES, SENTENCES
 
 REFERENCE = "#/components/schemas/"
+PORT_BY_NAME = "A request may have the name of a service instead, such as https."
 PLAIN = {int: "integer", bool: "boolean", float: "number", str: "string"}
 
 
@@ -98,8 +99,10 @@ class Components:
         place = f"{kind.__name__}.{name}"
         if place in RANGES:
             schema |= dict(zip(("minimum", "maximum"), RANGES[place], strict=True))
-        if place in SENTENCES:
-            schema |= {"description": SENTENCES[place]}
+        said = [SENTENCES[place]] if place in SENTENCES else []
+        said += [PORT_BY_NAME] if field.metadata.get("port") else []
+        if said:
+            schema |= {"description": " ".join(said)}
         if isinstance(field.default, str | int) and "$ref" not in schema:
             schema |= {"default": field.default}
         return schema

@@ -19,7 +19,7 @@ from lbconfig.model.flat import flat
 from lbconfig.model.icmp import MESSAGES
 from lbconfig.validate import fields
 from lbconfig.validate.firewall import MAX_NETWORKS
-from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field
+from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field, port_field
 
 CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
@@ -143,8 +143,8 @@ class PacketForm(forms.Form):
         choices=[(str(one), PROTOCOLS[one].long) for one in OF_A_PACKET],
         error_messages=CHOOSE,
     )
-    port = number_field("Port", required=False)
-    source_port = number_field("From port", required=False, placeholder="40000")
+    port = port_field("Port", required=False)
+    source_port = port_field("From port", required=False, placeholder="40000")
     icmp = forms.TypedChoiceField(
         label="ICMP message",
         coerce=lambda text: MESSAGES[int(text)],

@@ -12,7 +12,7 @@ import json
 import types
 import typing
 
-from lbconfig.model import names
+from lbconfig.model import names, ports
 from lbconfig.model.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
 from lbconfig.validate import fields as rules
 from lbconfig.validate.balance import INTERVALS, MAX_SLOW_START
@@ -138,6 +138,9 @@ def _object(kind: type, definitions: dict[str, Part]) -> Part:
         found = _of_type(hints[field.name], definitions, field.metadata.get("longest", MAX_TEXT))
         if name in RANGES:
             found |= dict(zip(("minimum", "maximum"), RANGES[name], strict=True))
+        if field.metadata.get("port"):
+            named = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9-]*$", "examples": list(ports.NAMES)}
+            found = {"anyOf": [found, named]}
         if name in SENTENCES:
             found["description"] = SENTENCES[name]
         if field.default is dataclasses.MISSING:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 
+from balancing.forms import port_field
 from lbconfig.model import names
 from lbconfig.model.network import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
 from lbconfig.model.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
@@ -149,10 +150,9 @@ class AccessForm(forms.Form):
         help_text="One a line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
         error_messages={"required": "Name at least one network."},
     )
-    port = forms.IntegerField(
-        label="Port of this web page",
+    port = port_field(
+        "Port of this web page",
         required=False,
-        widget=forms.NumberInput(attrs={"min": 1, "max": 65535}),
         help_text=f"Usually {HTTPS_PORT}. With another one, the address ends in it: https://192.0.2.7:8443.",
     )
     interfaces = Members(

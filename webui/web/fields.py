@@ -112,7 +112,8 @@ def number_field(
         min_value=-MAX_NUMBER,
         error_messages={"required": FILL_IN, "invalid": invalid},
         widget=forms.TextInput(
-            attrs={"inputmode": "numeric", "autocomplete": "off"}
+            attrs={"autocomplete": "off"}
+            | ({} if kind is PortField else {"inputmode": "numeric"})  # a name needs letters
             | ({"placeholder": placeholder} if placeholder else {})
         ),
         **kwargs,

@@ -79,7 +79,7 @@ class Rule:
     sources: tuple[str, ...] = ()  # networks: "10.0.0.0/8", "2001:db8::7/128"
     destinations: tuple[str, ...] = ()
     protocol: RuleProtocol = RuleProtocol.ANY
-    ports: str = ""  # of the destination, as lbconfig.model.ports writes them
+    ports: str = field(default="", metadata=port_lists.PORTS)  # of the destination, as lbconfig.model.ports writes them
     interface: str = field(default="", metadata=INTERFACE)  # by which the packet comes in
     limit: RateLimit = RateLimit()  # of ALLOW only
     masquerade: bool = False  # of ALLOW and THROUGH only: the box's own address becomes the source

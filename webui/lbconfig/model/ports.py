@@ -14,6 +14,9 @@ NAMES = {
     "mqtt": 1883, "nfs": 2049, "mysql": 3306, "ms-wbt-server": 3389, "sip": 5060, "sips": 5061, "xmpp-client": 5222,
     "postgresql": 5432, "amqp": 5672, "redis": 6379, "http-alt": 8080,
 }  # fmt: skip
+# Of fields of the model and of requests, whose values may be given by these names as well (lbconfig.model.reading).
+PORT = {"port": True}
+PORTS = {"ports": True}
 Range = tuple[int, int]  # first and last port
 
 _ENTRY = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")

@@ -14,6 +14,9 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TypeVar
 
+from lbconfig.model import ports
+from lbconfig.model.problem import quote
+
 Kind = TypeVar("Kind")
 Reader = Callable[[object, str], object]  # of a value at its path
 
@@ -58,6 +61,10 @@ def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
         if longest is not None:
             blanks = "\n\t" if field.metadata.get("tabs") else "\n"
             read = functools.partial(_lines, longest=longest, blanks=blanks)
+        elif field.metadata.get("port"):
+            read = _port
+        elif field.metadata.get("ports"):
+            read = _ports
         found[field.name] = (read, field.default is dataclasses.MISSING)
     return found
 
@@ -112,6 +119,26 @@ def _text(value: object, path: str) -> str:
     if not text.isprintable():
         raise SnapshotError(path, "contains a character that cannot be printed")
     return text
+
+
+def _port(value: object, path: str) -> int:
+    """A number, or the name of a service."""
+    if not isinstance(value, str):
+        return _exactly(int, value, path)
+    named = ports.NAMES.get(value.lower())
+    if named is None:
+        words = f"must be a whole number or the name of a service such as https, not {quote(value)}"
+        raise SnapshotError(path, words)
+    return named
+
+
+def _ports(value: object, path: str) -> str:
+    """In the usual spelling; what is no list of ports stays for validation to refuse."""
+    text = _text(value, path)
+    try:
+        return ports.text(ports.parse(text))
+    except ValueError:
+        return text
 
 
 def _lines(value: object, path: str, longest: int, blanks: str) -> str:

@@ -27,6 +27,7 @@ from lbconfig.model.network import Network as Network
 from lbconfig.model.network import PolicyRoute as PolicyRoute
 from lbconfig.model.network import StaticRoute as StaticRoute
 from lbconfig.model.network import Vlan as Vlan
+from lbconfig.model.ports import PORT, PORTS
 from lbconfig.model.reading import MAX_ITEMS as MAX_ITEMS
 from lbconfig.model.reading import MAX_TEXT as MAX_TEXT
 from lbconfig.model.reading import SnapshotError as SnapshotError
@@ -162,7 +163,7 @@ class HealthCheck:
     # Which kind uses what, checks.py knows.
 
     kind: CheckKind = CheckKind.CONNECT
-    port: int = 0  # 0: the real server's own port
+    port: int = dataclasses.field(default=0, metadata=PORT)  # 0: the real server's own port
     path: str = "/"  # what is requested
     host: str = ""  # the Host header, and without its port what TLS asks for; empty: the real server's address
     expect: str = ""  # text, or as `matching` has it, that the answer must contain; empty: any good answer
@@ -200,7 +201,7 @@ class Fallback:
 
     kind: FallbackKind = FallbackKind.NONE
     address: str = ""  # of SERVER
-    port: int = 0  # of SERVER; 0: that of the service
+    port: int = dataclasses.field(default=0, metadata=PORT)  # of SERVER; 0: that of the service
 
 
 class AgentKind(StrEnum):
@@ -217,7 +218,7 @@ class Agent:
     """How the load of the real servers changes their weights."""
 
     kind: AgentKind = AgentKind.OFF
-    port: int = 3333
+    port: int = dataclasses.field(default=3333, metadata=PORT)
     interval: int = 5  # seconds between two questions
     floor: int = 10  # per cent of its weight that a server gets at least
 
@@ -253,7 +254,7 @@ class RealServer:
 
     id: int  # unique within the snapshot, stable while the server is edited
     address: str
-    port: int  # 0, for services by mark only: the port that the client asked for
+    port: int = dataclasses.field(metadata=PORT)  # 0, for services by mark only: the port that the client asked for
     weight: int = 1
     state: ServerState = ServerState.ENABLED
     upper: int = 0  # 0: no limit
@@ -271,7 +272,7 @@ class VirtualService:
     id: int  # unique within the snapshot, stable while the service is edited
     name: str
     address: str  # the VIP
-    port: int
+    port: int = dataclasses.field(metadata=PORT)
     protocol: Protocol = Protocol.TCP
     scheduler: Scheduler = Scheduler.WLC
     forwarding: Forwarding = Forwarding.NAT
@@ -286,7 +287,8 @@ class VirtualService:
     one_packet: bool = False  # UDP only: each packet is balanced by itself
     call_id: bool = False  # UDP only, with persistence: what comes back to a server is a SIP call, not a client
     fallback: Fallback = Fallback()
-    more_ports: str = ""  # beside `port`, as lbconfig.model.ports writes it: "443,8000-8100"
+    # Beside `port`, as lbconfig.model.ports writes it: "443,8000-8100".
+    more_ports: str = dataclasses.field(default="", metadata=PORTS)
     more_addresses: tuple[str, ...] = ()  # beside `address`: it answers at all of them, on the same ports
     agent: Agent = Agent()
     slow_start: int = 0  # seconds in which a server that was down gets back to its weight; 0: at once
@@ -349,7 +351,7 @@ class Management:
     """How the web UI of the box is reached."""
 
     allow: tuple[str, ...] = ()  # from where: networks as "192.168.0.0/16" or "2001:db8::/32"
-    port: int = HTTPS_PORT
+    port: int = dataclasses.field(default=HTTPS_PORT, metadata=PORT)
     # PEM, that of the page first, and then who signed it; empty: the box shows its own
     certificate: str = dataclasses.field(default="", metadata={"longest": MAX_LINES})
     key: str = dataclasses.field(default="", repr=False, metadata=SECRET | {"longest": MAX_KEY})  # PEM, not encrypted
