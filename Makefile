@@ -241,8 +241,8 @@ bench-instructions: bench ## Count the director's instructions for each connecti
 bench-report: setup-bench ## docs/benchmarks.md and its pictures anew, from what runs of make bench have kept
 	@PYTHONPATH=webui $(PYTHON) -m bench --report
 
-bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000")
-	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS)
+bench-health: setup-test image-lab ## Measure health checks at size, beside ldirectord as it comes (SERVERS="50 200 1000" WAYS="plain ours" BEFORE=commit PATIENCE=seconds)
+	@PYTHONPATH=webui $(PYTHON) -m bench.health $(SERVERS) $(if $(WAYS),--ways $(WAYS)) $(if $(BEFORE),--before $(BEFORE)) $(if $(PATIENCE),--patience $(PATIENCE))
 
 bench-apply: setup-test image-lab ## Measure an apply of 1,000 services with 10 real servers each, beside ipvsadm by hand
 	@PYTHONPATH=webui $(PYTHON) -m bench.apply $(SERVICES)
