@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.wait import until
+from test_shapes import SHAPES
 from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_kinds import NEEDS, PLACES
 
@@ -139,6 +140,17 @@ def test_a_file_with_every_kind_is_read(lab):
     for text, code in ((render(*services), 3), (render(*services) + "    nonsense=1\n", 2)):
         (lab.box.root / "run/lint.cf").write_text(text)
         assert lab.box.command(["ldirectord", "/run/lint.cf", "status"]).exit == code
+
+
+def test_configurations_as_people_have_them_are_read(lab):
+    """All of them in one file, each at an address of its own."""
+    every = [(n, one) for n, services in enumerate(SHAPES.values(), 101) for one in services]
+    services = [
+        dataclasses.replace(one, id=number, name=f"s{number}", address=f"10.2.0.{n}")
+        for number, (n, one) in enumerate(every, 1)
+    ]
+    (lab.box.root / "run/lint.cf").write_text(render(*services))
+    assert lab.box.command(["ldirectord", "/run/lint.cf", "status"]).exit == 3
 
 
 @both
