@@ -189,7 +189,7 @@ def test_saving_without_a_change_changes_nothing(client):
         ("port", "0", "Must be 1 to 65535"),
         ("port", "65536", "Must be 1 to 65535"),
         ("port", "hypertext", "This must be the number of a port, or the name of a service"),
-        ("port", "9" * 400, "less than or equal"),
+        ("port", "9" * 400, "Must be 1 to 65535."),
         ("port", "9" * 9000, "This must be the number of a port"),
         ("protocol", "dccp", "Please choose one of these."),
         ("protocol", "", "Please choose one."),

@@ -282,7 +282,7 @@ def test_a_packet_is_tried(client):
         ("destination", "2001:db8::1", "Must be an IPv4 address, as the source is."),
         ("port", "", "Please fill this in."),
         ("port", "0", "Must be 1 to 65535"),
-        ("port", "9" * 30, "less than or equal to"),
+        ("port", "9" * 30, "Must be 1 to 65535."),
         ("source_port", "65536", "Must be 1 to 65535"),
         ("interface", "eth9", "Please choose one of these."),
         ("protocol", "any", "Please choose one of these."),

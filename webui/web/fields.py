@@ -70,6 +70,8 @@ class PortsField(forms.CharField):
 class PortField(forms.IntegerField):
     """A number, or the name of a service: "https" is 443."""
 
+    default_error_messages = dict.fromkeys(("max_value", "min_value"), "Must be 1 to 65535.")
+
     def to_python(self, value):
         return super().to_python(ports.number(value) if isinstance(value, str) else value)
 
