@@ -289,17 +289,26 @@ def _enslave(kernel: _Kernel, wish: Link, bond: bool) -> None:
 
 
 def _add_addresses(kernel: _Kernel, wanted: NetworkState) -> None:
+    places: dict[str, list[Address]] = {}  # by the address alone
+    for place in kernel.addresses:
+        places.setdefault(_without_length(place[1]), []).append(place)
     for name, address in wanted.addresses:
         if (name, address) in kernel.addresses or name not in kernel.links:
             continue
-        host = address.partition("/")[0]
-        same = [one for one in kernel.addresses if one[1].partition("/")[0] == host]
-        for place in same if version(address) == 6 else ():
-            if place[0] == name:  # IPv6 has an address once on a link, whatever its length
-                kernel.lines.append(f"address del {place[1]} dev {name}")
-                kernel.addresses.discard(place)
-        kernel.lines.append(f"address add {address} dev {name}{_kind(address, bool(same))}")
+        same = places.setdefault(_without_length(address), [])
+        kind = _kind(address, bool(same))
+        for place in [one for one in same if version(address) == 6 and one[0] == name]:
+            # IPv6 has an address once on a link, whatever its length.
+            kernel.lines.append(f"address del {place[1]} dev {name}")
+            kernel.addresses.discard(place)
+            same.remove(place)
+        kernel.lines.append(f"address add {address} dev {name}{kind}")
         kernel.addresses.add((name, address))
+        same.append((name, address))
+
+
+def _without_length(address: str) -> str:
+    return address.partition("/")[0]
 
 
 def _kind(address: str, moves: bool) -> str:
