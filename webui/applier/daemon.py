@@ -25,6 +25,7 @@ from applier.apply.steps import CONVERGE
 from applier.apply.verbs import Applies
 from applier.base.paths import Paths
 from applier.capacity.verbs import Capacities
+from applier.early import Early
 from applier.hardware.verbs import Tuner
 from applier.host import reserve
 from applier.host.host import PRIVATE, Host, HostError, Live, run
@@ -85,6 +86,7 @@ class Applier:
         self._lock = threading.Lock()  # held while the system is changed
         self.turn = 0
         self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
+        self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.take, self.release, self.faults.codes)
@@ -257,7 +259,8 @@ class Applier:
         finally:
             if not handed_on:
                 self._lock.release()
-            if not self.running.has_checks:  # else it is ldirectord that does so, after its first round
+            # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
+            if not self.running.has_checks or self.paths.first_round.exists():
                 self._start_the_rest()
 
     def _start_the_rest(self) -> None:
@@ -294,6 +297,8 @@ class Applier:
         if ran is None:  # the box was started, and not the daemon alone
             self.updates.restart_seconds = round(boottime(), 1)
         self.known_good = failure is None
+        if failure is None and recovered.fault is None and target.number is not None:
+            self.early.keep(job)
         record.state = "failed" if failure else "done"
         log.info("start: %s", record.message)
 
@@ -407,6 +412,8 @@ def web_identity() -> tuple[set[int], int | None]:
 
 
 def main() -> None:
+    # The run script begins with less, so that health checks are loaded first.
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
     # Of a thousand services there are a hundred thousand objects that stay, and to look at all of them takes a small
     # box most of a second. What goes is freed without that; cycles are few, and found while they are young.
     gc.set_threshold(700, 10, 100)

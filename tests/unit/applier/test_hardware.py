@@ -57,6 +57,18 @@ def test_the_second_time_nothing_is_written(host):
     assert hardware.tune(host, PATHS, USUAL).changed == [] == host.told
 
 
+def test_what_a_card_has_to_be_told_at_a_boot_is_known_whether_it_was_told_now_or_before(host):
+    told = [("-L", "eth0", "combined", "2"), ("-G", "eth0", "rx", "1024", "tx", "1024")]
+    for _ in range(2):
+        run = job(host, USUAL, lenient=True)
+        TuneHardware().do(run)
+        assert [one.arguments for one in run.saved.cards if one.arguments[0] in ("-L", "-G")] == told
+    host = MachineHost()
+    host.stubborn = {"-L": "Operation not permitted"}
+    TuneHardware().do(run := job(host, USUAL, lenient=True))
+    assert "-L" not in {one.arguments[0] for one in run.saved.cards}
+
+
 def test_what_was_changed_can_be_put_back(host):
     before = dict(host.files)
     done = hardware.tune(host, PATHS, USUAL)

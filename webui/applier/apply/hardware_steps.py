@@ -20,6 +20,7 @@ class TuneHardware(Step):
     def do(self, job: Job) -> str:
         done = hardware.tune(job.host, job.paths, wish(job))
         job.saved.tuned[:0] = done.undo
+        job.saved.cards = done.cards
         if done.refused_choices and not job.lenient:
             raise HostError("the kernel refuses what you chose", None, "; ".join(done.refused_choices))
         refused = f"; {len(done.refused)} refused" if done.refused else ""

@@ -45,6 +45,7 @@ class Saved:
     checks: str | None = None
     table: Table | None = None
     tuned: list[Write | Ethtool] = field(default_factory=list)  # each puts one thing back, the last change first
+    cards: tuple[Ethtool, ...] | None = None  # what all cards were told; None: nobody looked at them
 
 
 @dataclass

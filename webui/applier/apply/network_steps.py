@@ -91,6 +91,8 @@ class Announce(Step):
         return f"{len(moved)} addresses"
 
     def _moved(self, job: Job) -> dict[Address, str]:
+        if job.before is None:  # at a boot all are news to the neighbours, whoever has added them (early.py)
+            return changed({}, places(job.host), job.network.addresses)
         if job.saved.network is None:
             return {}
         return changed(job.saved.places, places(job.host), job.network.addresses)

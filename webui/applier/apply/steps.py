@@ -252,11 +252,13 @@ class StartDirector(Step):
         return checks_change(job) or runs != job.new.has_checks
 
     def do(self, job: Job) -> str:
-        _must_not_run(job, "start")  # it would go on with the file that it has read already
+        if checks_change(job):
+            _must_not_run(job, "start")  # it would go on with the file that it has read already
         job.saved.checks = job.host.read(job.paths.ldirectord) or ""
         job.host.put(job.paths.ldirectord, job.new.checks, PRIVATE)
         if not job.new.has_checks:
             return "no service is checked"
+        # By this file it may be starting by itself: then this waits until it does.
         director.start(job.host, job.paths)
         return "started"
 

@@ -24,6 +24,7 @@ from applier.apply.review import admit, parse
 from applier.apply.runs import WAITING_SENTENCE, RunRecord
 from applier.apply.steps import APPLY, CONVERGE
 from applier.base.paths import Paths
+from applier.early import Early
 from applier.host.host import Host, HostError
 from applier.kept import storage
 from applier.kept.faults import Faults
@@ -50,6 +51,7 @@ class Core(Protocol):
     paths: Paths
     host: Host
     generations: Generations
+    early: Early
     faults: Faults
     running: Target
     confirmed: int | None
@@ -244,6 +246,7 @@ class Applies:
         with contextlib.suppress(HostError):
             web_server.forget(core.host, core.paths, course.before.snapshot.management)
         core.faults.clear("generation-missing", "not-restored", "start")
+        core.early.keep(course.engine.job)
         by = f"; {user} confirmed it" if user and user != record.user else " and is confirmed"
         record.message = f"Generation {target.number} runs{by}."
         self._tidy()

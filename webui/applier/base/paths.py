@@ -57,6 +57,15 @@ class Paths:
         return self.slots / "factory-reset"
 
     @property
+    def early(self) -> Path:
+        """What the next boot brings up before anything of Python is loaded (early.py)."""
+        return self.state / "early"
+
+    @property
+    def early_digest(self) -> Path:
+        return self.state / "early.sha256"
+
+    @property
     def reserve(self) -> Path:
         """Room that is set aside on the data partition."""
         return self.state / "reserve"
@@ -132,6 +141,11 @@ class Paths:
     def rules_seen(self) -> Path:
         """What the kernel had of them right after they were loaded (firewall.py)."""
         return self.run / "nftables.seen"
+
+    @property
+    def first_round(self) -> Path:
+        """Left by the health checks when every server was checked once since the boot (first-round)."""
+        return self.run / "first-round"
 
     @property
     def candidate(self) -> Path:

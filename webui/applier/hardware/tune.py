@@ -36,6 +36,7 @@ class Tuned:
     undo: list[Write | Ethtool] = field(default_factory=list)  # the last change first
     refused: dict[str, str] = field(default_factory=dict)  # what was to be written, and why not
     refused_choices: list[str] = field(default_factory=list)  # those of the admin, in words
+    cards: tuple[Ethtool, ...] = ()  # all that cards are told, also what they had been told before
 
 
 def tune(host: Host, paths: Paths, tuning: Tuning, of: str = "") -> Tuned:
@@ -55,6 +56,8 @@ def tune(host: Host, paths: Paths, tuning: Tuning, of: str = "") -> Tuned:
         for action in todo:
             tried.add(str(action.do))
             _carry_out(host, action, done)
+    orders = (action.do for action in actions if isinstance(action.do, Ethtool))
+    done.cards = tuple(one for one in orders if str(one) not in done.refused)
     _note(host, paths, done, of)
     return done
 

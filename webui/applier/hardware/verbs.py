@@ -62,10 +62,8 @@ class Tuner:
     def load_balancer(self) -> None:
         """Before anybody asks for its table: the kernel would load it by itself, with a table of the usual size."""
         core = self._core
-        rows = wanted(machine_of_memory(core.host), self._confirmed_wish().settings)
-        bits = next(one.value for one in rows if one.key == TABLE_SIZE)
         try:
-            core.host.put(core.paths.module_options, f"options ip_vs conn_tab_bits={bits}\n")
+            core.host.put(core.paths.module_options, module_options(core.host, self._confirmed_wish()))
             core.host.command(["modprobe", "-q", "-a", *BALANCER])
         except HostError as error:
             log.error("the balancer was not loaded: %s", error)  # without it every step about it says so
@@ -78,6 +76,13 @@ class Tuner:
         except (OSError, Damaged) as error:
             log.error("what is chosen for the hardware cannot be read: %s", error)
             return Tuning()
+
+
+def module_options(host: Host, tuning: Tuning) -> str:
+    """For modprobe: with which table it loads the balancer."""
+    rows = wanted(machine_of_memory(host), tuning.settings)
+    bits = next(one.value for one in rows if one.key == TABLE_SIZE)
+    return f"options ip_vs conn_tab_bits={bits}\n"
 
 
 def describe(machine: Machine, tuning: Tuning, refused: dict[str, str]) -> MachineStatus:

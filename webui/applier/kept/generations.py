@@ -202,6 +202,10 @@ class Generations:
             return None
         return int(name) if name.isdigit() else None
 
+    def snapshot_digest(self, number: int) -> str:
+        """Of the file as it was written; Damaged where nothing tells it."""
+        return self._meta(number)["snapshot_digest"]
+
     def load(self, number: int) -> Generation:
         """One that is whole; otherwise Damaged, with the reason."""
         meta, text, files = self.whole(number)

@@ -59,7 +59,7 @@ def altered(host: Host, paths: Paths, rules: str) -> str | None:
 def note(host: Host, paths: Paths, rules: str) -> None:
     """Right after these rules were loaded: what the kernel makes of them."""
     try:
-        text = json.dumps({"rules": _digest(rules), "seen": fingerprint(host)})
+        text = json.dumps({"rules": _digest(rules), "seen": fingerprint(host)}) + "\n"
     except HostError as error:  # they run anyway; only nobody can tell when they are changed by hand
         log.error("what the kernel made of the rules is not known: %s", error)
         text = None

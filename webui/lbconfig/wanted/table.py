@@ -226,6 +226,16 @@ def _lines(service: VirtualService) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def at_start(snapshot: Snapshot) -> str:
+    """For `ipvsadm -R` into an empty table: servers that are checked have weight 0 until ldirectord raises them."""
+    return "".join(map(_lines_at_start, snapshot.enabled_services))
+
+
+@kept
+def _lines_at_start(service: VirtualService) -> str:
+    return "".join(f"{line}\n" for line in difference(Table(), table_of([service]), checked_of([service])))
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One line of the way from a running table to the wanted one; `old`, `new`: None where there is none."""
