@@ -62,6 +62,10 @@ TRIES: dict[str, tuple[str, ...]] = {
         "ip -json -4 rule show | grep -q table",
         "echo address show dev lo | ip -json -details -batch - | grep -q ifindex",
         "! echo link set nonexistent up | ip -force -batch - 2>&1 | grep -q unknown",
+        # A rule of IPv6, there and away again.
+        f"echo rule add from 2001:db8::9 lookup 9 preference 1001 >{WORK}/rules && ip -6 -batch {WORK}/rules",
+        f"echo rule del from 2001:db8::9 lookup 9 preference 1001 >{WORK}/rules && ip -6 -batch {WORK}/rules",
+        f": >{WORK}/rules && ip -batch {WORK}/rules",
     ),
     "ipvsadm": (
         "ipvsadm --set 0 0 0",
@@ -108,10 +112,16 @@ TRIES: dict[str, tuple[str, ...]] = {
         "setpriv --reuid 991 --regid 991 --groups 990 true",
         "setpriv --reuid 990 --regid 990 --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all true",
     ),
+    "sha256sum": (
+        f"echo a >{WORK}/a && cd {WORK} && sha256sum a >a.sha256 && sha256sum -c a.sha256",
+        f"echo b >{WORK}/a && cd {WORK} && ! sha256sum -c a.sha256",
+        f": >{WORK}/a.sha256 && cd {WORK} && ! sha256sum -c a.sha256",
+    ),
     "sort": ("echo 2 b 1 | sort -k1,1 -k2,2 -k3,3n -r",),
     "sv": ("sv -w 5 up /run/service/web", "sv status /run/service/web"),
     "sync": (f"sync {WORK}/cert {WORK}/key",),
     "sysctl": (f"echo nonexistent.key=1 >{WORK}/sysctl && sysctl -q -e -p {WORK}/sysctl",),
+    "timeout": ("timeout 30 true",),
     "xargs": ("echo a | xargs echo",),
 }
 # They act for good, or are what a box that answers has running.

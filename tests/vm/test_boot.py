@@ -1,7 +1,9 @@
 """The box comes up for the first time."""
 
+import re
+
 import pytest
-from board.machines.director import Director
+from board.machines.director import START, VIP, Director
 from board.machines.machine import CommandFailed
 from board.machines.wait import until
 from board.machines.world import SERVERS
@@ -120,11 +122,24 @@ def test_the_certificate_is_the_box_s_own_and_survives_a_restart(director):
     assert director.page()[0] == 200
 
 
-def test_what_clients_do_not_wait_for_starts_after_the_health_checks(balanced, director):
+def test_services_are_balanced_first_and_what_clients_do_not_wait_for_comes_later(balanced, director, world):
+    confirmed, kept = director.status()["confirmed"], "stat -c '%i %Y' /data/applier/early"
+    before = director.succeed(kept)
     director.kill()
     director.start()
+    until("a balanced answer", lambda: world.get(f"{VIP}:80/")[0] in SERVERS, START)
     director.wait_until_up()
     director.wait_until_healthy(*SERVERS)
+    log = director.log()
+    # The boot scripts bring it up, health checks come next, and then the applier, which finds nothing to bring up.
+    assert f"generations/{confirmed:06} runs before the applier is loaded" in log
+    assert log.index("Starting Linux Director") < log.index("applier: INFO")
+    steps = set(re.findall(r"applier: INFO step ([a-z-]+):", log))
+    assert steps and not steps & {"nftables", "links", "sysctl", "ldirectord-stop", "ipvs", "ldirectord-start"}, steps
+    assert log.count("Starting Linux Director") == 1 and director.faults() == ""
+    assert director.succeed(kept) == before, "it would be kept otherwise now"
+    nice = director.read(f"/proc/{director.supervised('applier')}/stat").rpartition(")")[2].split()[16]
+    assert nice == "0", "it was loaded with less of the processor, and goes on with less"
     began = {name: director.began(director.supervised(name)) for name in ("applier", "nginx", "web", "console")}
     began["checks"] = director.began(director.checker())
     if began["checks"] - began["applier"] > 40 * 100:  # etc/sv/later waits no longer
