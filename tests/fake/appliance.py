@@ -53,7 +53,6 @@ from applier.wire.shapes import (
     Status,
     Trial,
 )
-from lbconfig.cards import Card, of_status
 from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model import canonical
 from lbconfig.model.canonical import digest
@@ -72,6 +71,7 @@ from lbconfig.model.snapshot import (
     to_data,
 )
 from lbconfig.render import render
+from lbconfig.validate.cards import Card, of_status
 from lbconfig.wanted import table as ipvs
 
 SETUP_CODE = "TEST-CODE-2222"

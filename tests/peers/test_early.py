@@ -15,7 +15,7 @@ import pytest
 from board.lab import build
 from tests.peers.room import CLEAN, Room
 
-from applier import early
+from applier.apply import early
 from lbconfig.hardware.actions import Ethtool
 from lbconfig.model.snapshot import (
     Bridge,

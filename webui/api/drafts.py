@@ -20,10 +20,11 @@ from applier.wire.client import connect
 from applier.wire.shapes import Problem as ProblemData
 from changes import actions
 from draft import store as draft
-from lbconfig import cards, migrate
+from lbconfig import migrate
 from lbconfig.model import redact
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, part, to_data
+from lbconfig.validate import cards
 from lbconfig.validate import services as validate
 
 _HINTS = typing.get_type_hints(Snapshot)

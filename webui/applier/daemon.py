@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from applier.apply.deadline import Clock, boottime
 from applier.apply.drift import Drift
+from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.review import missing, parse, review
@@ -25,7 +26,6 @@ from applier.apply.steps import CONVERGE
 from applier.apply.verbs import Applies
 from applier.base.paths import Paths
 from applier.capacity.verbs import Capacities
-from applier.early import Early
 from applier.hardware.verbs import Tuner
 from applier.host import reserve
 from applier.host.host import PRIVATE, Host, HostError, Live, run
@@ -58,10 +58,11 @@ from applier.wire.shapes import (
     Status,
     Trial,
 )
-from lbconfig import cards, migrate
-from lbconfig.cards import Card
+from lbconfig import migrate
 from lbconfig.model.snapshot import FACTORY, SnapshotError
 from lbconfig.target import Target, joined
+from lbconfig.validate import cards
+from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 
 from applier.wire.shapes import Review
 from draft.frame import look
-from lbconfig import cards
 from lbconfig.model.snapshot import Snapshot
+from lbconfig.validate import cards
 
 PREFIX = "card-"  # of the fields, before the name of a card that is missing
 LEAVE = ("", "Leave it as it is")

@@ -14,9 +14,9 @@ from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.links import link
 from changes.models import Revision
 from draft.frame import look
-from lbconfig.cards import swapped
 from lbconfig.model import redact
 from lbconfig.model.snapshot import to_json
+from lbconfig.validate.cards import swapped
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from changes.links import link
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
-from lbconfig.cards import swapped
 from lbconfig.model.snapshot import SnapshotError
+from lbconfig.validate.cards import swapped
 
 BACK = "The box runs what it ran before. Your draft is kept."
 PAST_UNKNOWN = ("This apply is over", "Its outcome stands in the history.")

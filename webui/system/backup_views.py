@@ -23,7 +23,7 @@ from changes.history import applied_at
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
-from lbconfig import cards
+from lbconfig.validate import cards
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
 from system.models import Restored

@@ -12,8 +12,8 @@ import pytest
 from box import KINDS, ONE, Box, running_one
 from model_host import BACKLOG
 
+from applier.apply.early import MEMORY, Kept, text
 from applier.base import durable
-from applier.early import MEMORY, Kept, text
 from applier.host.host import PRIVATE
 from lbconfig.model.snapshot import FACTORY
 from lbconfig.wanted.netstate import Link

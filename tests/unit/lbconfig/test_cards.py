@@ -6,11 +6,11 @@ import typing
 import pytest
 from lbconfig_samples import SAMPLE
 
-from lbconfig import cards
-from lbconfig.cards import Card
 from lbconfig.model.firewall import Firewall, Rule
 from lbconfig.model.network import Bond, Bridge, Interface, Network, PolicyRoute, StaticRoute, Vlan
 from lbconfig.model.snapshot import CardChoice, Fallback, HealthCheck, Management, Snapshot, Tuning, from_json, to_json
+from lbconfig.validate import cards
+from lbconfig.validate.cards import Card
 from lbconfig.validate.services import validate
 
 # Texts that name no interface. A new one is written down here, or marked with network_model.INTERFACE.
@@ -24,7 +24,7 @@ OTHER_TEXTS = {
     "SettingChoice": {"key", "value"},
     "SorryPage": {"paragraphs", "title"},
     "StaticRoute": {"destination", "via"},
-    "VirtualService": {"address", "more_addresses", "more_ports", "name", "note"},
+    "VirtualService": {"address", "more_addresses", "more_ports", "name", "note", "tags"},
 }
 OF_SERVERS = {HealthCheck, Fallback}  # what is asked there, and nothing of the box itself
 

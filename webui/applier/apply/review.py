@@ -19,8 +19,6 @@ from applier.wire.shapes import (
     RunningStatus,
     ServiceImpact,
 )
-from lbconfig import cards
-from lbconfig.cards import Card
 from lbconfig.diff import impact
 from lbconfig.diff import services as diff
 from lbconfig.diff.cutoff import cutoff
@@ -29,6 +27,8 @@ from lbconfig.model.kept import Reading, Unknown
 from lbconfig.model.problem import Problem as Found
 from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.render import files_digest, render
+from lbconfig.validate import cards
+from lbconfig.validate.cards import Card
 from lbconfig.validate.reach import access_problem
 from lbconfig.validate.services import lease_problems, validate
 

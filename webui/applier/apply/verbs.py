@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 
 from applier.apply import pending
 from applier.apply.deadline import Clock, Deadline, Decision
+from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.pending import Ask, Pending
@@ -24,7 +25,6 @@ from applier.apply.review import admit, parse
 from applier.apply.runs import WAITING_SENTENCE, RunRecord
 from applier.apply.steps import APPLY, CONVERGE
 from applier.base.paths import Paths
-from applier.early import Early
 from applier.host.host import Host, HostError
 from applier.kept import storage
 from applier.kept.faults import Faults
@@ -32,10 +32,10 @@ from applier.kept.generations import Damaged, Generations
 from applier.parts import web_server
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
-from lbconfig.cards import Card
 from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model.snapshot import FACTORY, Snapshot
 from lbconfig.target import Target, joined
+from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 
