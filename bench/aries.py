@@ -18,12 +18,12 @@ from bench import papers
 
 NAME = "aries"
 WAYS = ("direct", "NAT", "DR")
-SERVER_SHARE = 0.5  # of what the director reaches by NAT; in the paper eight servers were four times the director
+SERVER_SHARE = 0.5  # of what the director reaches with NAT; in the paper eight servers were four times the director
 AT_ONCE = 256
 CHANGED = 3  # servers, of which one comes and goes
 METHOD = (
     f"As fast as {AT_ONCE} clients allow. Without a director the clients ask the servers in turn, as WebBench does. "
-    f"Each real server is held to {SERVER_SHARE:.0%} of what the director reaches by NAT (in the paper a half: "
+    f"Each real server is held to {SERVER_SHARE:.0%} of what the director reaches with NAT (in the paper a half: "
     "eight servers answered four times what NAT passed on). Then a server is removed and added again by applies, "
     "over and over, while the clients go on; and the same load again with no change, to tell what fails by itself."
 )

@@ -105,7 +105,7 @@ table inet filter {{
 
 
 def snapshot(routes: bool = False) -> Snapshot:
-    """Services of each way, by TCP and UDP, and a rule for balancers on the box; `routes`: one for what is routed."""
+    """Services of each way, over TCP and UDP, and a rule for balancers on the box; `routes`: one for what is routed."""
     services = []
     for number, way in enumerate(WAYS, 1):
         datagrams = service(number + 10, way, COUNT, UDP)

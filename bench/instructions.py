@@ -196,7 +196,7 @@ def result(found: dict[tuple[bool, str, str], list[Cost]]) -> Result:
         title="Instructions for each connection and packet",
         source="The emulator counts what the director's processor does, so these figures hold on any machine.",
         method=(
-            "A connection is a page of 628 bytes by HTTP/1.0; a datagram has 100 bytes. All is one guest with one "
+            "A connection is a page of 628 bytes over HTTP/1.0; a datagram has 100 bytes. All is one guest with one "
             "processor, the mitigations of its kernel on: *ours* is the appliance as it was configured, *stock* is "
             "Debian with plain stateful rules, *bare* is our settings without any rule. Debian's kernel runs in all of "
             "them; for *ours* and *bare* it does not clear memory before use, as our own kernel. A box of ours with "

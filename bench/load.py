@@ -31,7 +31,7 @@ class Log:
 
     @property
     def offered(self) -> float:
-        """Connections begun a second: less than was wished where the clients cannot make more."""
+        """Connections begun a second: less than was asked for where the clients cannot make more."""
         return self.tried / self.seconds
 
     @property

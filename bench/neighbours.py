@@ -1,7 +1,7 @@
 """Clients and real servers around an emulated director: network namespaces of this machine, not emulated themselves.
 
 A guest that played them would take ten times more of the host's processors than the director, and a measurement would
-show its limit in place of the director's. `python -m bench` has put itself into namespaces of its own (`inside`), so
+show its limit instead of the director's. `python -m bench` has put itself into namespaces of its own (`inside`), so
 this takes no root, reaches nobody, and everything ends with the program. The director's cards need /dev/net/tun.
 
     servers   10.2.0.0/24   rs1 … at 10.2.0.11 …; the director 10.2.0.1; the client's own leg 10.2.0.254

@@ -192,7 +192,7 @@ def table(found: dict[str, list]) -> Table:
             sum(one.log.failed for one in loads),
         ))  # fmt: skip
     columns = (
-        "balancer", "replies/s", "times this box by NAT", "director's CPU, %", "CPU for a reply, µs", "median, ms",
+        "balancer", "replies/s", "times this box with NAT", "director's CPU, %", "CPU for a reply, µs", "median, ms",
         "99 %, ms", "errors",
     )  # fmt: skip
     return Table("Most replies a second", columns, tuple(rows))

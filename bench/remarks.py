@@ -21,9 +21,9 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "HAProxy and nginx take six times as much as direct routing and three times as much as NAT. On our box they "
         "take 0.85 to 0.88 of what they take on the stock one: its rules and its tracking met their packets, too.",
         "A first look, at a stock kernel and a naive set-up with mitigations off, had 50,000 for direct routing, "
-        "105,000 for NAT, 242,000 for HAProxy by TCP and 240,000 for nginx.",
+        "105,000 for NAT, 242,000 for HAProxy over TCP and 240,000 for nginx.",
         "Rounds that stand apart were disturbed by other programs on this machine: in the dearest one of NAT "
-        "clients had to send again (11.5 packets a connection in place of 10), and in the cheapest one of HAProxy "
+        "clients had to send again (11.5 packets a connection instead of 10), and in the cheapest one of HAProxy "
         "something ran on the box right before, which was taken for what always runs.",
         "Translation by nftables failed for some of the clients' connections (16 to 64 of 3,000 to 9,000), probably "
         "because its table of tracked connections still had one with the same ports.",
@@ -62,18 +62,18 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "The director answered every time, in 0.53 s at most (median) while its processor was used up, and in 2.4 s "
         "at the longest; without load it took 0.13 s. Without a director in the way some pages took 6 to 8 s, while it "
         "had next to nothing to do: it is clients and servers that had this machine's processors then. The paper: it "
-        "could not be reached from two servers by NAT on.",
+        "could not be reached from two servers with NAT on.",
     ),
     "sizes": (
-        "The highest bandwidth is that of 70 kB for each of the most hits by NAT and of 269 kB by direct routing; "
+        "The highest bandwidth is that of 70 kB for each of the most hits with NAT and of 269 kB with direct routing; "
         "on the page 34 kB: its network ended at 10 Gbit/s, and this one does not.",
-        "Half of the highest bandwidth comes with 10 MiB by NAT and by direct routing, with 1 MiB without a director "
-        "(the page: 32 kB): nothing but the processors bounds the bandwidth here, and larger objects cost less for "
-        "each byte.",
+        "Half of the highest bandwidth comes with 10 MiB with NAT and with direct routing, with 1 MiB without a "
+        "director (the page: 32 kB): nothing but the processors bounds the bandwidth here, and larger objects cost "
+        "less for each byte.",
         "By direct routing only the clients' acknowledgements pass the director. It is at its end with the largest "
         "object anyway.",
-        "By NAT an object of 256 KiB comes more slowly than one of 64 KiB. A quick run a day before did not have that "
-        "(2,432 Mbit/s in place of 506, and 5,740 small objects a second in place of 3,652). That run's tree with "
+        "With NAT an object of 256 KiB comes more slowly than one of 64 KiB. A quick run a day before did not have "
+        "that (2,432 Mbit/s instead of 506, and 5,740 small objects a second instead of 3,652). That run's tree with "
         "today's kernel gives 480 to 840 Mbit/s today, today's tree with that run's kernel 450 to 610, and today's 450 "
         "to 770: neither tree nor kernel, so probably the machine. Without threads for packets it was once 980 to "
         "1,090; by turns in one boot, a day later, 410 to 540 with them and 440 to 530 without.",
@@ -84,16 +84,16 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "servers, one twice as slow, no scheduler gets more than 1.5.",
     ),
     "aries": (
-        "By NAT eight servers behind the director give 0.29 of what they give without it; the paper: 0.25. By "
+        "With NAT eight servers behind the director give 0.29 of what they give without it; the paper: 0.25. With "
         "direct routing 0.50: the director is at its end with four servers.",
         "Up to two servers nothing is lost by a director, as in the paper below 2,000 requests a second.",
-        "No request failed while a server was removed and added, five times by NAT and six times by direct routing; "
-        "the paper tells of no such test. The evening before, 12,448 of 275,232 got no answer within their second by "
-        "direct routing: an apply was due three quarters of the only processor. Decision 36 tells what was changed, "
-        "and from which load on requests are lost anyway.",
+        "No request failed while a server was removed and added, five times with NAT and six times with direct "
+        "routing; the paper tells of no such test. The evening before, 12,448 of 275,232 got no answer within their "
+        "second by direct routing: an apply was due three quarters of the only processor. Decision 36 tells what was "
+        "changed, and from which load on requests are lost anyway.",
     ),
     "peers": (
-        "This box by NAT and keepalived's NAT are the same IPVS; what they differ by here is within the rounds' "
+        "This box with NAT and keepalived's NAT are the same IPVS; what they differ by here is within the rounds' "
         "spread. Against a stock set-up the instructions tell (below).",
         "HAProxy and nginx give a fifth or less of NAT's replies: each connection is two to them, and each byte "
         "goes through a program. They can do what this box cannot: end TLS, look into requests.",

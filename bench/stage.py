@@ -78,7 +78,7 @@ class Stage:
                     self.near.give_vip(number, one.address, one.forwarding is Forwarding.TUNNEL)
 
     def serve(self, per_second: int = 0) -> None:
-        """Start a web server on every real server, in place of what ran there; each answers at most so often."""
+        """Start a web server on every real server, instead of what ran there; each answers at most so often."""
         self.near.stop()
         self.near.serve("serve", PORT, per_second)
         time.sleep(0.3)

@@ -66,7 +66,7 @@ EARLY, REROUTE = "net.ipv4.ip_early_demux", "net.ipv4.vs.snat_reroute"
 TAKEN = (
     Step("stock", lambda stage: stage.become("stock")),
     Step("no connection tracking for what IPVS handles", stock_rules_untracked),
-    Step("no tracking at all, and one look at each packet in place of a walk through rules", our_rules),
+    Step("no tracking at all, and one look at each packet instead of a walk through rules", our_rules),
     Step("no look for a program that waits for it (early demux)", lambda stage: sets(stage, EARLY, value=0)),
     Step("no second route for answers (snat_reroute)", lambda stage: sets(stage, REROUTE, value=0)),
 )

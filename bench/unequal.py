@@ -12,7 +12,7 @@ TITLE = "Two servers, one twice as slow"
 QUICK = ("rr", "lc", "sed, weights 2 and 1")
 METHOD = (
     f"Both servers work for four clients at a time, and rs2 takes twice as long for an answer; {schedulers.CLIENTS} "
-    "clients ask again as soon as they are answered. The servers sleep in place of computing, so that emulated "
+    "clients ask again as soon as they are answered. The servers sleep instead of computing, so that emulated "
     "processors do not matter."
 )
 

@@ -1,5 +1,5 @@
 /*
- * A small web server for measurements: GET /N is answered with N bytes, by HTTP/1.0, and the connection ends.
+ * A small web server for measurements: GET /N is answered with N bytes, over HTTP/1.0, and the connection ends.
  *
  *     serve PORT [PER_SECOND]
  *

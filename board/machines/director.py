@@ -67,7 +67,7 @@ def wish(*services: VirtualService) -> Snapshot:
 
 
 def by_six(one: VirtualService, address: str = VIP6) -> VirtualService:
-    """The same service by IPv6."""
+    """The same service over IPv6."""
     names = {server: name for name, server in SERVERS.items()}
     servers = tuple(dataclasses.replace(server, address=SERVERS6[names[server.address]]) for server in one.real_servers)
     return dataclasses.replace(one, address=address, real_servers=servers)

@@ -52,7 +52,7 @@ class Flood:
         self.running = True
 
     def end(self) -> tuple[int, float]:
-        """Packets that the director has taken in, and seconds, when it is over; `stop` it first if it shall end now."""
+        """Packets that the director has taken in, and seconds, when it is over; `stop` it first if it must end now."""
         said = self.program.hear().split()
         if not said:
             raise OSError(f"the cable has ended: {self.process.communicate()[1] or self.process.returncode}")

@@ -170,7 +170,7 @@ class Machine:
         return TCG if "-plugin" in self.devices else accelerator()
 
     def command_line(self) -> list[str]:
-        # GRUB writes where it runs. With QEMU's own cache of translated code, 1 GiB, it takes three minutes in place of
+        # GRUB writes where it runs. With QEMU's own cache of translated code, 1 GiB, it takes three minutes instead of
         # one to load a kernel after a few restarts.
         runs_on = "tcg,tb-size=128" if self.firmware and self.runs_on == TCG else self.runs_on
         processor = "host" if self.runs_on == KVM else self.processor

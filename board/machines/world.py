@@ -126,7 +126,7 @@ class World(Machine):
         self.succeed(["ip", "netns", "exec", name, "nft", CHECKS])
 
     def checks(self, name: str, counter: str = "seen") -> int:
-        """By TCP; with the counter "asked" only those that said something."""
+        """Over TCP; with the counter "asked" only those that said something."""
         listed = self.succeed(["ip", "netns", "exec", name, "nft", "list", "counter", "inet", "checks", counter])
         return int(listed.split("packets")[1].split()[0])
 

@@ -46,10 +46,10 @@ def test_the_code_may_be_typed_in_any_way(new_box, stranger, code):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("code", "", "Please fill this in."),
+        ("code", "", "Fill this in."),
         ("code", "ABCD-EFGH-JKMN", "This is not the code on the console."),
         ("code", "x" * 50, "at most 40 characters"),
-        ("username", "", "Please fill this in."),
+        ("username", "", "Fill this in."),
         ("username", "no spaces", "Enter a valid username"),
         ("username", "nul\0", "Null characters are not allowed"),
         ("password", "short", "too short"),

@@ -1,4 +1,4 @@
-"""Updates by a program."""
+"""Updates through the API."""
 
 import logging
 

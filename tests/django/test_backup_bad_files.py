@@ -42,7 +42,7 @@ def test_a_wrong_passphrase_says_so(client, file):
 
 def test_no_file_at_all(client):
     answer = client.post("/system/backup/restore/", {"passphrase": PASSPHRASE})
-    assert answer.status_code == 422 and "Please fill this in." in words(answer)
+    assert answer.status_code == 422 and "Fill this in." in words(answer)
 
 
 def test_too_large_a_file_is_not_read(client, settings):

@@ -65,7 +65,7 @@ def test_nothing_is_left_on_the_disk(file, settings):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({}, "Please fill this in."),
+        ({}, "Fill this in."),
         ({"passphrase": "too short", "again": "too short"}, "at least 12 characters"),
         ({"passphrase": PASSPHRASE, "again": PASSPHRASE + " "}, "are not the same"),
         ({"passphrase": "x" * 129, "again": "x" * 129}, "at most 128 characters"),

@@ -259,7 +259,7 @@ def test_a_browser_that_trusts_it_confirms_where_it_is(client, box):
     box.finish()
     box.run.deadline.begun -= 30
     page = client.get(path.replace("/changes/", "/live/"), **HERE, HTTP_X_CONNECTION_AGE="1.0")
-    assert "You reach the box as it is now" in words(page)
+    assert "You can reach the box as it is now" in words(page)
 
 
 def test_another_change_does_not_speak_of_certificates(client, given):
@@ -285,7 +285,7 @@ def test_one_that_has_ended_since_is_told_at_the_review_and_leads_to_its_page(cl
     monkeypatch.undo()
     page = client.get("/changes/", **HERE)
     assert (
-        "management, certificate : ended on 2021-01-01: browsers refuse it. Put it right" in words(page)
+        "management, certificate : ended on 2021-01-01: browsers refuse it. Fix this" in words(page)
         and f'href="{URL}"' in page.content.decode()
     )
 

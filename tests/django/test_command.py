@@ -265,7 +265,7 @@ def test_drift(run, box):
 
 def test_hardware(run, box):
     code, out, _ = run("hardware")
-    assert code == 0 and "Nothing is wrong with this machine" in out
+    assert code == 0 and "Nothing is wrong with this hardware" in out
     assert re.search(r"^0 +25 % +0 +eth0 queue 0, eth1, eth1 helping", out, re.MULTILINE), out
     box.machine.machine = replace(box.machine.machine, processes=frozenset({"irqbalance"}))
     one, other = box.machine.machine.cards

@@ -95,7 +95,7 @@ def test_a_new_connection_is_the_proof_and_the_page_confirms_by_itself(client, b
     path = apply(client)
     ago(box)
     page = client.get(live(path), **HERE, **new_connection(27.9))
-    assert "You reach the box as it is now" in words(page)
+    assert "You can reach the box as it is now" in words(page)
     assert 'hx-trigger="load"' in page.content.decode()
     answer = confirm(client, box, **new_connection())
     assert answer.headers["Location"] == path

@@ -71,7 +71,7 @@ def test_one_arrives_before_the_box_is_through(client, stranger, box, moved):
     apply(client)
     box.run.state = "running"
     page = stranger.post(reverse("arrive", args=[box.change.secret]), {"keep": "1"}, **THERE, **new_connection())
-    assert "not through with the changes yet" in words(page) and 'data-send data-after="1000"' in page.content.decode()
+    assert "still applying the changes" in words(page) and 'data-send data-after="1000"' in page.content.decode()
 
 
 def test_an_old_connection_to_the_new_address_tries_again(client, stranger, box, moved):
@@ -79,7 +79,7 @@ def test_an_old_connection_to_the_new_address_tries_again(client, stranger, box,
     ago(box)
     url = reverse("arrive", args=[box.change.secret])
     page = stranger.post(url, {"keep": "1"}, **THERE, **new_connection(50))
-    assert "old connection" in words(page) and "data-send" in page.content.decode()
+    assert "existing connection" in words(page) and "data-send" in page.content.decode()
     assert box.run.state == "waiting"
 
 

@@ -121,7 +121,7 @@ def test_a_stranger_sees_nothing(stranger, admin, drifted):
 
 def test_a_silent_applier(client, box):
     box.reachable = False
-    assert "Nobody can say" in words(client.get("/drift/"))
+    assert "Status unavailable" in words(client.get("/drift/"))
     assert "Nothing was looked at." in words(client.post("/drift/look/", follow=True))
     assert "Nothing was repaired." in words(client.post("/drift/repair/", follow=True))
 

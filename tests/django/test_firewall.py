@@ -75,7 +75,7 @@ def test_saving_without_a_change_changes_nothing(client):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("name", "", "Please fill this in."),
+        ("name", "", "Fill this in."),
         ("name", "a;b", "Must be 1 to 64 letters"),
         ("name", "x" * 65, "at most 64 characters"),
         ("sources", "everybody", "Must be networks such as"),
@@ -88,9 +88,9 @@ def test_saving_without_a_change_changes_nothing(client):
         ("ports", "70000", "has a port that is not 1 to 65535".capitalize()),
         ("ports", "443", "The access list decides".lower()),
         ("protocol", "icmp", "Must be empty: ports are for TCP, UDP and SCTP only."),
-        ("protocol", "smoke", "Please choose one of these."),
-        ("action", "", "Please choose one."),
-        ("where", "elsewhere", "Please choose one of these."),
+        ("protocol", "smoke", "Choose one of these."),
+        ("action", "", "Choose one."),
+        ("where", "elsewhere", "Choose one of these."),
         ("interface", "eth7", "Must be an interface of this box"),
         ("interface", 'eth0" accept', "Must be an interface of this box"),
         ("rate", "-1", "Must be 1 to 1000000"),
@@ -244,7 +244,7 @@ def test_a_rule_that_never_decides_is_told(client):
 def test_without_the_applier_there_are_no_counters(client, box):
     add(client)
     box.reachable = False
-    assert "How often they matched cannot be told" in listed(client)
+    assert "Packet counts are not available" in listed(client)
 
 
 PACKET = {"source": "203.0.113.7", "destination": "192.168.10.80", "protocol": "tcp", "port": "80", "interface": "eth0"}
@@ -280,14 +280,14 @@ def test_a_packet_is_tried(client):
         ("source", "somebody", "Must be an IP address such as"),
         ("destination", "224.0.0.1", "a multicast address"),
         ("destination", "2001:db8::1", "Must be an IPv4 address, as the source is."),
-        ("port", "", "Please fill this in."),
+        ("port", "", "Fill this in."),
         ("port", "0", "Must be 1 to 65535"),
         ("port", "9" * 30, "Must be 1 to 65535."),
         ("source_port", "65536", "Must be 1 to 65535"),
-        ("interface", "eth9", "Please choose one of these."),
-        ("protocol", "any", "Please choose one of these."),
-        ("protocol", "icmp", "Please choose one."),
-        ("icmp", "99", "Please choose one of these."),
+        ("interface", "eth9", "Choose one of these."),
+        ("protocol", "any", "Choose one of these."),
+        ("protocol", "icmp", "Choose one."),
+        ("icmp", "99", "Choose one of these."),
     ],
 )
 def test_a_packet_that_makes_no_sense_is_told_by_its_field(client, field, value, sentence):

@@ -39,7 +39,7 @@ def test_a_revision_says_what_it_changed_and_how_it_differs_from_what_runs(clien
     assert "Virtual service 'names'" in text
     assert "How it differs from what runs" not in text  # it is what runs
     text = words(client.get("/history/2/"))
-    assert "Nothing in words: it wishes what revision 1 wished" in text
+    assert "No change from revision 1." in text
     assert "changes from weighted round robin (wrr) to least connections (lc)" in text
     assert "The history holds nothing that ran before it." in words(client.get("/history/1/"))
 

@@ -53,7 +53,7 @@ def test_what_the_box_has_stands_beside_the_wish(client):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("hostname", "", "Please fill this in."),
+        ("hostname", "", "Fill this in."),
         ("hostname", "-edge", "Must be letters, digits, hyphens"),
         ("hostname", "e" * 300, "at most 253 characters"),
         ("gateway", "192.168.99.1", "is in no network of an interface"),
@@ -110,7 +110,7 @@ def test_the_port_of_the_web_page(client):
         ("0", "Must be 1 to 65535, not 0."),
         ("65536", "Must be 1 to 65535, not 65536."),
         ("-1", "Must be 1 to 65535"),
-        ("80", "there browsers speak HTTP"),
+        ("80", "browsers speak HTTP there"),
         ("64503", "the port of the sorry page"),
         ("44443", "the box takes these for connections of its own"),
         ("6000", "browsers open no page there"),

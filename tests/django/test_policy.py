@@ -25,7 +25,7 @@ def test_it_is_saved_and_reviewed(client):
     assert save(client, udp_timeout="30", adopt="on", release_persistent=None).status_code == 302
     assert draft.current().policy == Policy(udp_timeout=30, adopt=True, release_persistent=False)
     review = words(client.get("/changes/"))
-    assert "A silent UDP exchange is forgotten after: 30 s in place of 300 s." in review
+    assert "A silent UDP exchange is forgotten after: 30 s instead of 300 s." in review
     assert "Take TCP connections that began elsewhere: yes." in review
     assert "Persistent clients leave a server that drains or is down: no." in review
     assert "It holds for all services" in review
@@ -35,7 +35,7 @@ def test_when_the_table_gives_way_is_chosen_and_reviewed(client):
     assert save(client, flood_defence="always").status_code == 302
     assert draft.current().policy == Policy(flood_defence=FloodDefence.ALWAYS)
     review = words(client.get("/changes/"))
-    assert "turn some new ones away: half-open ones all the time in place of when memory runs short." in review
+    assert "turn some new ones away: half-open ones all the time instead of when memory runs short." in review
 
 
 @pytest.mark.parametrize("value", ["", "sometimes", "ALWAYS", "1; reboot", "always\n", "9" * 400])
@@ -43,7 +43,7 @@ def test_what_is_no_choice_is_refused(client, value):
     before = draft.current()
     answer = save(client, flood_defence=value)
     assert answer.status_code == 422
-    assert "Please choose one" in words(answer)
+    assert "Choose one" in words(answer)
     assert draft.current() == before
 
 
@@ -51,7 +51,7 @@ def test_what_is_no_choice_is_refused(client, value):
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("", "Please fill this in."),
+        ("", "Fill this in."),
         ("soon", "whole number"),
         ("1.5", "whole number"),
         ("0", "Must be 1 to 2678400"),

@@ -71,7 +71,7 @@ def test_import_shows_the_difference_first(client, other):
     assert answer.headers["Location"] == "/configuration/import/review/"
     page = client.get("/configuration/import/review/")
     text = words(page)
-    assert "Replace the draft by the configuration of night.json?" in text
+    assert "Replace the draft with the configuration of night.json?" in text
     assert "Name changes from 'shop' to 'web'." in text and "Virtual service 'names'" in text
     assert draft.current() == before
     assert client.post("/configuration/import/review/", form_values(page)).headers["Location"] == "/changes/"

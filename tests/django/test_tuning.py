@@ -1,4 +1,4 @@
-"""What is chosen about the machine below: in the draft, by the API, in the review, and applied to a pretended box."""
+"""What is chosen about the hardware: in the draft, by the API, in the review, and applied to a pretended box."""
 
 import dataclasses
 
@@ -58,8 +58,8 @@ def test_the_review_says_it_and_the_box_follows(client):
     draft.replace(dataclasses.replace(draft.current(), tuning=CHOSEN), "ann")
     said = words(client.get("/changes/"))
     assert "Kernel setting net/core/somaxconn" in said
-    assert "512 in place of the box's own value." in said
-    assert "Its queues: 2, in place of chosen by the box." in said
+    assert "512 instead of the box's own value." in said
+    assert "Its queues: 2, instead of the box's choice." in said
     snapshot = draft.current()
     review = connect().check(snapshot)
     assert review["diff"].keys() == {"tuning.conf"}

@@ -100,7 +100,7 @@ class FakeMachine:
     wish: Tuning = field(default_factory=Tuning)  # that it was tuned by last
 
     def follow(self, tuning: Tuning) -> None:
-        """As an apply with another wish does."""
+        """As an apply with other choices does."""
         if tuning != self.wish:
             self.wish = tuning
             self.tune(tuning)
@@ -141,7 +141,7 @@ def _card_after(card: Card, do: Write | Ethtool) -> Card:
 
 
 class FakeHardware(Part):
-    """The methods of applier.wire.client.Client that are about the machine below."""
+    """The methods of applier.wire.client.Client that are about the hardware."""
 
     def hardware(self) -> MachineStatus:
         with self._box() as box:

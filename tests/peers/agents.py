@@ -5,7 +5,7 @@
 Each line of the input is JSON: [address, what, value]
     "says", text      the agent's bytes from now on (one character each); null: it takes the question and is silent
     "up", bool        whether anybody listens at port 80
-    "slow", seconds   how long port 80 takes to answer by HTTP
+    "slow", seconds   how long port 80 takes to answer over HTTP
 It says "done" after each.
 """
 

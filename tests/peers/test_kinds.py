@@ -141,7 +141,7 @@ def test_a_good_server(lab, kind, fields):
 @pytest.mark.parametrize(("kind", "fields"), PLAIN)
 def test_a_good_server_by_ipv6(lab, kind, fields):
     found = ask(lab, kind, six=True, **fields)
-    if kind is CheckKind.MYSQL:  # it has no account for anybody from there, and says so in place of its greeting
+    if kind is CheckKind.MYSQL:  # it has no account for anybody from there, and says so instead of its greeting
         assert found["message"].endswith(
             "error 1130, Host 'box6.fairlead.internal' is not allowed to connect to this MariaDB server"
         )

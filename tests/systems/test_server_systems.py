@@ -45,7 +45,7 @@ def server(installed, name) -> Iterator[Server]:
 
 
 def balanced_on(system: System) -> Snapshot:
-    """A service by each method that the system can have, by IPv4 and IPv6; all of them ask an agent."""
+    """A service by each method that the system can have, over IPv4 and IPv6; all of them ask an agent."""
     services = []
     for number, method in enumerate(METHODS, 1):
         if method not in TUNNELS - system.tunnels:

@@ -51,7 +51,7 @@ def limits_are_known(director) -> None:
 
 @thorough
 def test_a_box_without_clients_keeps_no_measurement(director):
-    """Of nothing nobody can say what the box can do."""
+    """Without traffic nothing is known about what the box can do."""
     assert director.set_up("kim", "rope and tide")[0] == 200
     done = director.execute(f"fairlead bench --watch {SECONDS}")
     assert done.exit == 1 and "nothing was kept" in done.errors and NEVER in done.output

@@ -138,7 +138,7 @@ def test_a_change_of_the_method_breaks_no_connection(director, world, way_back):
     Not what began by direct routing: the kernel keeps one route for each real server, and a packet of another method
     may have it made without the server as its next hop (ip_vs_xmit.c, IP_VS_RT_MODE_KNOWN_NH).
     """
-    for name in SERVERS:  # by NAT they answer through the director, as the VIP past it
+    for name in SERVERS:  # with NAT they answer through the director, as the VIP past it
         world.succeed(
             f"ip -n {name} route replace default via 10.2.0.1; ip -n {name} rule add from {VIP} lookup 100; "
             f"ip -n {name} route add default via 10.2.0.254 table 100"
@@ -189,7 +189,7 @@ def test_the_doctor_finds_a_server_that_answers_arp(director, world, way_back):
 
 @thorough
 def test_the_doctor_finds_a_wrong_gateway_and_a_closed_port(director, world, way_back):
-    """By NAT; the servers' way out is the router."""
+    """With NAT; the servers' way out is the router."""
     director.apply(wish(forwarded(1, Forwarding.NAT)))
     director.wait_until_healthy(*SERVERS)
     assert all(answer.startswith("error") for answer in world.get(f"{VIP}:80/", 12))

@@ -35,7 +35,7 @@ WITHOUT_UEFI = ("a server with RAID", "VMware", "VMware with LSI SAS")
 
 
 class Hardware(Director):
-    """A director with that disk and those cards in place of a virtual machine's."""
+    """A director with that disk and those cards instead of a virtual machine's."""
 
     bus: tuple[str, ...]
     name_of_disk: str

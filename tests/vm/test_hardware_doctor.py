@@ -114,7 +114,7 @@ def test_what_somebody_spoils_is_named_and_mended(box):
     viewer, admin = token_for(box, "read"), token_for(box, "read,apply")
     status, said = ask(box, "GET", "/hardware", viewer)
     assert status == 200 and found(said) == set(), said["findings"]
-    assert box.succeed("fairlead hardware").startswith("Nothing is wrong with this machine")
+    assert box.succeed("fairlead hardware").startswith("Nothing is wrong with this hardware")
 
     box.succeed(["python3", "-c", BUSY])
     for spoil, _, _ in PLANTED.values():

@@ -1,4 +1,4 @@
-"""The same by IPv6: health checks, the web page, and IPv4 beside it."""
+"""The same over IPv6: health checks, the web page, and IPv4 beside it."""
 
 import dataclasses
 from collections import Counter

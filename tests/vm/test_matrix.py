@@ -1,4 +1,4 @@
-"""Every method of forwarding, by TCP and UDP, IPv4 and IPv6: who answers is counted by server."""
+"""Every method of forwarding, over TCP and UDP, IPv4 and IPv6: who answers is counted by server."""
 
 import dataclasses
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Packets are balanced by NAT: what the client sees is what counts."""
+"""Packets are balanced with NAT: what the client sees is what counts."""
 
 from collections import Counter
 

@@ -36,7 +36,7 @@ STRANGER = "198.51.100.10"  # a client in no network of the director
 
 
 def to_clients(*interfaces: Interface, **fields) -> Snapshot:
-    """The lab's network with these on the clients' side in place of the plain card; both families."""
+    """The lab's network with these on the clients' side instead of the plain card; both families."""
     network = dataclasses.replace(wish6().network.interfaces[1])
     whole = Network(interfaces=(MANAGEMENT, network, *interfaces), **fields)
     return dataclasses.replace(wish6(SITE, SITE6), network=whole)
@@ -97,12 +97,12 @@ ROUNDS = "/usr/lib/fairlead/perl/Fairlead/Rounds.pm"
 def carries(director, world) -> None:
     director.wait_until_healthy(*SERVERS)
     # A switch that has just heard of a card may need a moment; whoever asks then gets an answer from each server.
-    until("answers by IPv4", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
-    until("answers by IPv6", lambda: world.count(f"[{VIP6}]:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
+    until("answers over IPv4", lambda: world.count(f"{VIP}:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
+    until("answers over IPv6", lambda: world.count(f"[{VIP6}]:80/", 6) == {"rs1": 2, "rs2": 2, "rs3": 2})
 
 
 def breaks_later(director) -> None:
-    """From now on ldirectord dies as soon as it checks by HTTP, which an apply notices at its very end only."""
+    """From now on ldirectord dies as soon as it checks over HTTP, which an apply notices at its very end only."""
     dies = "sub gather {\n\texit 1 if grep { $_->{checktype} eq 'negotiate' } @main::VIRTUAL;"
     director.write("/run/Rounds.pm", director.read(ROUNDS).replace("sub gather {", dies))
     director.succeed(["mount", "--bind", "/run/Rounds.pm", ROUNDS])
@@ -208,7 +208,7 @@ def answers_stranger(world) -> bool:
 
 
 def by(**fields) -> Snapshot:
-    """With a default gateway that nobody is: by NAT an answer takes the default route as far as to IPVS."""
+    """With a default gateway that nobody is: with NAT an answer takes the default route as far as to IPVS."""
     return dataclasses.replace(wish(SITE), network=dataclasses.replace(NETWORK, gateway="10.2.0.200", **fields))
 
 

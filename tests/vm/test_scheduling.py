@@ -156,7 +156,7 @@ def test_one_packet_scheduling_spreads_the_packets_of_one_port(director, world):
     assert len(set(world.ask(f"{VIP}:{flow.port}", 6, port=5000))) == 1
     before = {name: world.datagrams(name) for name in SERVERS}
     answers = world.ask(f"{VIP}:{packets.port}", 6, port=5001)
-    assert all(answer.startswith("error") for answer in answers), "by NAT an answer needs a connection to belong to"
+    assert all(answer.startswith("error") for answer in answers), "with NAT an answer needs a connection to belong to"
     assert {name: world.datagrams(name) - before[name] for name in SERVERS} == {"rs1": 2, "rs2": 2, "rs3": 2}
 
 

@@ -3,7 +3,7 @@
 from board.machines import spent
 from playwright.sync_api import Error, Page
 
-# A window, and what its pictures are called in the light and in the dark.
+# A window, and what its pictures are called in light and in dark mode.
 LOOKS = {
     "wide": {"viewport": {"width": 1280, "height": 860}},
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},

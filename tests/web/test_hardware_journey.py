@@ -55,7 +55,7 @@ def test_from_the_overview_to_a_mended_machine(open_page, admin, look, shoot):
     press_tab_until(page, "mend-3")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Done: irqbalance ended;")).to_be_visible()
-    expect(page.get_by_role("button", name="Mend this")).to_have_count(0)
+    expect(page.get_by_role("button", name="Fix this")).to_have_count(0)
     expect(page.get_by_text("eth1 and ehci_hcd:usb1 share interrupt 33")).to_be_visible()  # that takes a person
     for summary in page.locator("summary").all():
         summary.click()

@@ -1,4 +1,4 @@
-"""Every page, wide, on a phone and in the dark: build/screenshots/ is what a person looks through.
+"""Every page, on a desktop, on a phone and in dark mode: build/screenshots/ is what a person looks through.
 
 What is asserted is little: the page is there, nothing is wider than the window, nothing complains.
 """

@@ -55,7 +55,7 @@ def prove(code: str, address: str) -> None:
 
 
 def spend(code: str) -> None:
-    """It opens the box once more where that is not possible, and nobody is locked out."""
+    """Spend the code. If that fails, it stays valid, so nobody is locked out."""
     try:
         connect().setup_done(code)
     except (ApplierDown, ApplierRefused) as error:

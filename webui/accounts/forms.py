@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from accounts import credentials, limits
 
-FILL_IN = {"required": "Please fill this in."}
+FILL_IN = {"required": "Fill this in."}
 MAX_PASSWORD = 128  # characters
 
 
@@ -62,7 +62,7 @@ class ChangePasswordForm(PasswordChangeForm):
 class CodeForm(forms.Form):
     code = forms.CharField(
         label="Set-up code",
-        help_text="It stands on the console of the box and looks like ABCD-EFGH-JKMN.",
+        help_text="Shown on the console of the box; looks like ABCD-EFGH-JKMN.",
         max_length=40,
         error_messages=FILL_IN,
         widget=forms.TextInput(

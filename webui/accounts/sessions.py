@@ -29,7 +29,7 @@ class Moment:
     wall: int  # seconds since 1970, as the box believed
 
     def since(self, earlier: Moment) -> int | None:
-        """Seconds; None where nobody can say."""
+        """Seconds that are left; None where that is unknown."""
         if self.boot == earlier.boot:
             return self.running - earlier.running
         return self.wall - earlier.wall if self.wall >= earlier.wall else None

@@ -55,7 +55,7 @@ def get_draft(call: Call) -> Answer:
 
 
 def put_draft(call: Call) -> Answer:
-    """A wish with problems is not stored."""
+    """A draft with problems is not stored."""
     wished = read_snapshot(call.body)
     with transaction.atomic():
         before = draft.current()

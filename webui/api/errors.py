@@ -45,7 +45,7 @@ class ApiError(Exception):
         return JsonResponse({"error": body}, status=self.status, headers=self.headers)
 
 
-# What the applier refuses with. What is not here is a wish that cannot be had: 422.
+# What the applier refuses with. What is not here is a request that makes no sense: 422.
 STATUS = {
     "busy": 409,
     "base-moved": 409,

@@ -8,7 +8,7 @@ from accounts.scopes import SCOPES
 from accounts.tokens import MAX_NAME, MAX_NETWORKS
 from lbconfig.validate.fields import allowed_network
 
-FILL_IN = "Please fill this in."
+FILL_IN = "Fill this in."
 DAYS = {"30": "a month", "90": "three months", "365": "a year", "": "never"}
 MAX_TEXT = MAX_NETWORKS * 50
 

@@ -61,7 +61,7 @@ PARTS = {
     "management": "how the web page is reached: from where, on which interfaces, at which port, with which certificate",
     "sorry": "the sorry page",
     "policy": "how connections are treated",
-    "tuning": "what is chosen about the machine below: kernel settings, queues, clock and sleep",
+    "tuning": "what is chosen about the hardware: kernel settings, queues, clock and sleep",
     "firewall": "the firewall rules of your own, in the order in which they are asked",
 }
 
@@ -222,10 +222,10 @@ ROUTES: list[Route] = [
           answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
     Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
           state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
-    read("/hardware", "get_hardware", "The machine below: what is wrong with it, who does its work, how it is set",
+    read("/hardware", "get_hardware", "The hardware: what is wrong with it, who does its work, how it is set",
          state.hardware, answer=MachineStatus, needs_draft=False,
          words="It asks every network card, which takes a moment. Where `findings` is empty nothing is wrong."),
-    Route("POST", "/hardware/tune", "tune_hardware", "Set the machine below as planned, where it is not",
+    Route("POST", "/hardware/tune", "tune_hardware", "Set the hardware as planned, where it is not",
           state.tune, APPLY, answer=MachineStatus, query=OBJECT, needs_draft=False, refusals=(409,),
           words="Mends the findings that have a button; what is as planned stays untouched. Answers how it is then."),
     read("/capacity", "get_capacity", "What the box can forward, and how near it is to that", capacity.state,

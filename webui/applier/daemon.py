@@ -218,7 +218,7 @@ class Applier:
         self._owner = owner
 
     def busy(self) -> ApplierRefused | None:
-        """What whoever wants to change the system now would be told; None: nobody else changes it."""
+        """The refusal a caller would get now, or None if the box is idle."""
         return self._refusal() if self._lock.locked() else None
 
     def _refusal(self) -> ApplierRefused:

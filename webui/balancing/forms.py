@@ -93,21 +93,22 @@ class ServiceForm(forms.Form):
         help_text="It answers there on the same ports, and a client that comes back keeps its server at all of them.",
     )
     protocol = enum_field(Protocol, names.PROTOCOLS, label="Protocol")
-    scheduler = enum_field(Scheduler, names.SCHEDULERS, label="Which server gets the next connection")
+    scheduler = enum_field(Scheduler, names.SCHEDULERS, label="Scheduler: which server gets the next connection")
     persistence = number_field(
-        "Seconds that a client comes back to the same server",
+        "Persistence timeout (seconds)",
         required=False,
         help_text="Counted from its last connection. Empty: each connection is balanced by itself.",
     )
     persistence_prefix = number_field(
-        "Clients that count as one",
+        "Persistence prefix length (bits)",
         required=False,
-        help_text="Bits of their addresses that agree, such as 24 for a network of 256. Empty: each for itself.",
+        help_text="Clients whose addresses agree in so many bits count as one: 24 is a network of 256. "
+        "Empty: each client by itself.",
     )
     one_packet = forms.BooleanField(
         label="Balance each packet by itself",
         required=False,
-        help_text="One-packet scheduling, for traffic that goes one way, such as syslog: by NAT no answers come back.",
+        help_text="One-packet scheduling, for one-way traffic such as syslog: with NAT no answers come back.",
     )
     call_id = forms.BooleanField(
         label="Keep SIP calls together, not clients",
@@ -121,7 +122,7 @@ class ServiceForm(forms.Form):
         help_text="Spreads the connections of one client, such as a proxy, over the servers.",
     )
     hash_next = forms.BooleanField(
-        label="Go to another server when the chosen one takes nothing",
+        label="Go to another server when the chosen one takes no connections",
         required=False,
         help_text="Otherwise clients of a server that is quiesced or down get no answer.",
     )
@@ -137,8 +138,8 @@ class ServiceForm(forms.Form):
         help_text="Parted by commas, such as “shop, production”. The overview finds services by them.",
     )
     note = text_field("Note", 500, required=False, help_text="For yourself and other admins.")
-    forwarding = enum_field(Forwarding, names.FORWARDING, label="How packets reach the servers")
-    check_kind = enum_field(CheckKind, names.CHECKS, label="How the box asks a server whether it is up")
+    forwarding = enum_field(Forwarding, names.FORWARDING, label="Forwarding method")
+    check_kind = enum_field(CheckKind, names.CHECKS, label="Type of check")
     check_path = text_field(
         "Path", 200, required=False, attrs={"placeholder": "/"}, help_text="What is requested, such as /health."
     )
@@ -188,20 +189,20 @@ class ServiceForm(forms.Form):
         "Send and expect: the text, \\n for a new line.",
     )
     check_verify = forms.BooleanField(
-        label="Its certificate must be good",
+        label="Verify the server's certificate",
         required=False,
         help_text="Signed by a known authority, for the host name of the check.",
     )
     check_authority = TextField(
-        label="Signed by",
+        label="Trusted certificate authorities",
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
         help_text="Certificates (PEM) of your own authority. Empty: the public ones.",
     )
     check_old_tls = forms.BooleanField(
-        label="Old versions of TLS will do (1.0, 1.1)",
+        label="Allow old versions of TLS (1.0, 1.1)",
         required=False,
-        help_text="For servers that know no newer one. Anybody on the way can break these, and read a log-in.",
+        help_text="For servers that have nothing newer. Anybody on the path can break these, and read a log-in.",
     )
     check_program = TextField(
         label="Program",
@@ -215,26 +216,26 @@ class ServiceForm(forms.Form):
         "in the fields for it, which it gets as FAIRLEAD_LOGIN and FAIRLEAD_PASSWORD: those who may only read see "
         "the program.",
     )
-    check_interval = number_field("Seconds between checks")
-    check_timeout = number_field("Seconds to wait for an answer")
-    check_failures = number_field("Failed checks until a server leaves")
+    check_interval = number_field("Check interval (seconds)")
+    check_timeout = number_field("Check timeout (seconds)")
+    check_failures = number_field("Failures before a server is down")
     check_successes = number_field(
-        "Good checks until it is back",
+        "Successes before it is up again",
         required=False,
         placeholder="1",
-        help_text="In a row, of a server that has failed.",
+        help_text="In a row, by a server that has failed.",
     )
     check_retry = number_field(
-        "Seconds between failed checks",
+        "Retry interval (seconds)",
         required=False,
         placeholder="same",
-        help_text="While a server that has failed is still in. Empty: as between other checks.",
+        help_text="After a first failure, until the server is down. Empty: the check interval.",
     )
     check_connects = number_field(
-        "Plain connects in between",
+        "Plain connects between checks",
         required=False,
         placeholder="none",
-        help_text="Between two whole checks, to spare the servers.",
+        help_text="So many between two full checks, which spares the servers.",
     )
 
     fallback_kind = enum_field(FallbackKind, names.FALLBACKS, label="Who answers while all real servers are down")
@@ -244,28 +245,28 @@ class ServiceForm(forms.Form):
     fallback_port = port_field("Port", required=False, placeholder="same")
 
     agent_kind = enum_field(
-        AgentKind, names.AGENTS, label="What changes the weights", required=False, empty_value=AgentKind.OFF
+        AgentKind, names.AGENTS, label="Weights that follow the load", required=False, empty_value=AgentKind.OFF
     )
     agent_port = port_field("Port of the agent", required=False, placeholder="3333")
-    agent_interval = number_field("Seconds between two questions", required=False, placeholder="5")
+    agent_interval = number_field("Query interval (seconds)", required=False, placeholder="5")
     agent_floor = number_field(
-        "Least share, %", required=False, placeholder="10", help_text="Of its weight, however busy a server is."
+        "Minimum share (%)", required=False, placeholder="10", help_text="Of its weight, however busy a server is."
     )
     slow_start = number_field(
-        "Seconds of a slow start",
+        "Slow start (seconds)",
         required=False,
         placeholder="none",
         help_text="A server that was down gets back to its weight step by step.",
     )
-    least_healthy_servers = number_field("Servers that must be up", required=False, placeholder="any")
+    least_healthy_servers = number_field("Minimum number of servers up", required=False, placeholder="any")
     least_healthy_then = enum_field(
         TooFew, names.TOO_FEW, label="When fewer are up", required=False, empty_value=TooFew.TELL
     )
     least_healthy_again = number_field(
-        "Serve again with so many",
+        "Serve again with at least",
         required=False,
         placeholder="same",
-        help_text="More of them, so that it does not flap.",
+        help_text="A higher number keeps the service from flapping.",
     )
 
     def service(self, key: int, servers: Iterable[RealServer]) -> VirtualService:
@@ -307,7 +308,7 @@ class RealServerForm(forms.Form):
         required=False,
         empty_value=ServerState.ENABLED,
     )
-    upper = number_field("At most so many connections", required=False)
+    upper = number_field("Upper connection threshold", required=False)
     lower = number_field("New ones again below", required=False)
     name = text_field("Name of the server", 64, required=False, help_text="For yourself, such as “web 1”.")
     forwarding = enum_field(

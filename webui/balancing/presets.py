@@ -35,7 +35,7 @@ PRESETS: dict[str, Preset] = {
     ),
     "dns": Preset(
         "DNS",
-        "Port 53 by UDP and, for long answers, TCP; clients in turn.",
+        "Port 53 over UDP and, for long answers, TCP; clients in turn.",
         {"port": 53, "protocol": "tcp+udp", "scheduler": "rr", "check_kind": "ping"},
     ),
     "rdp": Preset(

@@ -15,7 +15,7 @@ class ServerSetup:
     """Of one real server, over all enabled services that it serves."""
 
     address: str
-    gateways: tuple[str, ...]  # by NAT: the box's addresses that may be its default gateway; () where none is needed
+    gateways: tuple[str, ...]  # with NAT: the box's addresses that may be its default gateway; () where none is needed
     direct: tuple[str, ...]  # the virtual addresses that it gets by direct routing
     tunnel: tuple[str, ...]  # those that it gets as IP in IP, if need be inside GUE
     ports: tuple[str, ...]  # what must listen on it for these and `gre`: "tcp/80"

@@ -17,7 +17,7 @@ from lbconfig.render import sorry
 from lbconfig.validate.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
 from web.kept_input import given_back, keeps_input
 
-FILL_IN = "Please fill this in."
+FILL_IN = "Fill this in."
 
 
 class Paragraphs(forms.CharField):

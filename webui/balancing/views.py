@@ -138,7 +138,7 @@ def operate(request):
     form = OperationForm(request.POST)
     back = redirect("overview")
     if not form.is_valid():
-        messages.error(request, "This page was incomplete; nothing was done. Please try again.")
+        messages.error(request, "This page was incomplete; nothing was done. Try again.")
         return back
     operation = Operation(**form.cleaned_data)
     try:

@@ -28,13 +28,13 @@ class CommentForm(forms.Form):
     decide = forms.BooleanField(
         label="Let me look first",
         required=False,
-        help_text="You confirm by a click. Otherwise the page does so, as soon as it has reached the box anew.",
+        help_text="You confirm with a click. Otherwise the page confirms as soon as it has reached the box again.",
     )
 
     def clean_comment(self) -> str:
         comment = self.cleaned_data["comment"]
         if not comment.isprintable():
-            raise forms.ValidationError("Please use letters, digits and punctuation only.")
+            raise forms.ValidationError("Use letters, digits and punctuation only.")
         return comment
 
 

@@ -78,7 +78,7 @@ def correct(revision: Revision, comment: str, user: str) -> None:
 
 
 def side(key: str, running: Snapshot | None) -> Side:
-    """`running`: what the box runs, or None where nobody can say. Raises Unreadable."""
+    """`running`: what the box runs, or None where that is unknown. Raises Unreadable."""
     if key == DRAFT:
         return Side(key, "the draft", draft.current())
     if key == RUNNING:

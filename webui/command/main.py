@@ -119,7 +119,7 @@ def _running(words) -> None:
         "what",
         nargs="?",
         choices=("tune",),
-        help="tune: set the machine as planned first, which mends what has a button",
+        help="tune: set the machine as planned first, which fixes what has a button",
     )
     bench = _word(words, "bench", capacity.bench, "what this box can forward, and how near it is to that", json=True)
     bench.add_argument(

@@ -49,7 +49,7 @@ def hardware(found: dict) -> str:
         lines += [f"{one['severity'].upper()}  {one['what']}", f"  {one['cost']} ({one['source']})"]
         lines += [f"  fairlead hardware tune: {one['mend']}" if one["button"] else f"  By hand: {one['mend']}"]
     lines += [
-        "" if lines else "Nothing is wrong with this machine, as far as the box can see.",
+        "" if lines else "Nothing is wrong with this hardware, as far as the box can tell.",
         _seats(found["layout"]),
     ]
     open_ = [one for one in (*found["settings"], *found["actions"]) if one["state"] in ("differs", "refused")]

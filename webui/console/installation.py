@@ -45,7 +45,7 @@ def listing(source: Source, disks: list[Disk]) -> str:
 
 
 def configuration(source: Source) -> Generator[str | Ask, str, bool]:
-    """Whether it shall be copied."""
+    """Whether to copy it."""
     if not source.data:
         return False  # no data partition is mounted, or nothing is on it
     usual = "yes" if source.is_set_up else "no"

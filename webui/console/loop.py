@@ -63,7 +63,7 @@ class Console:
         self.next_look = now + (POLL_AT_START if now - self.started < START else POLL)
 
     def take(self, terminal: Terminal, line: str) -> None:
-        """A line was typed: an answer, a choice from the menu, or a wish to see the menu."""
+        """A line was typed: an answer, a choice from the menu, or nothing, to see the menu."""
         if terminal.asked:
             terminal.answer(line)
         elif line.isascii() and line.isdigit() and 1 <= int(line) <= len(ACTIONS):

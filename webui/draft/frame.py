@@ -30,7 +30,7 @@ class Frame:
 
     @cached_property
     def running(self) -> Snapshot | None:
-        """What the box runs; None when nobody can say."""
+        """What the box runs; None when the applier does not answer."""
         if self.status is None:
             return None
         try:

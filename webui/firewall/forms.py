@@ -21,7 +21,7 @@ from lbconfig.validate import fields
 from lbconfig.validate.firewall import MAX_NETWORKS
 from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field, port_field
 
-CHOOSE = {"required": "Please choose one.", "invalid_choice": "Please choose one of these."}
+CHOOSE = {"required": "Choose one.", "invalid_choice": "Choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
@@ -62,8 +62,8 @@ class RuleForm(forms.Form):
         error_messages={"required": FILL_IN},
         help_text="For yourself, such as “monitoring”.",
     )
-    where = enum_field(Where, WHERE, label="Which packets it is asked about")
-    action = enum_field(Action, ACTIONS, label="What becomes of them")
+    where = enum_field(Where, WHERE, label="Applies to")
+    action = enum_field(Action, ACTIONS, label="Action")
     sources = Networks(
         label="From", help_text="Addresses and networks, one a line, IPv4 or IPv6. Empty: from everywhere."
     )
@@ -77,22 +77,22 @@ class RuleForm(forms.Form):
     )
     destinations = Networks(label="To", help_text="Addresses and networks, one a line. Empty: to all of them.")
     interface = forms.CharField(
-        label="By interface", max_length=15, required=False, widget=forms.Select, help_text="By which it comes in."
+        label="Interface", max_length=15, required=False, widget=forms.Select, help_text="Where the packet comes in."
     )
     masquerade = forms.BooleanField(
-        label="With this box's address as the source",
+        label="Masquerade (source NAT)",
         required=False,
-        help_text="Source NAT: for servers with private addresses that fetch something from the internet.",
+        help_text="Packets leave with this box's address: for servers with private addresses that need the internet.",
     )
-    rate = number_field("New connections, at most", required=False, placeholder="no limit")
+    rate = number_field("Limit of new connections", required=False, placeholder="no limit")
     per = forms.TypedChoiceField(
         label="In a", coerce=Per, choices=[(str(one), str(one)) for one in Per], error_messages=CHOOSE
     )
-    burst = number_field("So many at once", required=False, placeholder="20")
+    burst = number_field("Burst", required=False, placeholder="20")
     each_source = forms.BooleanField(
-        label="Counted for each source by itself",
+        label="Count each source separately",
         required=False,
-        help_text="Without it all are counted together. Of UDP to virtual services each packet counts.",
+        help_text="Otherwise all are counted together. With UDP to virtual services, each packet counts.",
     )
     log = forms.BooleanField(label="Log it", required=False, help_text="At most five lines a second.")
     enabled = forms.BooleanField(label="Switched on", required=False)
@@ -106,7 +106,7 @@ class RuleForm(forms.Form):
         self.fields["interface"].widget.choices = list(choices.items())
 
     def wish(self, number: int) -> Rule:
-        """Of the cleaned data. What the page offers only to other rules does not count."""
+        """Return the rule that was entered. What the page offers only to other rules does not count."""
         data = self.cleaned_data
         allows = data["action"] is Action.ALLOW
         data["masquerade"] = data["masquerade"] and allows and data["where"] is Where.THROUGH
@@ -186,7 +186,7 @@ class PacketForm(forms.Form):
         return data
 
     def packet(self) -> Packet:
-        """Of the cleaned data."""
+        """Return the packet that was entered."""
         data = self.cleaned_data
         ports = (data["port"], data["source_port"] or 40000) if data["protocol"].has_ports else (0, 0)
         icmp = data["icmp"].type if data["protocol"] is RuleProtocol.ICMP else 0

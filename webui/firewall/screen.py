@@ -25,7 +25,7 @@ class Line:
     rule: Rule
     first: bool
     last: bool
-    counter: RuleCounter | None  # None: it does not run, or nobody can say
+    counter: RuleCounter | None  # None: it does not run, or is unknown
     waits: bool  # what runs is not what stands here
     hint: str
 
@@ -111,7 +111,7 @@ def _built_in(where: Where, snapshot: Snapshot) -> tuple[list[str], list[str]]:
         case Where.SERVICES:
             places = [_place(one) for one in snapshot.enabled_services]
             more = [f"{len(places) - MANY} more"] if len(places) > MANY else []
-            asked = f"Asked are only packets for a virtual service: {', '.join([*places[:MANY], *more])}."
+            asked = f"Applies only to packets for a virtual service: {', '.join([*places[:MANY], *more])}."
             none = "There is no virtual service, so nothing is asked here."
             return [asked if places else none], ["Everything else goes to its virtual service."]
         case Where.THROUGH:

@@ -85,7 +85,7 @@ def _ways_back(snapshot: Snapshot, packet: Packet) -> list[str] | None:
     """The interface by which an answer leaves, if there is one; None where DHCP decides.
 
     As the kernel looks it up: the longest prefix, of the same ones the lowest metric; and where only default routes
-    are left, an address with a way out of its own has that one.
+    are left, an address with a source-based route has that one.
     """
     state = interfaces.wanted(snapshot)
     routes = [route for route in state.routes if route.version == 4]

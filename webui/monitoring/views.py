@@ -59,7 +59,7 @@ class Shown:
         return {entry["id"]: entry for entry in self.running["real_servers"]} if self.running else {}
 
     def state(self, server: RealServer) -> str:
-        """The health of a real server; where nobody can say, why."""
+        """The health of a real server, or why it is unknown."""
         live = self.live.get(server.id)
         return live["health"] if live else "unknown" if self.applied and self.running is None else "draft"
 
@@ -82,7 +82,7 @@ class Shown:
 
     @property
     def fallback(self) -> str:
-        """Who answers in place of the real servers; "" while they do."""
+        """Who answers instead of the real servers; "" while they do."""
         if not (self.applied and self.running and self.running["fallback"] and self.running["fallback"]["serves"]):
             return ""
         if self.applied.fallback.kind is FallbackKind.PAGE:
@@ -117,7 +117,7 @@ def services(frame: Frame) -> list[Shown]:
     running = {entry["id"]: entry for entry in frame.status["running"]["services"]} if frame.status else {}
     wished = {service.id: service for service in frame.draft.services}
     applied = {service.id: service for service in frame.running.services} if frame.running else {}
-    if frame.running is None:  # nobody can say what runs: show the draft, and claim nothing
+    if frame.running is None:  # what runs is unknown: show the draft, and claim nothing
         applied = wished
     kept = [Shown(service, running.get(key), applied.get(key)) for key, service in wished.items()]
     gone = [

@@ -28,7 +28,7 @@ HARMLESS = ("EC PARAMETERS", "DH PARAMETERS")
 
 
 class CertificateForm(forms.Form):
-    """`found`: the Management that it wishes, once it is valid."""
+    """`found`: the Management that it describes, once it is valid."""
 
     certificate = forms.CharField(
         label="Certificate, and those that signed it",

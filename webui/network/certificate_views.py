@@ -102,7 +102,7 @@ def _page(request, form: CertificateForm, status: int = 200, note: str = ""):
 
 
 def _own() -> pem.Certificate | None:
-    """The box's own one; None where nobody can say."""
+    """The box's own certificate; None where it is unknown."""
     try:
         return pem.first(connect().certificate()["certificate"])
     except (ApplierDown, ApplierRefused):

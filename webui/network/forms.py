@@ -11,7 +11,7 @@ from lbconfig.model import names
 from lbconfig.model.network import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
 from lbconfig.model.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
 
-FILL_IN = "Please fill this in."
+FILL_IN = "Fill this in."
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 MAX_LINES = 100
 MAX_INTERFACES = 64
@@ -49,7 +49,7 @@ class NetworkForm(forms.Form):
         help_text="Empty: none, or the one that DHCP brings.",
     )
     gateway6 = forms.CharField(
-        label="Default gateway of IPv6",
+        label="IPv6 default gateway",
         max_length=45,
         required=False,
         widget=forms.TextInput(attrs=PLAIN),
@@ -103,10 +103,10 @@ class InterfaceForm(forms.Form):
     off = forms.BooleanField(label="Switched off", required=False)
     mtu = forms.IntegerField(label="MTU", required=False, help_text="In bytes. Empty: as it is.")
     note = forms.CharField(label="Note", max_length=500, required=False)
-    primary = forms.CharField(label="Member that speaks if it can", max_length=64, required=False)
+    primary = forms.CharField(label="Primary member", max_length=64, required=False)
     hash_policy = forms.ChoiceField(label="Shared by", choices=_words(names.HASH_POLICIES), required=False)
-    lacp_rate = forms.ChoiceField(label="LACP greets", choices=_words(names.LACP_RATES), required=False)
-    miimon = forms.IntegerField(label="Cables are looked at every (ms)", required=False)
+    lacp_rate = forms.ChoiceField(label="LACP rate", choices=_words(names.LACP_RATES), required=False)
+    miimon = forms.IntegerField(label="Link check interval (ms)", required=False)
     stp = forms.BooleanField(label="Spanning tree (STP)", required=False)
 
     def __init__(self, *args, **kwargs):
@@ -135,7 +135,7 @@ MORE = ("name", "off", "mtu", "note", "primary", "hash_policy", "lacp_rate", "mi
 
 
 class _Interfaces(forms.BaseFormSet):
-    default_error_messages = {"missing_management_form": "This form is not complete. Please open the page again."}
+    default_error_messages = {"missing_management_form": "This form is not complete. Open the page again."}
 
 
 InterfaceFormSet = forms.formset_factory(
@@ -201,7 +201,7 @@ def values_of(interface: Interface) -> dict:
 
 
 def interface_wish(data: dict, name: str) -> Interface:
-    """Of the cleaned data of a row."""
+    """Return the interface that a row describes."""
     kind, members = data["kind"], data["members"]
     plain = Interface(name, data["dhcp"], data["addresses"], not data["off"], data["mtu"] or 0, data["note"])
     if kind == "vlan":

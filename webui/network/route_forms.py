@@ -20,7 +20,7 @@ ENTRY = re.compile(r"network\.(?P<list>routes|policies)\[(?P<target>.*)\]\.(?P<f
 
 
 class RouteForm(forms.Form):
-    """A static route, or the way out of an address: `kind` says which."""
+    """A static route, or a source-based route: `kind` says which."""
 
     name = forms.CharField(max_length=20, widget=forms.HiddenInput)
     kind = forms.ChoiceField(choices=[("route", "route"), ("policy", "policy")], widget=forms.HiddenInput)
@@ -51,7 +51,7 @@ class RouteForm(forms.Form):
 
 
 class _Rows(forms.BaseFormSet):
-    default_error_messages = {"missing_management_form": "This form is not complete. Please open the page again."}
+    default_error_messages = {"missing_management_form": "This form is not complete. Open the page again."}
 
 
 RouteFormSet = forms.formset_factory(RouteForm, formset=_Rows, extra=0, max_num=MAX_ROWS, absolute_max=MAX_ROWS)

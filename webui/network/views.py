@@ -19,7 +19,7 @@ SAVED = "Saved to the draft. The box uses it after you have reviewed and applied
 
 @keeps_input
 def edit_network(request):
-    """The wished network beside what the box really has."""
+    """The draft's network beside what the box really has."""
     status = look(request).status
     return _edit(
         request,
@@ -81,7 +81,7 @@ def _network(request, page: pages.Page, status: int = 200):
 
 @keeps_input
 def edit_routes(request):
-    """Static routes, and addresses with a way out of their own."""
+    """Static routes and source-based routes."""
     return _edit(
         request,
         route_forms.routes_page,

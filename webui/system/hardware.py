@@ -1,4 +1,4 @@
-"""The machine below: what is wrong with it, who does its work, and how it is set."""
+"""The hardware: what is wrong with it, who does its work, and how it is set."""
 
 from __future__ import annotations
 

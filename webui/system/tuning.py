@@ -1,4 +1,4 @@
-"""What the draft wishes about the machine below. Empty fields leave it to the box."""
+"""The draft's choices about the hardware. Empty fields leave it to the box."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from django import forms
 from lbconfig.model import ports
 from lbconfig.model.names import Name
 
-FILL_IN = "Please fill this in."
+FILL_IN = "Fill this in."
 WHOLE_NUMBER = "This must be a whole number."
 PORT_NUMBER = "This must be the number of a port, or the name of a service such as https."
 MAX_NUMBER = 2**31 - 1
@@ -89,7 +89,7 @@ def enum_field(kind, table: Mapping[Any, Name], widget=forms.RadioSelect, none: 
         coerce=kind,
         choices=[*([("", none)] if none else []), *((str(value), name.long) for value, name in table.items())],
         widget=widget,
-        error_messages={"required": "Please choose one.", "invalid_choice": "Please choose one of these."},
+        error_messages={"required": "Choose one.", "invalid_choice": "Choose one of these."},
         **kwargs,
     )
     field.sentences = {str(value): name.help for value, name in table.items() if name.help}

@@ -105,7 +105,7 @@ def taken_apart(kernel: KernelModel, old: NetworkState, new: NetworkState) -> se
 
 
 def missed(kernel: KernelModel, excused: set[str], before: set, old: NetworkState, new: NetworkState) -> set:
-    """What is away that was there and shall be there."""
+    """What is away that was there and must be there."""
     wanted = {*new.addresses} | {("link", link.name) for link in new.links}
     wanted |= {_route_key(one) for one in new.routes}
     spared = {_route_key(one) for one in (*old.routes, *new.routes) if one.device in excused}

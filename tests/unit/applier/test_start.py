@@ -301,7 +301,7 @@ def test_a_data_partition_that_is_not_there_is_a_fault_and_the_box_runs(tmp_path
     status = box.applier.status()
     assert status["data"] == {"total": 0, "free": 0}
     assert "data partition is not there" in box.faults()["data-missing"]
-    assert not status["setup_code_active"]  # nobody shall take a box over whose disk is gone
+    assert not status["setup_code_active"]  # nobody may take over a box whose disk is gone
     assert box.host.links["eth0"].up
     with pytest.raises(ApplierRefused, match="data partition is not there") as caught:
         box.apply(TWO)

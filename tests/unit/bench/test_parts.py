@@ -37,7 +37,7 @@ def test_lisa_shows_the_highest_rate_of_each_way_beside_the_papers():
     assert nat["director's CPU, %"] == Measured((90.0, 80.0))
     assert routed["offered/s"] == 900.0
     assert of(table, 0)["director's CPU, %"] is None  # nothing goes through it
-    assert of(lisa2001.peaks(2, CURVES), 1)["paper: times direct"] is None  # the paper has no such director by NAT
+    assert of(lisa2001.peaks(2, CURVES), 1)["paper: times direct"] is None  # the paper has no such director with NAT
 
 
 def test_lisa_tells_the_errors_of_too_much():
@@ -101,5 +101,5 @@ def test_aries_compares_with_the_clients_that_ask_the_servers_themselves():
 def test_peers_stand_beside_this_box_by_nat():
     found = {"this box, NAT": [loaded(400)], "HAProxy TCP": [loaded(100, 1.0)]}
     row = of(peers.table(found), 1)
-    assert row["times this box by NAT"] == 0.25
+    assert row["times this box with NAT"] == 0.25
     assert row["CPU for a reply, µs"].median == pytest.approx(10_000)

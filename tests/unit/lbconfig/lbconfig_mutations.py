@@ -196,7 +196,7 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "a web page on no interface": ("management.interfaces", _all("management", interfaces=["eth99"])),
     "a port that no browser opens": ("management.port", _all("management", port=6000)),
     "a connection to UDP servers": ("services.check.port", _set(protocol="udp", check__kind="connect", check__port=0)),
-    "a check of UDP servers by TCP": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),
+    "a TCP check of UDP servers": ("services.check.port", _set(protocol="udp", check__kind="https", check__port=0)),
     "RADIUS without a secret": ("services.check.secret", _set(check__kind="radius", check__secret="")),
     "one-packet scheduling of TCP": ("services.one_packet", _set(protocol="tcp", one_packet=True)),
     "one-packet scheduling and persistence": (
@@ -204,7 +204,7 @@ BREACHES: dict[str, tuple[str, Callable]] = {
         _set(protocol="udp", one_packet=True, persistence=60, call_id=False),
     ),
     "calls without persistence": ("services.call_id", _set(protocol="udp", call_id=True, persistence=0)),
-    "calls by TCP": ("services.call_id", _set(protocol="tcp", call_id=True, persistence=60)),
+    "calls over TCP": ("services.call_id", _set(protocol="tcp", call_id=True, persistence=60)),
     "an option of another scheduler": ("services.hash_port", _set(scheduler="wlc", hash_port=True)),
     "another option of another one": ("services.hash_next", _set(scheduler="rr", hash_next=True)),
     "a longer mask than addresses are": ("services.persistence_prefix", _set(persistence_prefix=129)),

@@ -342,7 +342,7 @@ def beside_each_other(services: list[VirtualService], network: Network, *others,
 
 
 def answering(snapshot: Snapshot) -> Snapshot:
-    """Ways out of their own need it."""
+    """Source-based routes need it."""
     again = snapshot.policy.route_answers or bool(snapshot.network.policies)
     return dataclasses.replace(snapshot, policy=dataclasses.replace(snapshot.policy, route_answers=again))
 

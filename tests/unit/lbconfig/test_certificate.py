@@ -149,7 +149,7 @@ def test_the_review_tells_it_in_words():
         f"Its fingerprint (SHA-256) is {FINGERPRINT}.",
     )
     [back] = diff.summary(GOOD, SAMPLE)
-    assert back.sentences == ("The web page shows the box's own certificate again, which no browser knows.",)
+    assert back.sentences == ("The web page uses the box's own certificate again, which no browser trusts.",)
     [longer] = diff.summary(GOOD, showing(pems.LB + pems.ROOT))
     assert longer.sentences == ("Other certificates go along with that of the web page.",)
     [rewritten] = diff.summary(GOOD, showing(pems.LB, pems.LB_KEY_OF_EC))
@@ -160,7 +160,7 @@ def test_the_review_tells_it_in_words():
 
 
 def test_each_of_these_changes_asks_to_be_confirmed():
-    reason = "The web page shows another certificate, of which your browser may warn."
+    reason = "The web page shows another certificate, about which your browser may warn."
     for old, new in (
         (SAMPLE, GOOD),
         (GOOD, SAMPLE),

@@ -62,7 +62,7 @@ def test_what_cuts_nobody_off(new):
     ("new", "reason"),
     [
         (network(gateway="192.168.10.9"), "The default gateway changes."),
-        (network(gateway6=""), "The default gateway of IPv6 changes."),
+        (network(gateway6=""), "The IPv6 default gateway changes."),
         (interfaces(Interface("eth0", addresses=("192.168.10.3/24",))), "The addresses of eth0 change."),
         (
             interfaces(Interface("eth1", dhcp=True, addresses=("10.2.0.1/24",))),
@@ -106,7 +106,7 @@ def test_an_interface_that_is_made_in_another_way_or_switched_off_asks():
     first, *others = NETWORK.interfaces
     for changed in (dataclasses.replace(first, mtu=1400), dataclasses.replace(first, on=False)):
         new = dataclasses.replace(ONE, network=dataclasses.replace(NETWORK, interfaces=(changed, *others)))
-        assert cutoff(ONE, new).reasons == (f"Interface {first.name} is set up in another way.",)
+        assert cutoff(ONE, new).reasons == (f"Interface {first.name} is configured differently.",)
     gone = {text.partition("/")[0] for text in first.addresses}
     assert not gone & set(cutoff(ONE, new).addresses)
 
@@ -132,7 +132,7 @@ MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/2
         (MOVED, "2001:db8:1::2", "2001:db8:1::50", "2001:db8:1::7"),  # the same kind of address
         (MOVED, "2001:db8:1::2", "", "2001:db8:1::7"),
         (MOVED, "192.168.10.2", "no address", "172.20.0.2"),
-        (MOVED, "box.example", "192.168.10.50", "box.example"),  # a name: nobody can say
+        (MOVED, "box.example", "192.168.10.50", "box.example"),  # a name: unknown
         (MOVED, "127.0.0.1", "127.0.0.1", "127.0.0.1"),
         (ASKS, "192.168.10.2", "192.168.10.50", ""),  # not by the other interface
         (ASKS, "192.168.10.2", "10.2.0.50", "10.2.0.1"),

@@ -62,7 +62,7 @@ def test_a_new_service_is_described_in_full():
     added = only(SAMPLE, dataclasses.replace(SAMPLE, services=(WEB,)))
     assert added.kind == "added" and added.object == "virtual service 'dns'" and added.impact is None
     assert added.sentences == (
-        "It is UDP 10.0.2.100:53, round robin (rr), by NAT.",
+        "It is UDP 10.0.2.100:53, round robin (rr), with NAT.",
         "Health check: ping (every 2 s, timeout 2 s, down after 2).",
         "Real server 10.2.0.11:53, weight 1.",
         "Real server 10.2.0.12:53, weight 1, disabled.",
@@ -125,7 +125,7 @@ def test_health_checks():
     sentence = only(with_check(kind=CheckKind.HTTP, expect="a|b", matching=Matching.LACKS_PATTERN)).sentences[0]
     assert "expecting an answer without the pattern 'a|b'" in sentence
     sentence = only(with_check(kind=CheckKind.HTTPS, old_tls=True)).sentences[0]
-    assert "by old TLS versions as well, which anybody on the way can break" in sentence
+    assert "with old TLS versions too, which anybody on the path can break" in sentence
     program = with_check(kind=CheckKind.PROGRAM, program="#!/bin/sh\nexit 0\n")
     assert only(program).sentences[1:] == ("Program, added: '#!/bin/sh'.", "Program, added: 'exit 0'.")
     [added] = [one for one in diff.summary(Snapshot(), program) if one.service == 3]
@@ -166,7 +166,7 @@ def test_network_and_management():
     assert only(with_allow("10.0.2.0/24", "192.0.2.0/24")).impact is None
     moved = only(dataclasses.replace(SAMPLE, management=dataclasses.replace(SAMPLE.management, port=8443)))
     assert moved.sentences == ("The web page moves from port 443 to port 8443.",)
-    assert moved.impact == "The web UI can no longer be reached by port 443."
+    assert moved.impact == "The web UI can no longer be reached on port 443."
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_options_of_a_service():
     assert change.sentences[1:] == (
         "A client comes back to its server for 300 s, clients of one /24 together.",
         "The client's port counts for the hash.",
-        "A client whose server takes nothing goes to another one.",
+        "A client whose server takes no connections goes to another one.",
         "Note: 'ask Kim'.",
         "Real server 10.2.0.11:8000 drains: no new connections, those that are open go on.",
         "Real server 10.2.0.12:8000: at most 100 connections, new ones again below 80.",
@@ -255,7 +255,7 @@ def test_options_of_a_service():
     assert summary(new, SAMPLE)[0].sentences[1:] == (
         "Persistence is switched off.",
         "The client's port does not count any more.",
-        "A client whose server takes nothing gets no answer.",
+        "A client whose server takes no connections gets no answer.",
         "The note is removed.",
         "Real server 10.2.0.11:8000 takes connections.",
         "Real server 10.2.0.12:8000: takes connections without a limit.",
@@ -339,7 +339,7 @@ def test_routes_ways_out_names_and_time_are_told():
     assert [one[:3] for one in found] == [
         ("changed", "network", ("Name server 10.0.2.3 is added.", "Time server pool.ntp.org is added.")),
         ("added", "route to 10.9.0.0/16", ("It goes by 10.0.2.9 (metric 5).",)),
-        ("added", "way out of 10.0.2.100", ("What is sent from this address leaves by 10.0.2.8 on eth0.",)),
+        ("added", "source-based route of 10.0.2.100", ("What is sent from this address leaves by 10.0.2.8 on eth0.",)),
     ]
     assert all("another way" in one[3] for one in found[1:])
 

@@ -123,7 +123,7 @@ def test_a_service_that_goes_and_all_together():
 def test_without_a_release_they_get_no_answer():
     new = Snapshot(services=(MAIL,), policy=Policy(release_removed=False))
     found = impact(OLD, new, LIVE)
-    unanswered = "12 connections through it are left without an answer until their time is over."
+    unanswered = "12 connections through it are left without an answer until they time out."
     assert found.services[0].sentence == unanswered
     assert "left without an answer" in found.sentence
 

@@ -1,4 +1,4 @@
-"""The wish about the machine below: what may be wished, and how its changes are told."""
+"""Choices about the hardware: what may be chosen, and how its changes are told."""
 
 import dataclasses
 
@@ -68,9 +68,9 @@ def changes(old: Tuning, new: Tuning):
 def test_changes_in_plain_words():
     other = Tuning((BACKLOG,), (CardChoice("eth0", 2),), power=Power.LATENCY)
     assert changes(Tuning(), other) == [
-        ("added", "kernel setting net/core/somaxconn", "512 in place of the box's own value.", None),
+        ("added", "kernel setting net/core/somaxconn", "512 instead of the box's own value.", None),
         (
-            "changed", "network card eth0", "Its queues: 2, in place of chosen by the box.",
+            "changed", "network card eth0", "Its queues: 2, instead of the box's choice.",
             "The card stops for a moment, and what goes over it waits.",
         ),
         ("changed", "hardware", "Clock and sleep of the CPUs: ready within 10 µs.", None),

@@ -1,4 +1,4 @@
-"""VLANs, bonds, bridges, routes, names and time: each wrong wish is refused at its field."""
+"""VLANs, bonds, bridges, routes, names and time: each wrong value is refused at its field."""
 
 import dataclasses
 

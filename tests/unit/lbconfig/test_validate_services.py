@@ -159,7 +159,7 @@ def test_a_disabled_service_may_stand_where_another_one_is_or_belong_to_another_
         (with_service(hash_port=True), "hash_port", "source and Maglev hashing (sh, mh), not of wlc"),
         (with_service(hash_next=True), "hash_next", "source and Maglev hashing"),
         (with_service(one_packet=True), "one_packet", "for UDP only"),
-        (with_service(call_id=True, persistence=60), "call_id", "SIP by UDP only"),
+        (with_service(call_id=True, persistence=60), "call_id", "SIP over UDP only"),
         (
             with_service(call_id=True, protocol=Protocol.UDP, check=HealthCheck(CheckKind.PING)),
             "call_id",

@@ -1,4 +1,4 @@
-"""The steps that tune the machine below: before its cards are up, and once they have their interrupts."""
+"""The steps that tune the hardware: before its cards are up, and once they have their interrupts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TuneHardware(Step):
     why = "Before cards are up: one whose queues change under traffic loses packets."
 
     def due(self, job: Job) -> bool:
-        """At the start and in a repair; in an apply only for another wish, so that no other apply looks at cards."""
+        """At the start and in a repair; in an apply only for other choices, so that no other apply looks at cards."""
         return job.lenient or wish(job) != _wish_before(job)
 
     def do(self, job: Job) -> str:

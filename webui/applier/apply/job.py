@@ -57,7 +57,7 @@ class Job:
     generations: Generations
     new: Target
     before: Target | None = None  # what ran until now; None: nothing did
-    old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not wished any more
+    old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not configured any more
     leaving: tuple[Snapshot, ...] = ()  # whose services IPVS may have until its step
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up anyway
@@ -93,7 +93,7 @@ class Job:
 
     @cached_property
     def network(self) -> NetworkState:
-        """What is wished of the network, without cards that are gone and that the change is not about.
+        """The configured network, without cards that are gone and that the change is not about.
 
         Drift tells of those; were they a reason to refuse, nobody could put anything right until they are back.
         """

@@ -19,7 +19,7 @@ class Ask:
     """Why an apply asks to be confirmed, and where the one who made it finds the box."""
 
     within: int  # seconds
-    reasons: tuple[str, ...]  # empty: only because it was wished
+    reasons: tuple[str, ...]  # empty: only because the admin asked for it
     addresses: tuple[str, ...]
     dhcp: tuple[str, ...]
 

@@ -28,7 +28,7 @@ TITLES = {
     "ldirectord-start": "Start the health checks",
     "interfaces-remove": "Remove addresses and routes",
     "nftables-remove": "Remove the firewall rules of what has left",
-    "verify": "Look whether everything runs as wished",
+    "verify": "Verify that everything runs as configured",
     "confirm": "Confirm: the next boot uses it",
 }
 # What becomes of a step's state when the run is put back; the others stay.

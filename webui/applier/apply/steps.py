@@ -1,8 +1,8 @@
 """The ordered steps from one configuration to another: each with do, undo, and the reason for its place.
 
 The same steps lead from one generation to the next, from an empty kernel to the confirmed generation at boot, and
-back from an apply that was cut short. Each compares the system with the wish and changes only the difference, so
-doing one twice does nothing the second time.
+back from an apply that was cut short. Each compares the system with the configuration and changes only the
+difference, so doing one twice does nothing the second time.
 
 Undo is called in reverse order for every step that was begun, also for the one that failed; so undo must cope with
 a `do` that came only half way.
@@ -279,7 +279,7 @@ class Verify(Step):
                 wait_until(job.host, what, VERIFY_SECONDS, functools.partial(probe, job))
             except HostError as error:
                 job.trouble(error)
-        return "all as wished"
+        return "all as configured"
 
 
 class Confirm(Step):

@@ -106,7 +106,7 @@ class Paths:
 
     @property
     def certificates(self) -> Path:
-        """A folder that nginx may read, of what the web page shows in place of the box's own certificate.
+        """A folder that nginx may read, of what the web page shows instead of the box's own certificate.
 
         render/web.py names it, too. Its group is that of its files (S20folders).
         """

@@ -111,7 +111,7 @@ class Rig:
         return [(f"{self._sender} to {self._receiver}: {name}", limit, lost) for name, limit, lost in limits if limit]
 
     def end(self) -> None:
-        """HostError where the ports do not come back; they are set up as before then."""
+        """Take the ports back and set them up as before; HostError if they do not reappear."""
         self._program.end()
         wait_until(self._host, "the ports", BACK, self._missing)
         for port in (self._receiver, self._sender):

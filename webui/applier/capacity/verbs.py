@@ -159,7 +159,7 @@ class Capacities:
     # --- for status() ------------------------------------------------------------------------------
 
     def load(self) -> LoadStatus | None:
-        """None: never measured on this hardware, or nobody can say what it is."""
+        """None: never measured on this hardware, or the hardware is unknown."""
         if not self._record.all():
             return None
         try:

@@ -1,4 +1,4 @@
-"""Bring the machine below to what is planned: settings first, then cards, then what depends on their queues.
+"""Bring the hardware to what is planned: settings first, then cards, then what depends on their queues.
 
 Only what differs is written. What the kernel or a card refuses is noted and told, and nothing fails by it.
 """

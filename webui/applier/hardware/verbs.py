@@ -1,4 +1,4 @@
-"""The verbs about the machine below, and the balancer's module, whose table is as large as the memory allows."""
+"""The verbs about the hardware, and the balancer's module, whose table is as large as the memory allows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Numbered folders of what was applied, and which of them is confirmed.
 
-    generations/000012/snapshot.json    what was wished
+    generations/000012/snapshot.json    what was applied for
                        files/<name>     what was rendered from it, as the admin reviewed it
                        meta.json        who, when, outcome, and the digests of the two above
                        steps.jsonl      one line for each step that ended

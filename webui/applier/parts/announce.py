@@ -1,6 +1,6 @@
 """Tell the neighbours where an address is now: those that remember another card would send there for minutes.
 
-By IPv4 a gratuitous ARP request (RFC 5227, section 3), by IPv6 an unsolicited neighbour advertisement (RFC 4861,
+Over IPv4 a gratuitous ARP request (RFC 5227, section 3), over IPv6 an unsolicited neighbour advertisement (RFC 4861,
 section 7.2.6), each as a whole Ethernet frame.
 """
 

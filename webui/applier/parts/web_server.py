@@ -1,4 +1,4 @@
-"""nginx before the web UI: let it read its part of the configuration, without an end to any connection.
+"""nginx before the web UI: let it read its part of the configuration, without ending a connection.
 
 It keeps what it runs with when it cannot do what it reads, and says so in its log alone. So it is asked before
 (`nginx -t`), and looked at afterwards. When the box starts it waits for this part, and then reads everything.
@@ -78,7 +78,7 @@ def _folder(paths: Paths) -> str:
 
 
 def _unlike(host: Host, port: int, management: Management) -> str | None:
-    """What is seen in place of the page; None: it is there, with its certificate."""
+    """What is seen instead of the page; None: it is there, with its certificate."""
     seen, wished = host.connect("127.0.0.1", port, 1.0), certificate.first(management.certificate)
     if seen != "open" or wished is None:
         return None if seen == "open" else seen

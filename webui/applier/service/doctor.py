@@ -233,7 +233,7 @@ def _finding(code: str, server: str, message: str, advice: str, kind: Literal["f
 
 
 def looked_at(service: VirtualService) -> list[str]:
-    """What was looked at, in words, so that an empty result says something."""
+    """What was checked, in words, so that an empty result says something."""
     tcp = "tcp" in service.protocol.parts
     vips = " and ".join(service.vips[:MOST_VIPS])
     return [

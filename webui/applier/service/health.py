@@ -1,4 +1,4 @@
-"""The health of each real server, told from what is wished and what the kernel's table says."""
+"""The health of each real server, told from what is configured and what the kernel's table says."""
 
 from __future__ import annotations
 

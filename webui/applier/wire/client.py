@@ -138,7 +138,7 @@ class Client:
         return self._ask("repair", user=user)
 
     def hardware(self) -> MachineStatus:
-        """What the machine below is, and how far it is set as planned; takes a second and changes nothing."""
+        """What the hardware is, and how far it is set as planned; takes a second and changes nothing."""
         return self._ask("hardware")
 
     def tune(self, object: str = "", user: str = "") -> MachineStatus:

@@ -121,7 +121,7 @@ class StepStatus(TypedDict):
 
 class ConfirmStatus(TypedDict):
     within: int  # seconds
-    reasons: list[str]  # sentences: why the change may cut the admin off; empty: it was only wished
+    reasons: list[str]  # sentences: why the change may cut the admin off; empty: the admin asked for it
     addresses: list[str]  # where the web UI is reached after the change
     dhcp: list[str]  # interfaces of which DHCP will bring one more
     left: float | None  # seconds; None: it does not wait, yet or any more

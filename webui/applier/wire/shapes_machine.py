@@ -1,4 +1,4 @@
-"""The shapes of the answers about the machine below, as they come out of `applier.wire.client` and `tests.fake`."""
+"""The shapes of the answers about the hardware, as they come out of `applier.wire.client` and `tests.fake`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SettingStatus(TypedDict):
 
 class ActionStatus(TypedDict):
     object: str  # "eth0", "CPU 0", "interrupt 27"
-    what: str  # as it shall be: "4 queues"
+    what: str  # as it should be: "4 queues"
     reason: str
     source: str
     state: Literal["done", "differs", "refused"]

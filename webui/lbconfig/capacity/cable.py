@@ -47,7 +47,7 @@ _RESULT = re.compile(r"^Result: (\w+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What is sent, by UDP. Each kind comes to its limit by another figure."""
+    """What is sent, over UDP. Each kind comes to its limit by another figure."""
 
     name: str  # for an admin
     frame: int  # bytes of an Ethernet frame, without its checksum

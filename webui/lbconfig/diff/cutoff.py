@@ -19,9 +19,9 @@ SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
 HARMLESS = frozenset({"hostname", "dns", "search", "ntp"})  # fields of the network
 NETWORK_WORDS = {
     "gateway": "The default gateway changes.",
-    "gateway6": "The default gateway of IPv6 changes.",
+    "gateway6": "The IPv6 default gateway changes.",
     "routes": "The static routes change.",
-    "policies": "The ways out of single addresses change.",
+    "policies": "The source-based routes change.",
 }
 
 
@@ -51,7 +51,7 @@ def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mappi
     """The address at which a browser that now uses `used` finds the box after the change.
 
     `live`: every address that the box has now, to its interface; so those are known that came by DHCP. `used` itself
-    where it stays, or where nobody can say: it is no address of the box at all (a name, a port that somebody
+    where it stays, or where that is unknown: it is no address of the box at all (a name, a port that somebody
     forwards). "": it goes, and there is no other that is known.
     """
     before, network = _places(running.network), _open(new)
@@ -93,7 +93,7 @@ def _interfaces(running: Network, new: Network) -> Iterator[str]:
         elif old.addresses != wished.addresses:
             yield f"The addresses of {name} change."
         else:
-            yield f"Interface {name} is set up in another way."
+            yield f"Interface {name} is configured differently."
     if not names and [*before] != [*after]:
         yield "The order of the interfaces changes, and with it where virtual addresses are placed."
 
@@ -105,7 +105,7 @@ def _management(running: Management, new: Management) -> Iterator[str]:
     if running.port != new.port:
         yield f"The web page moves to port {new.port}."
     if running.pair != new.pair:
-        yield "The web page shows another certificate, of which your browser may warn."
+        yield "The web page shows another certificate, about which your browser may warn."
     if shut := [name for name in running.interfaces if not new.answers_on(name)]:
         yield f"The web page can no longer be reached on {' and '.join(shut)}."
     elif new.interfaces and not running.interfaces:

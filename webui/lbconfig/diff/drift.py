@@ -1,6 +1,6 @@
 """Where what the kernel holds is not what the running configuration says, in words for an admin.
 
-What differs is found by those who put it right as well (ipvs.changes, netstate); here it gets a name, a reason and
+What differs is found by what repairs it as well (ipvs.changes, netstate); here it gets a name, a reason and
 what repairing it costs. What the health checks decide is no difference.
 """
 
@@ -60,7 +60,7 @@ def table(running: Table, snapshot: Snapshot) -> list[Difference]:
 
 
 def _by_health(change: Change, snapshot: Snapshot) -> bool:
-    """Whether only the weight of a checked server differs, and lies between 0 and the wished one."""
+    """Whether only the weight of a checked server differs, and lies between 0 and the configured one."""
     if not isinstance(change.old, Server) or not isinstance(change.new, Server):
         return False
     service = next(one for one in snapshot.enabled_services if ipvs.key(one) == change.service.key)
@@ -133,7 +133,7 @@ def _server_words(server: Server, weight: bool = True) -> dict[str, str]:
 def network(
     present: NetworkState, wanted: NetworkState, foreign: NetworkState, links: Collection[str]
 ) -> list[Difference]:
-    """`foreign`: what is there and nobody wishes; `links`: the names of those that are not as wished."""
+    """`foreign`: what is there and not configured; `links`: the names of those that are not as configured."""
     there = {link.name: link for link in present.links}
     absent = {link.name for link in wanted.links} - there.keys()
     found = [_link(there.get(link.name), link) for link in wanted.links if link.name in links]
@@ -164,7 +164,7 @@ def _link(present: Link | None, wish: Link) -> Difference:
 
 
 def _link_words(link: Link, wish: Link) -> dict[str, str]:
-    """Of what the wish speaks of."""
+    """The link in words, as far as the configuration names it."""
     words = {"on": "on" if link.on else "off", "kind": link.kind or "network card"}
     words |= {"mtu": f"MTU {link.mtu}"} if wish.mtu else {}
     words |= {"master": f"member of {link.master}" if link.master else "no member of another interface"}

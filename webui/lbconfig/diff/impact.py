@@ -139,4 +139,4 @@ def _are(count: int) -> str:
 
 
 def _end(releases: bool) -> str:
-    return "closed" if releases else "left without an answer until their time is over"
+    return "closed" if releases else "left without an answer until they time out"

@@ -28,7 +28,7 @@ def _whole(old: Network, new: Network) -> Iterator[Change]:
         sentences.append(f"Host name changes from '{old.hostname}' to '{new.hostname}'.")
     gateways = {
         "Default gateway": (old.gateway, new.gateway),
-        "Default gateway of IPv6": (old.gateway6, new.gateway6),
+        "IPv6 default gateway": (old.gateway6, new.gateway6),
     }
     moved = {name: pair for name, pair in gateways.items() if pair[0] != pair[1]}
     sentences += [f"{name} changes from {a or 'none'} to {b or 'none'}." for name, (a, b) in moved.items()]
@@ -188,11 +188,11 @@ def _policies(old: Network, new: Network) -> Iterator[Change]:
         if before.get(source) != policy:
             kind: Kind = "changed" if source in before else "added"
             sentence = f"What is sent from this address leaves {_way(policy)}."
-            yield Change(kind, f"way out of {source}", (sentence,), OTHER_WAY)
+            yield Change(kind, f"source-based route of {source}", (sentence,), OTHER_WAY)
     for source in before:
         if source not in after:
             sentence = "What is sent from this address leaves as everything else does."
-            yield Change("removed", f"way out of {source}", (sentence,), OTHER_WAY)
+            yield Change("removed", f"source-based route of {source}", (sentence,), OTHER_WAY)
 
 
 def _way(route: StaticRoute | PolicyRoute) -> str:

@@ -131,7 +131,7 @@ def _where(service: VirtualService) -> str:
 def _description(service: VirtualService) -> tuple[str, ...]:
     forwarding = names.FORWARDING[service.forwarding].long
     return (
-        f"It is {_where(service)}, {names.scheduler(service.scheduler)}, by {forwarding}.",
+        f"It is {_where(service)}, {names.scheduler(service.scheduler)}, with {forwarding}.",
         *([] if service.enabled else ["It is disabled: the box does not serve it."]),
         *(option.on for option in _options(service) if option.value),
         f"Health check: {_check_words(service.check)}.",
@@ -160,16 +160,16 @@ def _options(service: VirtualService) -> tuple[_Option, ...]:
         _Option(service.one_packet, "Each packet is balanced by itself.", "One-packet scheduling is switched off."),
         _Option(
             service.call_id,
-            "What stays together is a SIP call (by its Call-ID), not a client.",
-            "What stays together is a client, not a SIP call.",
+            "SIP calls (by Call-ID) are kept together, not clients.",
+            "Clients are kept together, not SIP calls.",
         ),
         _Option(
             service.hash_port, "The client's port counts for the hash.", "The client's port does not count any more."
         ),
         _Option(
             service.hash_next,
-            "A client whose server takes nothing goes to another one.",
-            "A client whose server takes nothing gets no answer.",
+            "A client whose server takes no connections goes to another one.",
+            "A client whose server takes no connections gets no answer.",
         ),
         _Option(
             service.fallback if service.fallback.kind is not FallbackKind.NONE else None,
@@ -218,7 +218,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
         sentences.append(
             f"Health check changes from {check} to {now}."
             if check != now
-            else "The health check uses another password, or keeps another setting for later."
+            else "The health check uses another password, or a setting that is not in use changes."
             if old.check.program == new.check.program
             else "The program of the health check changes."
         )
@@ -296,7 +296,7 @@ def _server_words(service: VirtualService, server: RealServer) -> str:
     called = f" '{server.name}'" if server.name else ""
     words = [f"{shown(server.address, server.port)}{called}", f"weight {server.weight}"]
     if service.forwarding_of(server) != service.forwarding:
-        words.append(f"by {names.FORWARDING[service.forwarding_of(server)].long}")
+        words.append(f"with {names.FORWARDING[service.forwarding_of(server)].long}")
     words += [_thresholds(server)] if server.upper else []
     words += {ServerState.QUIESCED: ["drains"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
     return ", ".join(words)
@@ -328,7 +328,7 @@ def _check_words(check: HealthCheck) -> str:
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
         "program": f"of {len(check.program.splitlines())} lines" if check.program else "",
-        "old_tls": "by old TLS versions as well, which anybody on the way can break" if check.old_tls else "",
+        "old_tls": "with old TLS versions too, which anybody on the path can break" if check.old_tls else "",
         "connects": f"with {check.connects} plain connects in between" if check.connects else "",
     }
     words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]
@@ -356,7 +356,7 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     impacts = ["The web UI can no longer be reached from there."] if {*before.allow} - {*after.allow} else []
     if before.port != after.port:
         sentences.append(f"The web page moves from port {before.port} to port {after.port}.")
-        impacts.append(f"The web UI can no longer be reached by port {before.port}.")
+        impacts.append(f"The web UI can no longer be reached on port {before.port}.")
     if {*before.interfaces} != {*after.interfaces}:
         sentences.append(f"The web page answers on {_answers_on(after)} instead of {_answers_on(before)}.")
         if after.interfaces and not (before.interfaces and {*before.interfaces} <= {*after.interfaces}):
@@ -376,7 +376,7 @@ def certificate_words(before: Management, after: Management) -> Iterator[str]:
     """Of two different ones."""
     old, new = first(before.certificate), first(after.certificate)
     if not after.certificate:
-        yield "The web page shows the box's own certificate again, which no browser knows."
+        yield "The web page uses the box's own certificate again, which no browser trusts."
     elif new is None:
         yield "The web page gets a certificate that cannot be read."
     elif old != new:
@@ -408,8 +408,8 @@ def _policy(old: Snapshot, new: Snapshot) -> Iterator[Change]:
             sentences.append(f"{words.long}: {'yes' if after else 'no'}.")
         elif isinstance(after, FloodDefence):
             said = names.FLOOD_DEFENCES
-            sentences.append(f"{words.long}: {said[after].long} in place of {said[before].long}.")
+            sentences.append(f"{words.long}: {said[after].long} instead of {said[before].long}.")
         else:
-            sentences.append(f"{words.long}: {after} s in place of {before} s.")
+            sentences.append(f"{words.long}: {after} s instead of {before} s.")
     if sentences:
         yield Change("changed", "connections", tuple(sentences), ALL_SERVICES)

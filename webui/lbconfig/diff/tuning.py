@@ -1,4 +1,4 @@
-"""What changes about the machine below, in plain words."""
+"""What changes about the hardware, in plain words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _settings(old: Tuning, new: Tuning) -> Iterator[Change]:
         if before.get(key) == after.get(key):
             continue
         was = before.get(key, "the box's own value")
-        said = f"{after[key]} in place of {was}." if key in after else f"Back to the box's own value, from {was}."
+        said = f"{after[key]} instead of {was}." if key in after else f"Back to the box's own value, from {was}."
         impact = LATER if key in BY_KEY and BY_KEY[key].at_start else None
         yield Change(_kind(key in before, key in after), f"kernel setting {key}", (said,), impact)
 
@@ -57,6 +57,6 @@ def _card_sentences(before: CardChoice, after: CardChoice) -> Iterator[str]:
         ("rx_ring", "Packets that wait in it when they come in"),
         ("tx_ring", "Packets that wait in it when they go out"),
     ):
-        was, shall = (str(getattr(card, field) or "chosen by the box") for card in (before, after))
-        if was != shall:
-            yield f"{words}: {shall}, in place of {was}."
+        was, now = (str(getattr(card, field) or "the box's choice") for card in (before, after))
+        if was != now:
+            yield f"{words}: {now}, instead of {was}."

@@ -29,7 +29,7 @@ class Ethtool:
 @dataclass(frozen=True, slots=True)
 class Action:
     object: str  # "eth0", "CPU 0", "interrupt 27"
-    what: str  # in words, as it shall be: "2 queues"
+    what: str  # in words, as it should be: "2 queues"
     do: Write | Ethtool
     reason: str
     source: str

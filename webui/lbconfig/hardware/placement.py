@@ -15,7 +15,7 @@ class Placement:
 
     card: Card
     cpus: tuple[int, ...]  # that may serve it, one of each core, in the order of their use
-    queues: int  # that it shall have each way
+    queues: int  # that it should have each way
     homes: tuple[int, ...]  # by queue in use: its CPU
 
 

@@ -50,7 +50,7 @@ class Tunable:
 class Wanted:
     tunable: Tunable
     standard: str  # of the table, for this machine
-    value: str  # what it shall be
+    value: str  # what it should be
 
     @property
     def key(self) -> str:
@@ -148,7 +148,7 @@ TABLE: tuple[Tunable, ...] = (
     ),
     _ROW(
         "net/ipv4/tcp_tw_reuse", _always(1), 0, 2,
-        "Thousands of health checks a minute use their ports again after a second in place of a minute.",
+        "Thousands of health checks a minute use their ports again after a second instead of a minute.",
         f"{IP_DOC}, tcp_tw_reuse",
     ),
     _ROW(

@@ -45,7 +45,7 @@ SCHEDULERS: dict[Scheduler, Name] = {
     ),
     Scheduler.WLC: Name(
         "weighted least connections",
-        "To the server with the fewest connections for its weight; the right choice where nothing speaks against it.",
+        "To the server with the fewest connections for its weight; a good default.",
     ),
     Scheduler.SED: Name(
         "shortest expected delay",
@@ -276,8 +276,8 @@ POLICY: dict[str, Name] = {
     ),
     "flood_defence": Name(
         "Forget half-open connections, and turn some new ones away",
-        "A flood of connections that nobody means would fill the memory of the box. Half-open ones are the flood's, "
-        "and only by bad luck a client's, who then tries again.",
+        "A flood of meaningless connections would fill the memory of the box. Most half-open connections belong to "
+        "the flood; a real client simply retries.",
     ),
 }
 

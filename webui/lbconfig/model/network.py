@@ -103,7 +103,7 @@ class StaticRoute:
 class PolicyRoute:
     """What is sent from this address leaves by this router, whatever the default gateway is.
 
-    By NAT there must be one anyway: an answer of a real server has to be routed before IPVS sees it (seen; it
+    With NAT there must be one anyway: an answer of a real server has to be routed before IPVS sees it (seen; it
     translates in the hook of what is forwarded) and only then leaves by this router.
     """
 

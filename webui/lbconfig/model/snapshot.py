@@ -1,7 +1,7 @@
-"""The snapshot: one complete, immutable wish for what the box shall be.
+"""The snapshot: one complete, immutable configuration of the box.
 
 A snapshot is plain data. `from_json` checks its *shape* (types, unknown and missing keys) and names
-the path of what is wrong; whether the wish makes sense is `validate.py`'s question.
+the path of what is wrong; whether it makes sense is `validate.py`'s question.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class LeastHealthy:
 
 
 class ServerState(StrEnum):
-    """What is wished for a real server, whatever its health."""
+    """What the admin chose for a real server, whatever its health."""
 
     ENABLED = "enabled"
     QUIESCED = "quiesced"  # in the table with weight 0: what is open goes on, nothing new comes
@@ -316,7 +316,7 @@ class VirtualService:
 
     @property
     def dead_leave(self) -> bool:
-        """Whether a dead server leaves the table in place of staying there with weight 0.
+        """Whether a dead server leaves the table instead of staying there with weight 0.
 
         A UDP client sends to the server that it has been given for as long as its entry lasts, and each packet
         renews that. Only of a server that is gone the kernel forgets the entries (expire_nodest_conn).

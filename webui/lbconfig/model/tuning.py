@@ -1,4 +1,4 @@
-"""What an admin may wish about the machine below; empty: the plan decides."""
+"""What an admin may choose about the hardware; empty: the plan decides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Power(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SettingChoice:
-    """A value of the admin's in place of the one in the table (lbconfig/hardware/settings.py)."""
+    """A value of the admin's instead of the one in the table (lbconfig/hardware/settings.py)."""
 
     key: str  # "net/core/somaxconn"
     value: str  # numbers, with a blank between them

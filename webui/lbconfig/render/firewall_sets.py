@@ -16,7 +16,7 @@ from lbconfig.render import own_rules
 FAMILIES = ((4, "", "ipv4_addr"), (6, "6", "ipv6_addr"))  # version, end of names, nft's type
 FORGOTTEN = 60  # seconds after which nothing is known any more of a client of the web UI
 KNOWN = 8192  # of them at once: a flood from forged sources takes a few megabytes, and then nobody else is limited
-All = tuple[Snapshot, ...]  # the wished one, and what leaves
+All = tuple[Snapshot, ...]  # the new one, and what leaves
 Order = tuple[int, int]  # of an address (addresses.order)
 Element = tuple[tuple[object, ...], str]  # what its place in a set is by, and its own text
 
@@ -55,7 +55,7 @@ def _ranges(all_of: All, version: int, suffix: str, place: str) -> list[str]:
         for vip in one.vips:
             for protocol in one.protocol.parts:
                 taken = fronts.setdefault((vip, protocol), [])
-                # An interval may be in a map once; that of the wished configuration comes first.
+                # An interval may be in a map once; that of the new configuration comes first.
                 taken += [(ports, one) for ports in one.port_ranges if not _overlaps(ports, taken)]
     elements = [
         (f"{vip} . {protocol} . {_range(ports)}", one)
@@ -180,7 +180,7 @@ def _place(service: VirtualService) -> tuple[int, tuple[Order, str, int], str] |
 
 
 def _replies(all_of: All, version: int) -> list[str]:
-    """Also of disabled servers and of those that have another method now: what began by NAT ends in peace.
+    """Also of disabled servers and of those that have another method now: what began with NAT ends in peace.
 
     It opens nothing: what IPVS does not know as an answer is dropped behind it.
     """
@@ -223,7 +223,7 @@ def by_place(all_of: All, version: int, places: Callable[[VirtualService], Itera
                 continue
             for element in places(service):
                 here.setdefault(element, []).append(service.name)
-        found = here | found  # named as in the wished configuration, so that nothing differs where nothing leaves
+        found = here | found  # named as in the new configuration, so that nothing differs where nothing leaves
     return [f'{text} comment "{_comment(names)}"' for (_, text), names in sorted(found.items())]
 
 

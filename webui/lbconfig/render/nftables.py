@@ -46,7 +46,7 @@ from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
 
 _AFTER_IPVS = 150
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
-_ASKING = 1024  # ports from which the box asks; no program of it listens there by UDP
+_ASKING = 1024  # ports from which the box asks; no program of it listens there over UDP
 _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
 _WEB_LIMIT = "limit rate over 20/second burst 40 packets"
 

@@ -1,4 +1,4 @@
-"""What an admin has chosen about the machine below, for reading. What comes of it depends on the machine (plan)."""
+"""What an admin has chosen about the hardware, for reading. What comes of it depends on the machine (plan)."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def web_port(port: int) -> str | None:
     if sentence := in_range(port, 1, 65535):
         return sentence
     if port == 80:
-        return "must not be 80: there browsers speak HTTP, and the web page is by HTTPS alone"
+        return "must not be 80: browsers speak HTTP there, and the web page is HTTPS only"
     if port == SORRY_PORT:
         return f"must not be {port}: it is the port of the sorry page"
     if port in _GIVEN_AWAY:

@@ -109,7 +109,7 @@ def _masquerade(rule: Rule) -> str | None:
 def _limit(place: Place, rule: Rule) -> Iterator[Problem]:
     limit = rule.limit
     if not limit.rate:
-        if limit != RateLimit():  # One wish, one spelling.
+        if limit != RateLimit():  # One meaning, one spelling.
             yield place.problem("rate", "must be 1 or more, or the rest of the limit empty")
         return
     if rule.action is not Action.ALLOW:

@@ -144,7 +144,7 @@ def _interfaces(network: Network, chosen: tuple[str, ...]) -> str | None:
 
 
 def _taken(snapshot: Snapshot) -> str | None:
-    """Whose the port is already. The one that nobody chose gives way to nobody: there the service is told alone."""
+    """Who already uses the port. A clash on the default port is reported on the service only."""
     port, own = snapshot.management.port, own_addresses(usable(snapshot.network))
     for service in snapshot.enabled_services if port != HTTPS_PORT else ():
         if covers(service, port) and (shared := [vip for vip in service.vips if vip in own]):

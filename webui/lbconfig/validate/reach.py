@@ -56,7 +56,7 @@ def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
 def entrance_problem(snapshot: Snapshot, address: str) -> Problem | None:
     """The web UI would not answer on the interface where he comes in, as far as the routes tell.
 
-    Where DHCP brings a network to an interface that it answers on, nobody can say.
+    Where DHCP brings a network to an interface that it answers on, that is unknown.
     """
     admin, management = _parsed(address), snapshot.management
     if admin is None or not management.interfaces:

@@ -51,7 +51,7 @@ def route_problems(network: Network) -> Iterator[Problem]:
             yield place.problem("destination", "another route leads there with the same metric")
     first_source, first_table = Unseen(), Unseen()
     for policy in network.policies:
-        place = Place(f"way out of {quote(policy.source)}", f"network.policies[{policy.source}]")
+        place = Place(f"source-based route of {quote(policy.source)}", f"network.policies[{policy.source}]")
         yield from _policy(place, policy, ways)
         if not first_source(policy.source):
             yield place.problem("source", "another entry is about this address as well")
@@ -87,10 +87,10 @@ def _domain(text: str) -> str | None:
 
 
 def answers_problem(snapshot: Snapshot) -> str | None:
-    """By NAT an answer gets the VIP as its source late; only who looks again finds its own way out."""
+    """With NAT an answer gets the VIP as its source late; only who looks again finds its own way out."""
     if snapshot.policy.route_answers or not snapshot.network.policies:
         return None
-    return "must be on as long as addresses have a way out of their own (on the page Routes)"
+    return "must be on as long as there are source-based routes (on the page Routes)"
 
 
 def routed_networks(network: Network) -> list[tuple[IPNetwork, str]]:

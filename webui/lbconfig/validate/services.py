@@ -1,4 +1,4 @@
-"""Does the wish make sense? Every field of every object, and how the objects fit together.
+"""Does the configuration make sense? Every field of every object, and how the objects fit together.
 
 `validate` never changes its input and never asks the host: the same snapshot has the same problems
 in the browser, in the applier and in a test.
@@ -249,7 +249,7 @@ def _one_packet(service: VirtualService) -> str | None:
 
 def _call_id(service: VirtualService) -> str | None:
     if service.call_id and service.protocol is not Protocol.UDP:
-        return "is for SIP by UDP only"
+        return "is for SIP over UDP only"
     if service.call_id and not service.persistence:
         return "needs persistence: seconds for which a call keeps its server"
     return None
@@ -384,7 +384,7 @@ def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sou
     yield from each(place, kind=_fallback_kind(service, neighbours))
     server = service.fallback_server
     if server is None or fallback.kind is not FallbackKind.SERVER:
-        # One wish, one spelling: what means nothing is empty.
+        # One meaning, one spelling: what means nothing is empty.
         nothing = f"must be empty, because {FALLBACKS[fallback.kind].long} answers"
         yield from each(place, address=nothing if fallback.address else None, port=nothing if fallback.port else None)
         return
@@ -407,7 +407,7 @@ def _fallback_kind(service: VirtualService, neighbours: Neighbours) -> str | Non
     if service.check.kind is CheckKind.OFF:
         return f"{FALLBACKS[kind].long} needs a health check: without one nobody notices that all servers are down"
     if kind is FallbackKind.PAGE and service.protocol is not Protocol.TCP:
-        return f"the sorry page is for TCP services: it is shown by HTTP; {service.protocol} clients cannot read it"
+        return f"the sorry page is for TCP services: it is shown over HTTP; {service.protocol} clients cannot read it"
     if kind is FallbackKind.PAGE and service.enabled and (name := neighbours.at_sorry_port(service.address)):
         return (
             f"{service.address} port {SORRY_PORT}, which the sorry page needs, belongs to virtual service {quote(name)}"

@@ -1,4 +1,4 @@
-"""Do the wishes about the machine below make sense? Which cards it has, nobody here can know."""
+"""Do the choices about the hardware make sense? Which cards it has is not known here."""
 
 from __future__ import annotations
 

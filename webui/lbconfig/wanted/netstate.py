@@ -1,4 +1,4 @@
-"""What the kernel's network is, or shall be: links, addresses, routes and rules. The same shape for both."""
+"""What the kernel's network is, or should be: links, addresses, routes and rules. The same shape for both."""
 
 from __future__ import annotations
 

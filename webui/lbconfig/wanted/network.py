@@ -14,7 +14,7 @@ from lbconfig.wanted.netstate import EVERYWHERE, MAIN, METRIC6, Link, NetworkSta
 
 
 def wanted(snapshot: Snapshot) -> NetworkState:
-    """What the kernel's network shall look like. The snapshot must be valid."""
+    """What the kernel's network should look like. The snapshot must be valid."""
     network = snapshot.network
     used = [interface for interface in network.interfaces if interface.on]
     own = {address.partition("/")[0] for interface in used for address in interface.addresses}
@@ -165,7 +165,7 @@ def static_networks(interface: Interface) -> list[IPNetwork]:
 
 
 def render(snapshot: Snapshot) -> str:
-    """One wish a line, to read and to compare; the applier works from `wanted`."""
+    """One setting a line, to read and to compare; the applier works from `wanted`."""
     state = wanted(snapshot)
     lines = [f"hostname {state.hostname}"]
     lines += [_link_words(link) for link in state.links]

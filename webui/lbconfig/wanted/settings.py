@@ -120,7 +120,7 @@ def _policy(policy: Policy) -> Iterator[Setting]:
 def _defence(when: FloodDefence) -> Iterator[Setting]:
     """0: never, 1: when memory is short (the kernel makes that 2 for as long as it is), 3: always.
 
-    secure_tcp stays off: with it a half-open connection of direct routing is kept for 120 s in place of 60 (its table
+    secure_tcp stays off: with it a half-open connection of direct routing is kept for 120 s instead of 60 (its table
     of states, in ip_vs_proto_tcp.c, starts with SYNACK there; seen in the lab).
     """
     entries = {FloodDefence.NEVER: "0", FloodDefence.AUTOMATIC: "1", FloodDefence.ALWAYS: "3"}[when]

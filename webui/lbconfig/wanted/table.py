@@ -170,7 +170,7 @@ def weight_of(service: VirtualService, server: RealServer) -> int:
 
 def _tunnel(method: Forwarding, server: RealServer) -> str:
     if method is Forwarding.GUE:
-        # By IPv6 UDP has to have a checksum (RFC 8200); by IPv4 that of the packet inside is enough.
+        # Over IPv6 UDP has to have a checksum (RFC 8200); over IPv4 that of the packet inside is enough.
         return tunnel_options("gue", GUE_PORT, "csum" if version(server.address) == 6 else "nocsum")
     return tunnel_options("gre") if method is Forwarding.GRE else ""
 
@@ -213,7 +213,7 @@ def timeouts(snapshot: Snapshot) -> tuple[int, int, int]:
 
 
 def render(snapshot: Snapshot) -> str:
-    """The whole wish with its weights, for reading and comparing. It is never loaded as it is."""
+    """The whole configured table with its weights, for reading and comparing. It is never loaded as it is."""
     first = f"--set {' '.join(map(str, timeouts(snapshot)))}\n"
     return "".join((first, *map(_lines, snapshot.enabled_services)))
 

@@ -1,4 +1,4 @@
-"""The network of the box: bring about what is wished, take away what is ours, put back what was.
+"""The network of the box: bring about what is configured, take away what is ours, put back what was.
 
 What has to be done is network_plan's to say; here it is done, through iproute2 and runit.
 """
@@ -72,7 +72,7 @@ def leases(host: Host, state: NetworkState) -> dict[str, str]:
 
 
 def missing(host: Host, state: NetworkState) -> list[str]:
-    """What of the wish is not there, in words; empty: all is."""
+    """What of the configuration is not there, in words; empty: all is."""
     now = present(host)
     words = [f"{address} on {name}" for name, address in state.addresses if (name, address) not in now.addresses]
     words += [_route_words(route) for route in state.routes if route not in now.routes]
@@ -83,7 +83,7 @@ def missing(host: Host, state: NetworkState) -> list[str]:
 
 
 def foreign(host: Host, paths: Paths, now: NetworkState, state: NetworkState) -> NetworkState:
-    """What is there and neither wished nor DHCP's: on interfaces that the configuration names, and rules as ours."""
+    """What is there and neither configured nor DHCP's: on configured interfaces, and rules like ours."""
     named = {link.name for link in state.links}
     leased = {name: (host.read(paths.run / "dhcp" / name) or "").strip() for name in state.dhcp}
     routes = [route for route in now.routes if route.device in named and route not in state.routes]
@@ -149,7 +149,7 @@ def _impossible(now: NetworkState, state: NetworkState) -> dict[str, HostError]:
 
 
 def without_lost(host: Host, state: NetworkState, before: NetworkState) -> NetworkState:
-    """The wish without cards that were wished as they are `before` it, too, and are not there."""
+    """The configured network without cards that are not there and that this change is not about (`before`)."""
     there = {link.name for link in links(host)}
     kept = {link.name for link in before.links if not link.kind and link in state.links}
     return _without(state, kept - there)
@@ -176,9 +176,9 @@ def make_links(host: Host, state: NetworkState, ours: NetworkState, trouble: Tro
 
 
 def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: NetworkState = NOTHING) -> None:
-    """Bring about all of the wish that is not there yet; takes nothing away that it has.
+    """Bring about all of the configuration that is not there yet; takes nothing away that it has.
 
-    `trouble` gets each error, and raises it where the rest shall not be tried. `ours`: what is out of the wish and
+    `trouble` gets each error, and re-raises it to stop. `ours`: what left the configuration and
     may change for it.
     """
     if state.hostname and host.setting("kernel/hostname") != state.hostname:
@@ -226,14 +226,14 @@ def _without(state: NetworkState, names: set[str]) -> NetworkState:
 
 
 def has_more(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> bool:
-    """Whether anything of `ours` is there that the wish has not."""
+    """Whether anything of `ours` is there that is not configured."""
     todo = plan(present(host), state, ours)
     asking = [name for name in ours.dhcp if name not in state.dhcp and asks(host, paths, name)]
     return bool(todo.remove or todo.destroy or asking)
 
 
 def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) -> None:
-    """Take away what is of `ours` and not of the wish `state`. What others brought (DHCP) stays."""
+    """Take away what is in `ours` and not in `state`. What others brought (DHCP) stays."""
     dropped = [name for name in ours.dhcp if name not in state.dhcp]
     for name in dropped:
         _end_dhcp(host, paths, name)

@@ -1,4 +1,4 @@
-"""From the network that is there to the one that is wished: lines for `ip -batch`, without touching anything.
+"""From the network that is there to the configured one: lines for `ip -batch`, without touching anything.
 
 The order is the point. Links are made before what lives on them; addresses, routes and rules come to their new place
 before they leave the old one; an interface becomes the member of another one only when all that it carried is there
@@ -19,7 +19,7 @@ from lbconfig.wanted.netstate import MAIN, Address, Link, NetworkState, Route, R
 
 One = TypeVar("One", Rule, Route, Address)
 
-ETHERNET = 1500  # bytes: the MTU of a card of which nobody wishes another one any more
+ETHERNET = 1500  # bytes: the MTU of a card for which none is configured any more
 WHEN_DOWN = frozenset({"mode", "lacp_rate"})  # bonding refuses these while the bond is up (bond_options.c)
 
 
@@ -136,7 +136,7 @@ def _create(kernel: _Kernel, wanted: NetworkState, ours: NetworkState) -> list[s
 
 
 def _in_the_way(kernel: _Kernel, wanted: NetworkState, mine: set[str]) -> list[str]:
-    """Links that cannot become what is wished: they are made anew. What stands on others comes first."""
+    """Links that cannot become what is configured: they are made anew. What stands on others comes first."""
     found = []
     tags = {(link.parent, link.tag): link.name for link in wanted.links if link.kind == "vlan"}
     wishes = {link.name: link for link in wanted.links}
@@ -213,7 +213,7 @@ def _up(kernel: _Kernel, name: str) -> None:
 
 
 def _release(kernel: _Kernel, wishes: dict[str, Link], ours: NetworkState) -> None:
-    """Members that shall be none of it: those that are told otherwise, and ours that nobody names any more."""
+    """Members to release: those configured otherwise, and ours that no bond or bridge names any more."""
     joined = {(link.name, link.master) for link in ours.links if link.master}
     for link in list(kernel.links.values()):
         if not link.master:

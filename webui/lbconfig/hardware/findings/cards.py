@@ -19,7 +19,7 @@ SLOW = 1000  # Mbit/s; what has been usual since 2005
 
 
 class Virtual(NamedTuple):
-    card: str  # what to choose in place of the emulated one
+    card: str  # what to choose instead of the emulated one
     where: str
 
 
@@ -28,7 +28,7 @@ EMULATED = frozenset({"e1000", "e1000e", "8139too", "8139cp", "pcnet32", "ne2k-p
 BETTER = {
     "vmware": Virtual("VMXNET3", "in the settings of the virtual machine, as adapter type"),
     "hyper-v": Virtual(
-        "Network Adapter", "in the settings of the virtual machine, in place of the Legacy Network Adapter"
+        "Network Adapter", "in the settings of the virtual machine, instead of the Legacy Network Adapter"
     ),
     "virtualbox": Virtual("Paravirtualized Network (virtio-net)", "in the machine's network settings, as adapter type"),
     "xen": Virtual("netfront (type vif)", "in the configuration of the guest"),
@@ -116,7 +116,7 @@ def slow_link(machine: Machine) -> Iterator[Finding]:
                 COSTS,
                 card.name,
                 f"The link of {card.name} has {card.speed} Mbit/s.",
-                f"All that goes through this card shares {card.speed} Mbit/s. Forwarding by NAT sends requests and "
+                f"All that goes through this card shares {card.speed} Mbit/s. Forwarding with NAT sends requests and "
                 "answers through the box.",
                 "the card's own word",
                 "Try another cable (100 Mbit/s needs two pairs, a gigabit all four), then another port of the switch.",

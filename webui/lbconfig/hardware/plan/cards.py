@@ -16,7 +16,7 @@ ETHTOOL = "ethtool(8)"
 
 
 def rings(machine: Machine, tuning: Tuning) -> Iterator[Action]:
-    """Never smaller than they are, unless an admin wishes it."""
+    """Never smaller than they are, unless an admin chose that."""
     for card in machine.cards:
         ring, wish = card.ring, tuning.card(card.name)
         most = (ring.most_rx, ring.most_tx)

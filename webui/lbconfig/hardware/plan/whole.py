@@ -1,4 +1,4 @@
-"""From the facts of a machine and the admin's wish to all that is written below the network: a pure function.
+"""From the facts of a machine and the admin's choices to all that is written below the network: a pure function.
 
 What is right already is in it too, marked `done`, so that the plan is also what a page shows. Where an action
 `reshapes` a card, what is planned of its queues and interrupts holds for the card as it still is: carry out those

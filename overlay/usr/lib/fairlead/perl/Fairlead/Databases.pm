@@ -21,7 +21,7 @@ use constant { LONG_PASSWORD => 1, WITH_DATABASE => 8, PROTOCOL_41 => 0x200, TLS
 my $turn = 0;    # number of the packet that came last
 my %salted;      # of SCRAM: a password, its salt and its rounds -> the key
 
-# A server that greets takes connections; one that is full or that has blocked us says so in place of the greeting.
+# A server that greets takes connections; one that is full or that has blocked us says so instead of the greeting.
 # It blocks who hangs up after the greeting too often (max_connect_errors), so it gets an answer. That it refuses the
 # name is no fault of its own, unless the admin has given one; an account of that name without a password and without
 # rights spares its log.

@@ -84,7 +84,7 @@ sub install {
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
-# In place of service_set: it looks through all servers for those of the same identity. Ours have one each.
+# Replaces service_set, which looks through all servers for those of the same identity. Ours have one each.
 sub settle {
 	my ($v, $r, $state, $flags) = @_;
 	if ($state =~ /up/i) {
@@ -95,7 +95,7 @@ sub settle {
 	}
 }
 
-# In place of ld_main: until a signal ends the process.
+# Replaces ld_main: until a signal ends the process.
 sub watch {
 	$SIG{CHLD} = 'DEFAULT';    # ldirectord's own handler would reap the workers
 	Fairlead::Table::flush();

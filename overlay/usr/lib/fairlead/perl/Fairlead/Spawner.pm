@@ -38,7 +38,7 @@ use constant {
 
 my ($file, $wanted_mark, $listener, $ended_from, $ended_to);
 my ($current, $next);      # children: { pid, text, since, state, tell, notes, output, said, client }
-my $wanted = 0;            # whether checks shall run
+my $wanted = 0;            # whether checks should run
 my $due;                   # when they are to be started again
 my $since = now();         # of the last end
 my %asking;                # connections that have said nothing yet: fileno -> { handle, since }
@@ -73,7 +73,7 @@ INIT {
 
 # --- a child ------------------------------------------------------------------------------------------
 
-# In place of ld_start's beginning: the file is read, the table is not touched yet.
+# Replaces ld_start's beginning: the file is read, the table is not touched yet.
 sub wait_for_turn {
 	Fairlead::Table::tunnels();    # of the file as it is now
 	Fairlead::Words::read_all();

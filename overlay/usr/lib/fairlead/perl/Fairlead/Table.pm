@@ -42,7 +42,7 @@ sub known {
 	return { map { $_ => { %{$table->{$_}}, real => { %{$table->{$_}{real}} } } } keys %$table };
 }
 
-# In place of system(): commands of ipvsadm wait, others run.
+# Replaces system(): commands of ipvsadm wait, others run.
 sub command {
 	my @words = @_;
 	return $run->(@words) unless @words == 1 && $words[0] =~ /^\Q$main::IPVSADM\E\s+(.*\S)\s*$/;
@@ -69,7 +69,7 @@ sub note {
 		my $real = $table->{$key}{real} //= {};
 		if ($verb eq 'd') {
 			# ldirectord takes a server of weight 0 for a dead one when it starts. It may be one that drains, and what
-			# is open to it shall go on.
+			# is open to it must go on.
 			return 0 if $starting && $real->{$server} && !$real->{$server}{weight};
 			delete $real->{$server};
 		}

@@ -1,7 +1,7 @@
 package Fairlead::Web;
 
-# The check of a web page, by HTTP and by HTTPS. No library for it: what it takes for an answer is what the verdict
-# rests on. The server that is asked is judged, by its status and by a whole answer; where it sends its visitors is
+# The check of a web page, over HTTP and over HTTPS. No library for it: what it takes for an answer is what the verdict
+# rests on. Only the server itself is judged, by its status and by a whole answer; where it sends its visitors is
 # their business, so nothing is followed.
 #
 # lbconfig/render/ldirectord.py writes what ldirectord has no words for into other ones: "METHOD STATUSES" is the

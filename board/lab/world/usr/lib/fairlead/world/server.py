@@ -1,5 +1,5 @@
 """A real server that tells its name: HTTP on port 80, lines over TCP and datagrams over UDP on port 7000;
-by IPv4 and IPv6. Lines over SCTP by IPv4.
+over IPv4 and IPv6. Lines over SCTP over IPv4.
 
 Usage: server.py NAME
 
