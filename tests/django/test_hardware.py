@@ -92,6 +92,13 @@ def test_the_overview_has_a_line_when_there_are_findings(client, faulty):
     assert words(client.get("/live/hardware/")) == ""
 
 
+def test_what_nobody_can_act_on_is_told_on_the_page_of_the_hardware_alone(client, faulty):
+    healthy = fake_hardware.sample()
+    faulty.machine.machine = replace(healthy, hypervisor="kvm", clocksource="hpet", clocksources=("hpet", "acpi_pm"))
+    assert "QEMU emulates this processor" in words(client.get(URL))
+    assert words(client.get("/live/hardware/")) == ""
+
+
 def test_the_overview_does_not_ask_every_card_each_time(client, faulty):
     first = words(client.get("/live/hardware/"))
     faulty.machine.machine = fake_hardware.sample()

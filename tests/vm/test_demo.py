@@ -1,9 +1,13 @@
 """The first promise of the README: one command boots the appliance, and its demo answers."""
 
 import contextlib
+import http.cookiejar
 import os
+import re
+import ssl
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -14,6 +18,24 @@ from board.machines.wait import until
 pytestmark = pytest.mark.timeout(1200)
 
 READY = 900.0  # seconds until both machines are up and all is set up, on a busy machine
+
+
+def first_look(url: str, user: str, password: str) -> tuple[str, str]:
+    """What an admin sees who logs in: the overview, and the line about the hardware that comes after it."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the box's own certificate
+    cookies = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+    browser = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), cookies)
+
+    def ask(path: str, **fields: str) -> str:
+        body = urllib.parse.urlencode(fields).encode() if fields else None
+        request = urllib.request.Request(f"{url}{path}", body, {"Referer": f"{url}{path}"})
+        with browser.open(request, timeout=60) as answer:
+            return answer.read().decode()
+
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', ask("/login/"))[1]
+    ask("/login/", csrfmiddlewaretoken=token, username=user, password=password)
+    return ask("/"), ask("/live/hardware/")
 
 
 def test_the_demo_answers(tmp_path):
@@ -33,6 +55,10 @@ def test_the_demo_answers(tmp_path):
                 with urllib.request.urlopen(f"http://127.0.0.1:{site}/", timeout=60) as answer:
                     servers.add(answer.headers["X-Server"])
             assert servers == {"rs1", "rs2", "rs3"}
+            user, password = re.search(r"log in as (\S+) with the password (\S+)", log.read_text()).groups()
+            overview, hardware = first_look(f"https://127.0.0.1:{page}", user, password)
+            assert "Virtual services" in overview and 'class="banner' not in overview
+            assert 'class="banner' not in hardware, hardware
         finally:
             stopped = subprocess.run(
                 [*program, "--stop"], cwd=TOP, capture_output=True, text=True, timeout=300, check=False

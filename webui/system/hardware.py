@@ -26,7 +26,7 @@ TOLD = 6  # things that a message names
 
 log = logging.getLogger(__name__)
 
-_seen: dict[str, float | int] = {}  # how many findings there were when somebody looked last, and when
+_seen: dict[str, float | int] = {}  # how many findings somebody can act on, as of the last look, and when that was
 
 
 def overview(request):
@@ -83,7 +83,7 @@ def tune(request):
 
 def _look() -> MachineStatus:
     found = connect().hardware()
-    _seen.update(at=time.monotonic(), count=len(found["findings"]))
+    _seen.update(at=time.monotonic(), count=sum(one["actionable"] for one in found["findings"]))
     return found
 
 

@@ -93,6 +93,36 @@ def test_a_finding_says_what_it_costs_where_that_is_known_from_and_what_mends_it
         assert one.what.endswith(".") and one.cost.endswith(".") and one.mend.endswith((".", ".)"))
 
 
+# --- what somebody can act on ---
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if EXPECTED[name]])
+def test_somebody_can_act_on_what_is_found_on_the_recorded_machines(name):
+    assert all(one.actionable for one in findings(recorded(name)))
+
+
+@pytest.mark.parametrize(
+    ("hypervisor", "command_line", "offered", "actionable"),
+    [
+        ("kvm", "quiet", ("hpet", "acpi_pm"), False),  # QEMU without KVM
+        ("kvm", "clocksource=acpi_pm", ("hpet", "acpi_pm"), True),  # a word that somebody can take off
+        ("kvm", "quiet", ("kvm-clock", "hpet"), True),
+        ("vmware", "quiet", ("acpi_pm",), True),
+        ("", "quiet", ("hpet", "acpi_pm"), True),  # its firmware
+    ],
+)
+def test_a_slow_clock_of_an_emulated_machine_is_nobodys_to_change(hypervisor, command_line, offered, actionable):
+    machine = replace(
+        recorded("healthy-kvm-one-cpu"),
+        hypervisor=hypervisor,
+        command_line=command_line,
+        clocksource=offered[-1],
+        clocksources=offered,
+    )
+    (one,) = findings(machine)
+    assert (one.code, one.actionable, one.button) == ("slow-clock", actionable, False)
+
+
 # --- what has a button ---
 
 

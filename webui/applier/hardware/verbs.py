@@ -109,6 +109,7 @@ def _finding(one: Finding) -> FindingStatus:
         "source": one.source,
         "mend": one.mend,
         "button": one.button,
+        "actionable": one.actionable,
     }
 
 

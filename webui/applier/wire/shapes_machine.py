@@ -36,6 +36,7 @@ class FindingStatus(TypedDict):
     source: str
     mend: str  # what the button does, or what a person has to do
     button: bool  # whether tune() mends it
+    actionable: bool  # whether somebody can do something about it, on the box or around it
 
 
 class WorkStatus(TypedDict):
