@@ -33,8 +33,9 @@ def first_look(url: str, user: str, password: str) -> tuple[str, str]:
         with browser.open(request, timeout=60) as answer:
             return answer.read().decode()
 
-    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', ask("/login/"))[1]
-    ask("/login/", csrfmiddlewaretoken=token, username=user, password=password)
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', ask("/login/"))
+    assert token
+    ask("/login/", csrfmiddlewaretoken=token[1], username=user, password=password)
     return ask("/"), ask("/live/hardware/")
 
 
@@ -55,8 +56,9 @@ def test_the_demo_answers(tmp_path):
                 with urllib.request.urlopen(f"http://127.0.0.1:{site}/", timeout=60) as answer:
                     servers.add(answer.headers["X-Server"])
             assert servers == {"rs1", "rs2", "rs3"}
-            user, password = re.search(r"log in as (\S+) with the password (\S+)", log.read_text()).groups()
-            overview, hardware = first_look(f"https://127.0.0.1:{page}", user, password)
+            told = re.search(r"log in as (\S+) with the password (\S+)", log.read_text())
+            assert told
+            overview, hardware = first_look(f"https://127.0.0.1:{page}", *told.groups())
             assert "Virtual services" in overview and 'class="banner' not in overview
             assert 'class="banner' not in hardware, hardware
         finally:

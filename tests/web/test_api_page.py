@@ -36,7 +36,7 @@ def test_what_is_wrong_stands_beside_its_field(open_page, admin):
     page.get_by_text("More", exact=True).click()
     page.get_by_label("It counts only from").fill("10.0.0.1/8")
     page.get_by_role("button", name="Make the token").click()
-    expect(page.locator("[data-field=name] .error")).to_contain_text("fill this in")
+    expect(page.locator("[data-field=name] .error")).to_contain_text("Fill this in")
     expect(page.locator("[data-field=scopes] .error")).to_contain_text("at least one")
     expect(page.locator("[data-field=networks] .error")).to_contain_text("10.0.0.0/8")
 

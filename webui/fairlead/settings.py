@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "monitoring",
     "system",
     "guide",
+    "search",
 ]
 
 MIDDLEWARE = [

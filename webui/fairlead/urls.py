@@ -16,6 +16,7 @@ from monitoring import drift
 from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
+from search import views as search
 from system import backup_views, capacity, hardware, tuning, updates
 from system import views as system
 
@@ -89,6 +90,7 @@ urlpatterns = [
     path("configuration/schema.json", transfer.published_schema, name="schema"),
     path("help/", guide.page, name="help"),
     path("help/<slug:name>/", guide.page, name="help-page"),
+    path("search/", search.search, name="search"),
     path("system/", system.overview, name="system"),
     path("system/hardware/", hardware.overview, name="hardware"),
     path("system/hardware/tune/", hardware.tune, name="hardware-tune"),

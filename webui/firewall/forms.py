@@ -95,7 +95,7 @@ class RuleForm(forms.Form):
         help_text="Otherwise all are counted together. With UDP to virtual services, each packet counts.",
     )
     log = forms.BooleanField(label="Log it", required=False, help_text="At most five lines a second.")
-    enabled = forms.BooleanField(label="Switched on", required=False)
+    enabled = forms.BooleanField(label="Enabled", required=False)
     note = forms.CharField(label="Note", max_length=500, required=False, widget=forms.TextInput(attrs=PLAIN))
 
     def __init__(self, *args, **kwargs):

@@ -39,6 +39,7 @@ PLACES = {
     "transfer": "backup#export-and-import",
     "import": "backup#export-and-import",
     "import-review": "backup#export-and-import",
+    "search": "overview#find-a-page-a-setting-or-a-server",
     "system": "overview#the-box-itself",
     "hardware": "hardware#findings",
     "hardware-tune": "hardware#findings",

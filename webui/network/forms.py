@@ -89,10 +89,10 @@ class InterfaceForm(forms.Form):
     )
     new = forms.BooleanField(required=False, widget=forms.HiddenInput)
     gone = forms.BooleanField(label="Remove it", required=False)
-    parent = forms.CharField(label="On interface", max_length=64, required=False)
-    tag = forms.IntegerField(label="Number", required=False, help_text="1 to 4094")
+    parent = forms.CharField(label="Parent interface", max_length=64, required=False)
+    tag = forms.IntegerField(label="VLAN ID", required=False, help_text="1 to 4094")
     members = Members(label="Members", required=False)
-    mode = forms.ChoiceField(label="How they work", choices=_words(names.BOND_MODES, names.COMMON_BOND_MODES))
+    mode = forms.ChoiceField(label="Mode", choices=_words(names.BOND_MODES, names.COMMON_BOND_MODES))
     dhcp = forms.BooleanField(label="Get an address by DHCP", required=False)
     addresses = Lines(
         label="Fixed addresses",
@@ -100,11 +100,11 @@ class InterfaceForm(forms.Form):
         rows=2,
         help_text="One a line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
     )
-    off = forms.BooleanField(label="Switched off", required=False)
+    off = forms.BooleanField(label="Disabled", required=False)
     mtu = forms.IntegerField(label="MTU", required=False, help_text="In bytes. Empty: as it is.")
     note = forms.CharField(label="Note", max_length=500, required=False)
     primary = forms.CharField(label="Primary member", max_length=64, required=False)
-    hash_policy = forms.ChoiceField(label="Shared by", choices=_words(names.HASH_POLICIES), required=False)
+    hash_policy = forms.ChoiceField(label="Transmit hash policy", choices=_words(names.HASH_POLICIES), required=False)
     lacp_rate = forms.ChoiceField(label="LACP rate", choices=_words(names.LACP_RATES), required=False)
     miimon = forms.IntegerField(label="Link check interval (ms)", required=False)
     stp = forms.BooleanField(label="Spanning tree (STP)", required=False)

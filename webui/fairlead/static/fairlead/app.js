@@ -52,6 +52,52 @@ if (wrong) {
   wrong.focus();
 }
 
+// Whoever comes for one setting finds it open, in sight, and ready to be changed.
+function comeTo(place) {
+  for (let part = place; part; part = part.parentElement) {
+    if (part.tagName === "DETAILS") part.open = true;
+    if (part.dataset.when) part.hidden = false;
+  }
+  place.scrollIntoView({ block: "center" });
+  place.querySelector("input:checked, input:not([type=radio]), select, textarea")?.focus({ preventScroll: true });
+}
+
+function comeToAnchor() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (place?.id.startsWith("at-")) comeTo(place);
+}
+
+// After the browser has gone there itself, which takes the focus away from everything.
+for (const name of ["load", "hashchange"]) window.addEventListener(name, comeToAnchor);
+
+// Search: "/" goes to the field, arrows through what it found, Enter to the first, Escape away from it.
+const search = document.getElementById("search");
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea, [contenteditable]");
+  if (search && event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    search.focus();
+    search.select();
+  }
+});
+search?.form.addEventListener("keydown", (event) => {
+  const stops = [search, ...search.form.querySelectorAll(".results a")];
+  const at = stops.indexOf(document.activeElement);
+  if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+    event.preventDefault();
+    stops[(at + (event.key === "ArrowDown" ? 1 : -1) + stops.length) % stops.length].focus();
+  } else if (event.key === "Escape") {
+    document.getElementById("found").replaceChildren();
+    search.focus();
+  } else if (event.key === "Enter" && at === 0 && stops.length > 1) {
+    // Only what was found for these words; else the page of the search answers.
+    if (search.form.querySelector(".results").dataset.asked === search.value.trim().replace(/\s+/g, " ")) {
+      event.preventDefault();
+      stops[1].click();
+    }
+  }
+});
+
 // A live page whose box does not answer says so, instead of showing old numbers in silence.
 const lost = document.querySelector(".lost");
 for (const name of ["htmx:sendError", "htmx:responseError", "htmx:timeout"]) {
