@@ -65,6 +65,8 @@ def parse(path: Path) -> Source:
                 raise GuideError(f"{path.name}: two headings are called “{words.content}”")
             headings[anchor] = words.content
             token.attrSet("id", anchor)
+        if token.type == "fence":
+            token.attrSet("tabindex", "0")  # who has no mouse scrolls a long line by the arrow keys
     if not tokens or tokens[0].tag != "h1":
         raise GuideError(f"{path.name}: it does not begin with a title (“# …”)")
     return Source(path.stem, tokens, headings)

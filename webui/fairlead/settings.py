@@ -206,7 +206,7 @@ GUIDE = Path(os.environ.get("FAIRLEAD_GUIDE", REPO / "build" / "guide.json"))
 GUIDE_PICTURES = REPO / "docs" / "guide" / "pictures"  # not in the box: nginx serves what was collected
 STATICFILES_DIRS = [
     WEBUI / "fairlead" / "static",
-    *([ASSETS] if ASSETS.is_dir() else []),
+    *([("vendor", ASSETS / "vendor")] if ASSETS.is_dir() else []),
     *([("guide", GUIDE_PICTURES)] if GUIDE_PICTURES.is_dir() else []),
 ]
 
