@@ -22,7 +22,7 @@ FLOORS = {
     ),
     "": (
         "lbconfig", "applier", "command", "console", "web", "draft", "accounts", "changes", "guide", "balancing",
-        "network", "firewall", "system", "monitoring", "api", "fairlead",
+        "network", "firewall", "system", "monitoring", "search", "api", "fairlead",
     ),
 }  # fmt: skip
 ROOT = {"applier", "console"}  # run as root

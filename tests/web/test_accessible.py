@@ -4,9 +4,9 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import get_resolver, reverse
+from firewall.models import Rule
 
 from draft import store as draft
-from firewall.models import Rule
 from guide import book
 from web.browsing import LOOKS
 

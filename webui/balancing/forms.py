@@ -270,7 +270,7 @@ class ServiceForm(forms.Form):
     )
 
     def service(self, key: int, servers: Iterable[RealServer]) -> VirtualService:
-        """Of the cleaned data, without what the page does not show for what is chosen."""
+        """Return the service that was entered, without what is not on the screen for what is chosen."""
         values = {name: None if value == "" else value for name, value in self.cleaned_data.items()}
         return _without_hidden(shaped(VirtualService, values, id=key, real_servers=tuple(servers)))
 

@@ -1,1 +1,1 @@
-"""The draft: the wish that admins edit, and what the pages that edit it share."""
+"""The draft: the configuration that admins edit, and what the pages that edit it share."""

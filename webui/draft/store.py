@@ -196,7 +196,7 @@ def upgrade(using: str) -> None:
 
 
 def same(one: wish.Snapshot, other: wish.Snapshot) -> bool:
-    """Whether both wish the same; the order of services and of their servers wishes nothing."""
+    """Whether both say the same; the order of services and of their servers says nothing."""
     return one is other or _ordered(one) == _ordered(other)
 
 

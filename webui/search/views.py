@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from balancing.models import VirtualService
+from draft import store
 from search import objects, settings
 from search.entries import Entry, best, question
 
@@ -43,7 +43,7 @@ def _in_services(entries: Iterable[Entry]) -> Iterator[Found]:
             yield Found(entry)
             continue
         if services is None:
-            services = list(VirtualService.objects.values_list("pk", "name")[:SERVICES])
+            services = [(one.id, one.name) for one in store.current().services[:SERVICES]]
         anchor = entry.url.removeprefix(new)
         places = [(name, f"{reverse('service-edit', args=[pk])}#{anchor}") for pk, name in services]
         (first, url), *others = [*places, ("a new one", entry.url)]

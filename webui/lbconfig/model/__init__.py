@@ -1,1 +1,1 @@
-"""The wish as typed data, and how it is read, written, named and kept."""
+"""The configuration as typed data, and how it is read, written, named and kept."""

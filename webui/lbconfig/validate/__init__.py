@@ -1,1 +1,1 @@
-"""Whether a wish makes sense, one module for each part; problems name object and field."""
+"""Whether a configuration makes sense, one module for each part; problems name object and field."""

@@ -1,1 +1,1 @@
-"""What the kernel shall have, as data: the IPVS table, the network, settings."""
+"""What the kernel should have, as data: the IPVS table, the network, settings."""
