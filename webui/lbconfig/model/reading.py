@@ -33,11 +33,11 @@ class SnapshotError(ValueError):
         self.message = message
 
 
-def build(kind: type[Kind], data: object, path: str = "") -> Kind:
-    """One of that dataclass. Raises SnapshotError."""
+def build(kind: type[Kind], data: object, path: str = "", exact: bool = False) -> Kind:
+    """One of that dataclass; `exact`: no port may be spelt in another way than it is kept. Raises SnapshotError."""
     if not isinstance(data, Mapping):
         raise SnapshotError(path, f"must be an object, not {_type_name(data)}")
-    fields = _fields(kind)  # type: ignore[arg-type] # a class is hashable; mypy asks it of what the class makes
+    fields = _fields(kind, exact)  # type: ignore[arg-type] # a class is hashable; mypy asks it of what it makes
     for key in data:
         if key not in fields:
             raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
@@ -51,19 +51,19 @@ def build(kind: type[Kind], data: object, path: str = "") -> Kind:
 
 
 @functools.cache  # of ten thousand real servers each would look its types up again
-def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
+def _fields(kind: type, exact: bool) -> dict[str, tuple[Reader, bool]]:
     """Of each field: how its value is read, and whether it must be there."""
     hints = typing.get_type_hints(kind)
     found: dict[str, tuple[Reader, bool]] = {}
     for field in dataclasses.fields(kind):
         longest = field.metadata.get("longest")
-        read = _reader(hints[field.name])
+        read = _reader(hints[field.name], exact)
         if longest is not None:
             blanks = "\n\t" if field.metadata.get("tabs") else "\n"
             read = functools.partial(_lines, longest=longest, blanks=blanks)
-        elif field.metadata.get("port"):
+        elif field.metadata.get("port") and not exact:
             read = _port
-        elif field.metadata.get("ports"):
+        elif field.metadata.get("ports") and not exact:
             read = _ports
         found[field.name] = (read, field.default is dataclasses.MISSING)
     return found
@@ -74,15 +74,15 @@ def _unknown(key: object) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "?", str(key)[:80]) or "?"
 
 
-def _reader(hint: object) -> Reader:
+def _reader(hint: object, exact: bool) -> Reader:
     if typing.get_origin(hint) is types.UnionType:  # of a type and None
-        return functools.partial(_or_nothing, _reader(typing.get_args(hint)[0]))
+        return functools.partial(_or_nothing, _reader(typing.get_args(hint)[0], exact))
     if typing.get_origin(hint) is tuple:
-        return functools.partial(_list, _reader(typing.get_args(hint)[0]))
+        return functools.partial(_list, _reader(typing.get_args(hint)[0], exact))
     if not isinstance(hint, type):
         raise TypeError(f"{hint} is no type that a field can have")
     if dataclasses.is_dataclass(hint):
-        return functools.partial(build, hint)
+        return functools.partial(build, hint, exact=exact)
     if issubclass(hint, StrEnum):
         return functools.partial(_member, {str(member): member for member in hint})
     return _text if hint is str else functools.partial(_exactly, hint)

@@ -468,13 +468,13 @@ def from_json(text: str) -> Snapshot:
     return from_data(data)
 
 
-def from_data(data: object) -> Snapshot:
-    """Build a snapshot from plain data, checking every type. Raises SnapshotError."""
+def from_data(data: object, exact: bool = False) -> Snapshot:
+    """Build a snapshot from plain data, checking every type; `exact`: as `build` has it. Raises SnapshotError."""
     if isinstance(data, Mapping) and data.get("schema", SCHEMA) != SCHEMA:
         raise SnapshotError("schema", f"must be {SCHEMA}: this software reads no other")
-    return build(Snapshot, data, "")
+    return build(Snapshot, data, "", exact)
 
 
-def part(kind: type[Kind], data: object, path: str = "") -> Kind:
+def part(kind: type[Kind], data: object, path: str = "", exact: bool = False) -> Kind:
     """The same for one of its dataclasses, or for another one made of the same types. Raises SnapshotError."""
-    return build(kind, data, path)
+    return build(kind, data, path, exact)

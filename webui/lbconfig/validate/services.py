@@ -98,7 +98,7 @@ def _wrong_shape(snapshot: Snapshot) -> Problem | None:
     good = isinstance(services, tuple) and all(type(one) is VirtualService and _well_formed(one) for one in services)
     looked_at = dataclasses.replace(snapshot, services=()) if good else snapshot
     try:
-        rebuilt = from_data(dataclasses.asdict(looked_at))
+        rebuilt = from_data(dataclasses.asdict(looked_at), exact=True)
     except SnapshotError as error:
         return Problem("snapshot", error.path.rpartition(".")[2] or "snapshot", error.message, error.path)
     if rebuilt != looked_at:
@@ -111,7 +111,7 @@ def _wrong_shape(snapshot: Snapshot) -> Problem | None:
 @kept
 def _well_formed(service: VirtualService) -> bool:
     try:
-        return part(VirtualService, dataclasses.asdict(service)) == service
+        return part(VirtualService, dataclasses.asdict(service), exact=True) == service
     except SnapshotError:
         return False
 
