@@ -4,11 +4,13 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import get_resolver, reverse
-from firewall.models import Rule
+from tests.web.browsing import LOOKS
 
+from draft import firewall as draft_firewall
 from draft import store as draft
+from draft.models import Rule as Row
 from guide import book
-from web.browsing import LOOKS
+from lbconfig.model.firewall import Rule
 
 AXE = settings.ASSETS / "tests/axe.min.js"
 # What a page needs in its address, as the sample box has it.
@@ -54,7 +56,7 @@ def opened(admin):
     stranger, client = Client(), Client()
     client.force_login(admin)
     client.get("/")
-    Rule.objects.create(pk=1, name="ping", position=1)
+    draft_firewall.write(Rule(1, "ping"), Row(), "admin")
     found = {}
     for name, address in addresses().items():
         if name != "logout" and shown(client, address):

@@ -1,8 +1,7 @@
 """Search from any page: by the keyboard alone, and on a phone."""
 
 from playwright.sync_api import expect
-
-from web.browsing import LOOKS
+from tests.web.browsing import LOOKS
 
 
 def test_to_a_setting_without_a_mouse(open_page, admin, look, shoot):
