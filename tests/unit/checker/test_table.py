@@ -16,11 +16,17 @@ my $start = decode_json($ENV{TABLE});
 sub ld_read_ipvsadm { print "read\\n"; return $start }
 sub system_wrapper { print "run @_\\n"; return 3 }
 sub add_real_server { }
+sub _remove_service { print "removed $_[1]\n" }
+sub get_virtual_option { $ENV{SERVICE} }
 sub ld_log { print "log @_\\n" }
 Fairlead::Table::install();
 $Fairlead::Table::starting = $ENV{STARTING};
 ld_read_ipvsadm();
 for my $line (@{decode_json($ENV{LINES})}) { print "answer ", system_wrapper($line), "\\n" }
+for my $one (@{decode_json($ENV{REMOVED})}) {
+    my ($server, $tag, $quiescent) = @$one;
+    _remove_service({ proto => '-t', quiescent => $quiescent }, $server, '-m', $tag);
+}
 Fairlead::Table::flush();
 print "table ", JSON::PP->new->canonical->encode(ld_read_ipvsadm()), "\\n";
 """
@@ -41,7 +47,7 @@ def server(weight, upper=0, lower=0, forward="masq"):
     return {"forward": forward, "weight": str(weight), "u-threshold": str(upper), "l-threshold": str(lower)}
 
 
-def run(ipvsadm, lines, starting=False, config="", **servers):
+def run(ipvsadm, lines, starting=False, config="", removed=(), **servers):
     """The servers in the table after these commands; what the program was given; all that was printed."""
     table = {
         f"{SERVICE} tcp": {"scheduler": "wlc", "real": {f"10.0.0.{name[1:]}:80": at for name, at in servers.items()}}
@@ -55,6 +61,8 @@ def run(ipvsadm, lines, starting=False, config="", **servers):
             "CONFIG": str(file),
             "STARTING": str(int(starting)),
             "TABLE": json.dumps(table),
+            "SERVICE": SERVICE,
+            "REMOVED": json.dumps(removed),
             "LINES": json.dumps([f"{ipvsadm} {one}" for one in lines]),
         },
         capture_output=True,
@@ -143,3 +151,14 @@ def test_no_shell_reads_a_command(ipvsadm, tmp_path):
     _, given, _ = run(ipvsadm, [f"-e $(touch {tmp_path}/made); touch {tmp_path}/made"], s1=server(1))
     assert given[0] == "-R"
     assert not (tmp_path / "made").exists()
+
+
+def test_what_is_not_in_the_table_takes_no_other_server_of_its_machine_away(ipvsadm):
+    """ldirectord would look for the same address with the port of the service."""
+    there, gone = "10.0.0.1:80", "10.0.0.1:81"
+    removed = [(one, *how) for one in (there, gone) for how in (("fallback", None), ("real", "no"), ("real", None))]
+    _, _, printed = run(ipvsadm, [], removed=removed, s1=server(1))
+    # Of a service whose servers stay with weight 0, ldirectord adds the one that is missing.
+    assert [line for line in printed.splitlines() if line.startswith("removed")] == [
+        *[f"removed {there}"] * 3, f"removed {gone}",
+    ]  # fmt: skip

@@ -12,19 +12,21 @@ use POSIX ();
 
 use Fairlead::Weights ();
 
-use constant FUNCTIONS => qw(ld_read_ipvsadm system_wrapper add_real_server ld_start ld_log);
+use constant FUNCTIONS => qw(ld_read_ipvsadm system_wrapper add_real_server _remove_service ld_start ld_log);
 
 my $table;      # as ld_read_ipvsadm describes it; undef: not read yet, or not to be trusted any more
 my @waiting;    # commands for ipvsadm, without its name
 my $tunnels;    # options of tunnels that are not IP in IP, by service and server; undef: not read yet
 our $failures = 0;    # how often the table was not as we thought
 our $starting = 1;    # until the first check begins
-my ($read, $run, $add_real_server);    # ldirectord's own functions
+my ($read, $run, $add_real_server, $remove);    # ldirectord's own functions
 
 sub install {
 	no warnings 'redefine';
 	($read, $run, $add_real_server) = (\&main::ld_read_ipvsadm, \&main::system_wrapper, \&main::add_real_server);
+	$remove = \&main::_remove_service;
 	*main::ld_read_ipvsadm = \&known;
+	*main::_remove_service = \&remove;
 	*main::system_wrapper = \&command;
 	*main::add_real_server = sub {
 		# The list in which ldirectord looks for servers with the same identity, from its first entry on, for each
@@ -32,6 +34,15 @@ sub install {
 		local @main::REAL;
 		return $add_real_server->(@_);
 	};
+}
+
+# Instead of _remove_service. Where a server is not in the table, ldirectord takes another one for it: that of the same
+# address at the port of the service.
+sub remove {
+	my ($v, $server, $forward, $tag) = @_;
+	my $leaves = $tag eq 'fallback' || ($v->{quiescent} // '') eq 'no';
+	return if $leaves && !has(Fairlead::Weights::key_of($v), $server);
+	return $remove->(@_);
 }
 
 # The table; ld_start gets a copy, because it crosses off what it has seen.
@@ -102,6 +113,13 @@ sub note {
 		}
 	}
 	return 1;
+}
+
+# Whether a server is in the table.
+sub has {
+	my ($key, $server) = @_;
+	my $service = known()->{$key} // return 0;
+	return exists $service->{real}{$server} ? 1 : 0;
 }
 
 # Of a server in the table; 0 where it is not there.
