@@ -20,6 +20,9 @@ MAX_NUMBER = 2**31 - 1
 class TextField(forms.CharField):
     """Browsers send CR LF at the end of each line."""
 
+    def prepare_value(self, value):
+        return value.replace("\r\n", "\n") if isinstance(value, str) else value
+
     def to_python(self, value):
         return str(super().to_python(value)).replace("\r\n", "\n")
 
