@@ -2,6 +2,7 @@
 
 import dataclasses
 import subprocess
+from html import unescape
 
 import pytest
 import stored
@@ -10,7 +11,7 @@ from services_on_page import DIRECT, NEW, values_of
 
 from balancing.presets import PRESETS
 from draft import store as draft
-from lbconfig.model.snapshot import CheckKind, Scheduler, ServerState
+from lbconfig.model.snapshot import CheckKind, Request, Scheduler, ServerState
 
 
 def test_add(client):
@@ -337,6 +338,51 @@ def test_a_program_comes_to_the_box_as_it_was_written(client):
     page = client.post("/services/add/", NEW | {"check_kind": "program", "check_program": "exit 0"})
     assert page.status_code == 422
     assert "Must begin with a line such as #!/bin/sh" in page.content.decode()
+
+
+def test_several_requests_are_entered_one_a_line(client):
+    text = "/api/health  all is well\r\n\r\n /b \r\n"
+    assert client.post("/services/add/", NEW | {"check_more_requests": text}).status_code == 302
+    made = draft.current().services[-1]
+    assert made.check.more_requests == (Request("/api/health", "all is well"), Request("/b"))
+    values = values_of(client, made.id)
+    assert values["check_more_requests"] == "/api/health all is well\n/b"
+    assert client.post(f"/services/{made.id}/", values).status_code == 302
+    assert draft.service(made.id).wish == made
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("/a\r\nhealth ok", "The path of request 2 must begin with /"),
+        ("/a\r\n" * 6, "Must be at most 5 beside the first one, not 6"),
+        (f"/a {'x' * 201}", "The expected text of request 1 (/a) must not be longer than 200 characters"),
+    ],
+)
+def test_a_request_that_is_none_is_named_beside_its_field(client, text, sentence):
+    page = client.post("/services/add/", NEW | {"check_more_requests": text})
+    assert page.status_code == 422
+    [error] = page.context["form"].errors["check_more_requests"]
+    assert sentence in error
+    assert text.replace("\r", "").strip() in unescape(page.content.decode())
+
+
+@pytest.mark.parametrize(
+    ("field", "kind", "before", "after"),
+    [
+        ("check_more_requests", "http", "/a one\n/b", "/a one\n/c"),
+        ("check_program", "program", "#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 1\n"),
+    ],
+)
+def test_what_another_admin_changed_is_taken_where_a_browser_only_ended_lines_anew(client, field, kind, before, after):
+    client.post("/services/add/", NEW | {"check_kind": kind, field: before})
+    url = f"/services/{draft.current().services[-1].id}/"
+    opened = form_values(client.get(url))
+    client.post(url, opened | {field: after})
+    page = client.post(url, opened | {field: before.replace("\n", "\r\n"), "note": "mine"})
+    assert page.status_code == 409
+    bound = page.context["form"][field]
+    assert (bound.value().strip(), getattr(bound.field, "clash", False)) == (after.strip(), False)
 
 
 def test_an_authority_of_its_own_comes_to_the_box_as_it_was_pasted(client, tmp_path):

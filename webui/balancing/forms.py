@@ -16,6 +16,7 @@ from lbconfig.model import names
 from lbconfig.model.checks import without_unused
 from lbconfig.model.flat import defaults, shaped
 from lbconfig.model.snapshot import (
+    MAX_REQUESTS,
     Agent,
     AgentKind,
     CheckKind,
@@ -39,6 +40,7 @@ from web.fields import (
     AddressesField,
     AddressField,
     PortsField,
+    RequestsField,
     TagsField,
     TextField,
     enum_field,
@@ -54,7 +56,7 @@ MORE = {
     "check": (
         "check_host", "check_port", "check_interval", "check_timeout", "check_failures", "check_connects",
         "check_successes", "check_retry", "check_verify", "check_method", "check_statuses", "check_matching",
-        "check_old_tls",
+        "check_old_tls", "check_more_requests",
     ),
     "place": ("tags", "note", "more_ports", "more_addresses"),
     "balancing": ("persistence", "persistence_prefix", "call_id"),
@@ -187,6 +189,15 @@ class ServiceForm(forms.Form):
         required=False,
         help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. MySQL, PostgreSQL: a query that must find a row. "
         "Send and expect: the text, \\n for a new line.",
+    )
+    check_more_requests = RequestsField(
+        label="More requests",
+        required=False,
+        widget=forms.Textarea(
+            attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off", "placeholder": "/api/health expected text"}
+        ),
+        help_text=f"At most {MAX_REQUESTS}, one a line: a path, and after a blank the text that its answer must "
+        "contain, if any. They are sent one after the other; all must be good within the time to wait for an answer.",
     )
     check_verify = forms.BooleanField(
         label="Verify the server's certificate",

@@ -10,6 +10,7 @@ from django import forms
 
 from lbconfig.model import ports
 from lbconfig.model.names import Name
+from lbconfig.model.snapshot import Request
 
 FILL_IN = "Fill this in."
 WHOLE_NUMBER = "This must be a whole number."
@@ -57,6 +58,19 @@ class TagsField(forms.CharField):
 
     def to_python(self, value):
         return tuple(" ".join(tag.split()) for tag in str(super().to_python(value)).split(",") if tag.strip())
+
+
+class RequestsField(TextField):
+    """Requests of a web check, one a line: a path, then perhaps the text that is expected; cleans to a tuple."""
+
+    def prepare_value(self, value):
+        if isinstance(value, str):
+            return super().prepare_value(value)
+        return "\n".join(f"{one.path} {one.expect}".rstrip() for one in value or ())
+
+    def to_python(self, value):
+        lines = (line.strip().partition(" ") for line in super().to_python(value).splitlines() if line.strip())
+        return tuple(Request(path, expect.strip()) for path, _, expect in lines)
 
 
 class PortsField(forms.CharField):

@@ -55,10 +55,10 @@ def check(
 
 class Server:
     """Takes one connection (or datagram) and goes through `script` with it: bytes are said, a pattern is awaited,
-    a function turns what came last into what is said."""
+    a function turns what came last into what is said. `more`: the scripts of connections after that one."""
 
-    def __init__(self, *script, kind=socket.SOCK_STREAM, tls=None, family=socket.AF_INET):
-        self.script, self.kind, self.tls, self.heard = script, kind, tls, b""
+    def __init__(self, *script, kind=socket.SOCK_STREAM, tls=None, family=socket.AF_INET, more=()):
+        self.script, self.kind, self.tls, self.heard, self.more = script, kind, tls, b"", more
         self.socket = socket.socket(family, kind)
         self.socket.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
         self.socket.settimeout(20)
@@ -72,6 +72,8 @@ class Server:
         return self.port
 
     def __exit__(self, *_):
+        if self.more:  # nobody comes any more
+            self.socket.shutdown(socket.SHUT_RDWR)
         self.thread.join(20)
         self.socket.close()
 
@@ -79,19 +81,23 @@ class Server:
         try:
             if self.kind == socket.SOCK_DGRAM:
                 return self._datagram()
-            end, _ = self.socket.accept()
-            end.settimeout(10)
-            with end if self.tls is None else self.tls.wrap_socket(end, server_side=True) as end:
-                last = b""
-                for step in self.script:
-                    if isinstance(step, bytes):
-                        end.sendall(step)
-                    elif isinstance(step, re.Pattern):
-                        last = self._hear(end, step)
-                    else:
-                        end.sendall(step(last))
+            for script in (self.script, *self.more):
+                self._talk(script)
         except OSError:
             pass  # the check hung up
+
+    def _talk(self, script):
+        end, _ = self.socket.accept()
+        end.settimeout(10)
+        with end if self.tls is None else self.tls.wrap_socket(end, server_side=True) as end:
+            last = b""
+            for step in script:
+                if isinstance(step, bytes):
+                    end.sendall(step)
+                elif isinstance(step, re.Pattern):
+                    last = self._hear(end, step)
+                else:
+                    end.sendall(step(last))
 
     def _hear(self, end, pattern):
         heard = b""

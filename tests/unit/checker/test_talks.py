@@ -252,6 +252,51 @@ def test_an_answer_without_a_page():
     assert sent.startswith("HEAD / HTTP/1.1\n")
 
 
+def ask_several(*pages, timeout=20, expect="fine", **more):
+    """The server answers with one of these at each connection; the check asks for as many, "/health fine" after the
+    first one."""
+    first, *others = [(HEAD, one) for one in pages]
+    requests = "\n".join(f"/health/{number} fine" for number in range(1, len(pages)))
+    with Server(*first, more=others) as port:
+        receive = "(?:vs1){0}" + expect
+        return check("http", port, receive=receive, timeout=timeout, words=f"requests={hidden(requests)}", **more)
+
+
+def test_several_requests_one_after_the_other():
+    """Whatever the first server says beyond its page; the bytes of each page count by themselves."""
+    good, message, sent, _ = ask_several(page(b"x" * 100_000 + b"fine") + b"more", page(), page(), virtualhost="www")
+    assert (good, message) == (True, "200 OK")
+    assert [line for line in sent.split("\n") if line.startswith(("GET", "Host"))] == [
+        "GET / HTTP/1.1", "Host: www", "GET /health/1 HTTP/1.1", "Host: www", "GET /health/2 HTTP/1.1", "Host: www",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ((page(status="503 Busy"), page()), "/: 503 Busy"),
+        ((page(), page(status="503 Busy"), page()), "/health/1: 503 Busy"),
+        ((page(), page(), page(b"dead")), f"/health/2: {NOT_CONTAINED}"),
+        ((page(), b"+OK\r\n"), "/health/1: the answer is no HTTP: '+OK'"),
+    ],
+)
+def test_the_request_that_fails_is_named(pages, message):
+    assert ask_several(*pages)[:2] == (False, message)
+
+
+def test_all_requests_together_have_the_time_of_the_check():
+    slow = lambda _: time.sleep(0.6) or page()  # noqa: E731
+    good, message, *_ = ask_several(slow, slow, timeout=1)
+    assert not good and re.fullmatch("/(health/1)?: no answer within 1 s", message), message
+
+
+def test_what_more_requests_expect_is_looked_for_as_it_is_however_the_first_answer_is_judged():
+    text = "gr\u00fcn #1"
+    with Server(HEAD, page(b"well"), more=[(HEAD, page(text.encode()))]) as port:
+        words = f"matching=lacks requests={hidden(f'/b {text}')}"
+        assert check("http", port, receive="(?:vs1){0}dead", words=words)[:2] == (True, "200 OK")
+
+
 def test_a_form_that_is_sent_by_somebody_with_a_name():
     server = Server(HEAD, page())
     with server as port:

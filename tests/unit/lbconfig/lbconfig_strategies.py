@@ -20,6 +20,7 @@ from lbconfig.model.checks import SQL_CHECKS, WEB_CHECKS, without_unused
 from lbconfig.model.firewall import Firewall
 from lbconfig.model.snapshot import (
     HASHING,
+    MAX_REQUESTS,
     THROUGH_THE_BOX,
     Agent,
     AgentKind,
@@ -44,6 +45,7 @@ from lbconfig.model.snapshot import (
     Power,
     Protocol,
     RealServer,
+    Request,
     Scheduler,
     ServerState,
     SettingChoice,
@@ -108,6 +110,7 @@ checks = st.builds(
     st.sampled_from(Matching),
     st.booleans(),
     texts.map(lambda text: f"#!/bin/sh\n\techo {text}\nexit 0\n"),
+    st.just(()) | st.lists(st.builds(Request, paths, texts.map(str.strip)), max_size=MAX_REQUESTS).map(tuple),
 )
 vips = {
     4: st.sampled_from([f"10.0.2.{n}" for n in range(100, 104)] + ["198.51.100.7", "10.0.2.15"]),
@@ -179,8 +182,10 @@ def possible_check(service: VirtualService) -> HealthCheck:
     if check.kind is CheckKind.DNS:
         return dataclasses.replace(check, expect="2001:db8::7" if check.expect else "")
     if check.kind in WEB_CHECKS:
-        expect = "" if check.method is HttpMethod.HEAD else check.expect
-        return dataclasses.replace(check, login=check.login.replace(":", ""), expect=expect)
+        check = dataclasses.replace(check, login=check.login.replace(":", ""))
+        if check.method is HttpMethod.HEAD:
+            paths_alone = tuple(Request(one.path) for one in check.more_requests)
+            return dataclasses.replace(check, expect="", more_requests=paths_alone)
     return check
 
 

@@ -29,6 +29,7 @@ from lbconfig.model.snapshot import (
     PolicyRoute,
     Protocol,
     RealServer,
+    Request,
     Scheduler,
     ServerState,
     Snapshot,
@@ -273,6 +274,12 @@ def test_who_answers_while_all_are_down():
     [change] = summary(SAMPLE, dataclasses.replace(SAMPLE, sorry=SorryPage("Soon", ())))
     assert change.object == "sorry page" and change.impact is None
     assert change.sentences == ("Its title changes from 'We will be back soon' to 'Soon'.", "Its text changes.")
+
+
+def test_several_requests_of_a_check():
+    asks = with_check(kind=CheckKind.HTTP, more_requests=(Request("/api/health", "all is well"), Request("/b")))
+    [sentence] = only(asks).sentences
+    assert "expecting 'fine' and of /api/health expecting 'all is well' and of /b (every" in sentence
 
 
 def test_a_service_is_disabled_and_enabled():

@@ -1,11 +1,13 @@
 """Between an object of a snapshot and the flat values of a form."""
 
+import dataclasses
+
 import lbconfig_strategies as strategies
 from hypothesis import given
 
 from lbconfig.model.firewall import Per, RateLimit, Rule
 from lbconfig.model.flat import defaults, flat, shaped
-from lbconfig.model.snapshot import AgentKind, CheckKind, HealthCheck, RealServer, TooFew, VirtualService
+from lbconfig.model.snapshot import AgentKind, CheckKind, HealthCheck, RealServer, Request, TooFew, VirtualService
 
 WEB = VirtualService(
     3, "web", "192.0.2.1", 80, more_addresses=("192.0.2.2",), check=HealthCheck(CheckKind.HTTP, port=8)
@@ -27,6 +29,13 @@ def test_names_are_those_of_the_fields_with_that_of_their_object_before():
     assert (values["check_kind"], values["check_port"], values["port"]) == (CheckKind.HTTP, 8, 80)
     assert values["more_addresses"] == ("192.0.2.2",) and values["least_healthy_then"] is TooFew.TELL
     assert flat(Rule(1, "x", limit=RateLimit(5, Per.MINUTE)))["limit_per"] is Per.MINUTE
+
+
+def test_a_list_of_objects_without_an_id_is_one_value():
+    """They are not saved, versioned and merged by themselves, as real servers are."""
+    more = (Request("/health", "ok"),)
+    values = flat(dataclasses.replace(WEB, check=HealthCheck(CheckKind.HTTP, more_requests=more)))
+    assert values["check_more_requests"] == more and defaults(VirtualService)["check_more_requests"] == ()
 
 
 def test_what_is_left_open_is_as_it_begins():

@@ -17,6 +17,7 @@ from lbconfig.model.snapshot import (
     Matching,
     Protocol,
     RealServer,
+    Request,
     Snapshot,
     SorryPage,
 )
@@ -281,7 +282,7 @@ SAID = {  # something else than what is there by default
     "port": 81, "path": "/x", "host": "x.org", "expect": "192.0.2.1", "login": "x", "password": "x", "secret": "x",
     "database": "x", "ask": "x.org", "verify": True, "authority": "x", "connects": 1, "method": HttpMethod.HEAD,
     "statuses": "204", "matching": Matching.PATTERN, "old_tls": True,
-    "program": "#!/bin/sh\nexit 0\n",
+    "program": "#!/bin/sh\nexit 0\n", "more_requests": (Request("/y"),),
 }  # fmt: skip
 
 

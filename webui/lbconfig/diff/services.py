@@ -26,6 +26,7 @@ from lbconfig.model.snapshot import (
     Management,
     Matching,
     RealServer,
+    Request,
     ServerState,
     Snapshot,
     VirtualService,
@@ -325,6 +326,7 @@ def _check_words(check: HealthCheck) -> str:
         "ask": f"asking '{check.ask}'" if check.ask else "",
         "statuses": f"with status {check.statuses}" if check.statuses else "",
         "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
+        "more_requests": " ".join(map(_request_words, check.more_requests)),
         "verify": "with a good certificate" if check.verify else "",
         "authority": "from an authority of its own" if check.verify and check.authority else "",
         "program": f"of {len(check.program.splitlines())} lines" if check.program else "",
@@ -336,6 +338,10 @@ def _check_words(check: HealthCheck) -> str:
     times += [f"{check.retry} s between them"] if check.retry else []
     times += [f"up again after {check.successes}"] if check.successes > 1 else []
     return f"{' '.join(words)} ({', '.join(times)})"
+
+
+def _request_words(request: Request) -> str:
+    return f"and of {request.path}" + (f" expecting '{request.expect}'" if request.expect else "")
 
 
 def _program_lines(old: str, new: str) -> list[str]:

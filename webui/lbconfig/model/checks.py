@@ -16,7 +16,7 @@ class Kind(NamedTuple):
 _TALK = ("connects",)
 _TLS = ("old_tls",)
 _LOGIN = ("login", "password", *_TALK)
-_HTTP = ("method", "path", "host", "statuses", "expect", "matching", *_LOGIN)
+_HTTP = ("method", "path", "host", "statuses", "expect", "matching", "more_requests", *_LOGIN)
 
 KINDS: dict[CheckKind, Kind] = {
     CheckKind.CONNECT: Kind(),

@@ -15,7 +15,7 @@ Kind = TypeVar("Kind")
 
 
 def flat(wish: object) -> dict[str, Any]:
-    """Its values by flat names; lists of objects, such as real servers, are left out."""
+    """Its values by flat names; lists of objects with an id, such as real servers, are left out: each has values."""
     kind: Any = type(wish)
     return {name: functools.reduce(getattr, path, wish) for name, path in _paths(kind).items()}
 
@@ -51,6 +51,11 @@ def _inner(kind: Any) -> dict[str, type[Any]]:
     }
 
 
+def _field_names(kind: Any) -> tuple[str, ...]:
+    """Of a dataclass; of any other type none."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+
+
 @functools.cache
 def _paths(kind: Any) -> dict[str, tuple[str, ...]]:
     """Where the value of each flat name is."""
@@ -61,7 +66,7 @@ def _paths(kind: Any) -> dict[str, tuple[str, ...]]:
             inner: Any = _inner(kind)[field.name]
             rest = _paths(inner)
             found |= {f"{field.name}_{name}": (field.name, *path) for name, path in rest.items()}
-        elif not any(dataclasses.is_dataclass(one) for one in typing.get_args(hints[field.name])):
+        elif not any("id" in _field_names(one) for one in typing.get_args(hints[field.name])):
             found[field.name] = (field.name,)
     return found
 

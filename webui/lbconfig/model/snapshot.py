@@ -43,6 +43,7 @@ SCHEMA = 3
 MAX_LINES = 50_000  # characters of a field that may have several lines
 MAX_PROGRAM = 16_000  # characters of a program that checks servers
 MAX_PROGRAMS = 1_000_000  # of all of them together
+MAX_REQUESTS = 5  # of a web check, beside the first one
 MAX_KEY = 20_000  # characters of a private key; one of RSA 8192 has about 6,400
 SECRET = {"secret": True}  # of a field that is left out where it need not be seen (redact.py)
 HTTPS_PORT = 443  # TCP; where a browser looks by itself
@@ -157,6 +158,14 @@ class Matching(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """One more request of a web check, beside its first one."""
+
+    path: str
+    expect: str = ""  # text that the answer must contain; empty: any good answer
+
+
+@dataclass(frozen=True, slots=True)
 class HealthCheck:
     """How ldirectord asks a real server whether it is up. Times in seconds."""
 
@@ -187,6 +196,7 @@ class HealthCheck:
     old_tls: bool = False  # TLS 1.0 and 1.1 and what goes with them, which anybody on the way can break, will do
     # of PROGRAM: its text, which begins with a "#!" line
     program: str = dataclasses.field(default="", metadata={"longest": MAX_PROGRAM, "tabs": True})
+    more_requests: tuple[Request, ...] = ()  # of HTTP: sent after the first one, and their answers must be good as well
 
 
 class FallbackKind(StrEnum):

@@ -27,6 +27,7 @@ from lbconfig.model.snapshot import (
     HttpMethod,
     Matching,
     RealServer,
+    Request,
     Snapshot,
     VirtualService,
 )
@@ -138,6 +139,7 @@ def _more_words(service: VirtualService) -> list[str]:
         "successes": check.successes if check.successes > 1 else 0,
         "retry": check.retry,
         "old_tls": int(check.old_tls),
+        "requests": _hidden("\n".join(map(_request, check.more_requests))) if check.more_requests else "",
         "matching": check.matching if check.matching is not Matching.CONTAINS else "",
         "vip": service.address if program else "",
         "port": service.port if program else 0,
@@ -184,6 +186,11 @@ def _question(check: HealthCheck) -> list[str]:
 
 
 _WORDS = {"login": "login", "password": "passwd", "secret": "secret", "database": "database", "ask": "request"}
+
+
+def _request(request: Request) -> str:
+    """A path has no blank in it."""
+    return f"{request.path} {request.expect}"
 
 
 def _hidden(text: str) -> str:

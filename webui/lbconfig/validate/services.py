@@ -19,6 +19,7 @@ from lbconfig.model.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import (
     HASHING,
     MAX_PROGRAMS,
+    MAX_REQUESTS,
     SORRY_PORT,
     THROUGH_THE_BOX,
     CheckKind,
@@ -28,6 +29,7 @@ from lbconfig.model.snapshot import (
     Network,
     Protocol,
     RealServer,
+    Request,
     Snapshot,
     SnapshotError,
     VirtualService,
@@ -276,6 +278,7 @@ def _check(place: Place, service: VirtualService) -> Iterator[Problem]:
         connects=in_range(check.connects, 0, 100),
         statuses=statuses(check.statuses),
         matching=_matching(check),
+        more_requests=_more_requests(check),
     )
     for name in unused(check):
         yield place.problem(name, _means_nothing(check, name))
@@ -322,6 +325,25 @@ def _matching(check: HealthCheck) -> str | None:
     if check.matching.lacks and check.kind is CheckKind.SIMPLETCP:
         return "must be contains or pattern: nobody knows where such an answer ends, so nothing can be missing in it"
     return None
+
+
+def _more_requests(check: HealthCheck) -> str | None:
+    if len(check.more_requests) > MAX_REQUESTS:
+        return f"must be at most {MAX_REQUESTS} beside the first one, not {len(check.more_requests)}"
+    for count, request in enumerate(check.more_requests, 1):
+        if sentence := url_path(request.path):
+            return f"the path of request {count} {sentence}"
+        if sentence := _expect_more(check, request):
+            return f"the expected text of request {count} ({request.path}) {sentence}"
+    return None
+
+
+def _expect_more(check: HealthCheck, request: Request) -> str | None:
+    if request.expect and check.method is HttpMethod.HEAD:
+        return "cannot be had with HEAD, whose answer is without a text"
+    if request.expect != request.expect.strip():
+        return "must not begin or end with a blank"
+    return expected_text(request.expect)
 
 
 def _program(check: HealthCheck) -> str | None:

@@ -4,6 +4,9 @@ package Fairlead::Web;
 # rests on. Only the server itself is judged, by its status and by a whole answer; where it sends its visitors is
 # their business, so nothing is followed.
 #
+# A check may have several requests: they are sent one after the other, each over a connection of its own, and all must
+# be good before the time of the check is over.
+#
 # lbconfig/render/ldirectord.py writes what ldirectord has no words for into other ones: "METHOD STATUSES" is the
 # database; the secret is there where the certificate must be good, and is the authorities' certificates.
 #
@@ -12,33 +15,58 @@ package Fairlead::Web;
 use strict;
 use warnings;
 
-use Fairlead::Wire qw($received LONGEST dial secure put hear shown some line expected matches matching
+use Fairlead::Wire qw($received LONGEST anew dial secure put hear shown some line expected matches matching
 	versions);
+use Fairlead::Words ();
 
 use constant PAGE => 4 << 20;    # bytes of a page; the longest ones that people have as a front page are half of it
 
 sub web {
 	my ($v, $r) = @_;
+	my @more = more($r);
+	my $said = conversation($v, $r, $r->{request}, expected($r), matching($r), @more > 0);
+	for my $request (@more) {
+		anew();
+		$said = conversation($v, $r, @$request, 'contains', 1);
+	}
+	return $said;
+}
+
+# [path, expected text] of each request but the first.
+sub more {
+	my ($r) = @_;
+	return map { [split / /, $_, 2] } split /\n/, Fairlead::Words::of($r)->{requests} // '';
+}
+
+# One request and its answer. Where there are several, what fails is told with the path.
+sub conversation {
+	my ($v, $r, $path, $wanted, $matching, $several) = @_;
+	my $status = eval { answer($v, $r, $path, $wanted, $matching) };
+	return $status if defined $status;
+	die $several ? "$path: $@" : $@;
+}
+
+sub answer {
+	my ($v, $r, $path, $wanted, $matching) = @_;
 	my ($method, $statuses) = split ' ', $v->{database} || 'GET 200-299';
 	my $socket = dial($v, $r);
 	$socket = encrypt($socket, $v, $r) if $v->{service} eq 'https';
-	ask($socket, $method, $v, $r);
+	ask($socket, $method, $path, $v, $r);
 	my ($status, $headers);
 	do { ($status, $headers) = head($socket) } while $status =~ /^1/;
 	unless (counts($status, $statuses)) {
 		die $status . ($status =~ /^3/ && exists $headers->{location} ? ", to $headers->{location}" : '') . "\n";
 	}
-	my $matching = matching($r);
-	my $found = page($socket, $method, $status, $headers, expected($r), $matching);
+	my $found = page($socket, $method, $status, $headers, $wanted, $matching);
 	return $status if $found xor $matching =~ /^lacks/;
 	die $found ? "the answer contains what it must not contain\n" : "the answer does not contain what is expected\n";
 }
 
 sub ask {
-	my ($socket, $method, $v, $r) = @_;
+	my ($socket, $method, $path, $v, $r) = @_;
 	my $host = ($v->{virtualhost} // '') eq '' ? $r->{server} : $v->{virtualhost};
 	my @lines = (
-		"$method $r->{request} HTTP/1.1", "Host: $host", 'User-Agent: fairlead', 'Accept: */*', 'Connection: close',
+		"$method $path HTTP/1.1", "Host: $host", 'User-Agent: fairlead', 'Accept: */*', 'Connection: close',
 		$method eq 'POST' ? 'Content-Length: 0' : (),
 	);
 	my @shown = @lines;

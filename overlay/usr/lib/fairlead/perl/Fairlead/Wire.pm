@@ -2,7 +2,7 @@ package Fairlead::Wire;
 
 # How the checks talk to a server. What fails dies with a sentence. Nothing here blocks: whatever is awaited is awaited
 # until the one deadline of the check, by a clock and not by an alarm, which a library may catch; and the bytes of all
-# answers of a check are counted, so a server can neither hold a check up nor fill its memory.
+# answers over a connection are counted, so a server can neither hold a check up nor fill its memory.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 use Fairlead::Words ();
 
 our @EXPORT_OK = qw(
-	$sent $received LONGEST begin dial secure put hear shown some line take want reply await datagram request expected
+	$sent $received LONGEST begin anew dial secure put hear shown some line take want reply await datagram request expected
 	matching matches in_time versions
 );
 
@@ -37,6 +37,12 @@ sub begin {
 	($seconds) = @_;
 	$deadline = clock_gettime(CLOCK_MONOTONIC) + $seconds;
 	($sent, $received, $taken, $buffer) = ('', '', 0, '');
+	return;
+}
+
+# Another connection of the same conversation: its time goes on, and the bytes of the last one are done with.
+sub anew {
+	($taken, $buffer) = (0, '');
 	return;
 }
 
