@@ -1,11 +1,13 @@
 """Who answers while all real servers are down: in a service, and the text of the sorry page."""
 
+from dataclasses import replace
+
 import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
 from draft import store as draft
-from lbconfig.model.snapshot import Fallback, FallbackKind, SorryPage
+from lbconfig.model.snapshot import Fallback, FallbackCheck, FallbackKind, SorryPage
 
 
 def save(client, url: str, **changes):
@@ -22,6 +24,22 @@ def test_a_service_shows_the_sorry_page(client):
     assert "While all real servers are down, the sorry page answers." in words(client.get("/changes/"))
 
 
+def test_a_fallback_server_is_checked(client, box):
+    assert save(client, "/services/1/", **SERVER, fallback_check="same").status_code == 302
+    fallback = Fallback(FallbackKind.SERVER, "10.2.0.99", check=FallbackCheck.SAME)
+    assert draft.current().services[0].fallback == fallback
+    assert "(checked: by the health check of this service)" in words(client.get("/changes/"))
+    service, *others = box.snapshot.services
+    box.snapshot = replace(box.snapshot, services=(replace(service, fallback=fallback), *others))
+    assert "fallback" not in words(client.get("/"))
+    box.down = {("10.2.0.99", 80)}
+    assert "the fallback server 10.2.0.99:80 is down: 503 Service Unavailable" in words(client.get("/"))
+    box.down |= {(one.address, one.port) for one in service.real_servers}
+    assert "the fallback server 10.2.0.99:80 is down, too: 503 Service Unavailable" in words(client.get("/"))
+    box.down -= {("10.2.0.99", 80)}
+    assert "fallback 10.2.0.99:80 serves" in words(client.get("/"))
+
+
 def test_a_service_has_a_fallback_server(client):
     assert save(client, "/services/1/", **SERVER, fallback_port="8080").status_code == 302
     assert draft.current().services[0].fallback == Fallback(FallbackKind.SERVER, "10.2.0.99", 8080)
@@ -35,6 +53,12 @@ def test_a_service_has_a_fallback_server(client):
         ("/services/1/", SERVER | {"fallback_address": ""}, "Must be an IP address"),
         ("/services/1/", SERVER | {"fallback_address": "10.2.0.11"}, "This service has a real server"),
         ("/services/1/", SERVER | {"fallback_port": "x"}, "number of a port, or the name of a service"),
+        ("/services/1/", SERVER | {"fallback_check": "often"}, "Choose one of these"),
+        (
+            "/services/1/",
+            SERVER | {"fallback_check": "connect", "protocol": "udp", "check_port": "80"},
+            "UDP servers take no TCP connections",
+        ),
         ("/services/1/", {"fallback_kind": "haiku"}, "Choose one of these"),
         ("/services/1/", {"fallback_kind": "page", "check_kind": "off"}, "needs a health check"),
         ("/sorry/", {"title": ""}, "Fill this in."),

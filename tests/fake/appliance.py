@@ -394,7 +394,8 @@ def _entries(b: Box) -> health.Entries:
     }
     for service in b.snapshot.enabled_services:
         servers, fallback = table[ipvs.key(service)], service.fallback_server
-        if fallback and not any(entry.weight for entry in servers.values()):
+        fallback_is_down = fallback and (fallback.address, fallback.port) in b.down
+        if fallback and not fallback_is_down and not any(entry.weight for entry in servers.values()):
             servers[fallback.address, fallback.port] = Entry(1, active=7)
     return table
 
@@ -414,7 +415,7 @@ def _downs(b: Box) -> dict[int, dict[tuple[str, int], Event]]:
                 "failures": service.check.failures,
                 "seconds": 0.021,
             }
-            for server in service.real_servers
+            for server in service.machines
             if (server.address, server.port) in b.down
         }
         for service in b.snapshot.enabled_services

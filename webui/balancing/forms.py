@@ -21,6 +21,7 @@ from lbconfig.model.snapshot import (
     AgentKind,
     CheckKind,
     Fallback,
+    FallbackCheck,
     FallbackKind,
     Forwarding,
     HttpMethod,
@@ -64,7 +65,7 @@ MORE = {
         "agent_kind", "agent_port", "agent_interval", "agent_floor", "slow_start", "least_healthy_servers",
         "least_healthy_then", "least_healthy_again",
     ),
-    "fallback": ("fallback_kind", "fallback_address", "fallback_port"),
+    "fallback": ("fallback_kind", "fallback_address", "fallback_port", "fallback_check"),
 }  # fmt: skip
 
 
@@ -254,6 +255,16 @@ class ServiceForm(forms.Form):
         "Fallback server", 45, AddressField, required=False, attrs={"placeholder": "10.2.0.99"}
     )
     fallback_port = port_field("Port", required=False, placeholder="same")
+    fallback_check = enum_field(
+        FallbackCheck,
+        names.FALLBACK_CHECKS,
+        forms.Select,
+        label="How the box asks it whether it is up",
+        required=False,
+        empty_value=FallbackCheck.OFF,
+        help_text="At all times, so that you know before it is needed. While it is down, too, clients are refused at "
+        "once instead of waiting.",
+    )
 
     agent_kind = enum_field(
         AgentKind, names.AGENTS, label="Weights that follow the load", required=False, empty_value=AgentKind.OFF

@@ -90,6 +90,15 @@ class Shown:
         return f"fallback {shown(self.running['fallback']['address'], self.running['fallback']['port'])} serves"
 
     @property
+    def fallback_down(self) -> str:
+        """What is said where the fallback server is down; else ""."""
+        fallback = self.running["fallback"] if self.applied and self.running else None
+        if not (fallback and fallback["health"] == "down"):
+            return ""
+        too = ", too" if self.all and not self.up else ""
+        return f"the fallback server {shown(fallback['address'], fallback['port'])} is down{too}: {fallback['reason']}"
+
+    @property
     def too_few(self) -> str:
         """What is said where fewer servers are up than there must be; else ""."""
         least = self.applied.least_healthy if self.applied else None
@@ -100,8 +109,9 @@ class Shown:
 
     @property
     def trouble(self) -> bool:
-        """It is not in the table, somebody stands in, or a server that should answer does not."""
-        return self.missing or bool(self.fallback) or (self.running is not None and self.up < self.all)
+        """It is not in the table, somebody stands in or could not, or a server that should answer does not."""
+        stands_in = bool(self.fallback or self.fallback_down)
+        return self.missing or stands_in or (self.running is not None and self.up < self.all)
 
     @property
     def text(self) -> str:
@@ -154,6 +164,7 @@ def _row(one: Shown) -> dict:
         "running": running is not None,
         "unchecked": service.check.kind is CheckKind.OFF,
         "fallback": one.fallback,
+        "fallback_down": one.fallback_down,
         "too_few": one.too_few,
         "missing": one.missing,
         "removed": one.removed,

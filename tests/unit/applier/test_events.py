@@ -1,5 +1,6 @@
 """Why servers left and came back (applier.kept.events), as the health checks say it and as it is kept."""
 
+import dataclasses
 import json
 import os
 import socket
@@ -12,7 +13,7 @@ from box import WEB
 from applier.host.ipvs_listing import Entry
 from applier.kept.events import MOST, Events, listen
 from applier.service import health, shares
-from lbconfig.model.snapshot import Snapshot
+from lbconfig.model.snapshot import Fallback, FallbackCheck, FallbackKind, Snapshot
 from lbconfig.wanted import table as ipvs
 
 SERVER = {"service": WEB.id, "server": WEB.real_servers[0].address, "port": WEB.real_servers[0].port}
@@ -128,6 +129,28 @@ def test_status_says_since_when_a_server_is_down_and_why(events):
     of_kept = tell(snapshot, table, 3600.0, kept, events.downs)["services"][0]["real_servers"][0]
     assert (of_kept["health"], of_kept["since"]) == ("kept", event["when"])
     assert (first()["health"], first()["since"], first()["reason"]) == ("up", "", "")
+
+
+def test_status_tells_of_a_fallback_server_that_is_checked(events):
+    """While it is not needed the table says nothing of it."""
+    wanted = Fallback(FallbackKind.SERVER, "10.2.0.99", 80, FallbackCheck.SAME)
+    tell, web = health.Told(), dataclasses.replace(WEB, fallback=wanted)
+    table = {}
+
+    def told_of(service=web, checked_for=3600.0):
+        found = tell(Snapshot((service,)), {ipvs.key(WEB): table}, checked_for, downs=events.downs)
+        fallback = found["services"][0]["fallback"]
+        return fallback["serves"], fallback["health"], fallback["reason"]
+
+    assert told_of() == (False, "up", "")
+    assert told_of(checked_for=0.0) == (False, "checking", "")
+    events.take([said(reason="Connection refused", server="10.2.0.99", port=80)])
+    assert told_of() == (False, "down", "Connection refused")
+    assert told_of(dataclasses.replace(web, fallback=dataclasses.replace(wanted, check=FallbackCheck.OFF))) == (
+        False, "unchecked", "",
+    )  # fmt: skip
+    table = {("10.2.0.99", 80): Entry(1)}
+    assert told_of() == (True, "up", "")
 
 
 def test_it_listens(events, tmp_path):

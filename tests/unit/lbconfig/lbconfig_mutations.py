@@ -211,6 +211,18 @@ BREACHES: dict[str, tuple[str, Callable]] = {
     "thresholds that cross": ("services.real_servers.lower", _set(server__upper=5, server__lower=6)),
     "a sorry page for UDP": ("services.fallback.kind", _set(protocol="udp", fallback__kind="page")),
     "a fallback without a check": ("services.fallback.kind", _set(check__kind="off", fallback__kind="page")),
+    "a connection to a fallback of UDP": (
+        "services.fallback.check",
+        _set(protocol="udp", fallback__kind="server", fallback__check="connect"),
+    ),
+    "a check of a fallback that is none": (
+        "services.fallback.check",
+        _set(fallback__kind="none", fallback__check="same"),
+    ),
+    "a request without its slash": (
+        "services.check.more_requests",
+        _set(check__kind="http", check__more_requests=[{"path": "health"}]),
+    ),
     "an address of a fallback that is none": (
         "services.fallback.address",
         _set(fallback__kind="none", fallback__address="10.2.0.99"),

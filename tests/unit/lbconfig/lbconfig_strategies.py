@@ -30,6 +30,7 @@ from lbconfig.model.snapshot import (
     CardChoice,
     CheckKind,
     Fallback,
+    FallbackCheck,
     FallbackKind,
     FloodDefence,
     Forwarding,
@@ -196,6 +197,8 @@ def possible_fallback(service: VirtualService) -> Fallback:
         return Fallback()
     if fallback.kind is not FallbackKind.SERVER:
         return Fallback(fallback.kind)
+    if fallback.check is FallbackCheck.CONNECT and "tcp" not in service.protocol.parts:
+        fallback = dataclasses.replace(fallback, check=FallbackCheck.SAME)
     keeps_port = service.forwarding not in THROUGH_THE_BOX
     return dataclasses.replace(fallback, port=0) if keeps_port else fallback
 
@@ -245,7 +248,7 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         real_servers=servers(version).map(tuple),
         enabled=st.sampled_from([True, True, True, False]),
         fallback=st.sampled_from(FallbackKind).flatmap(
-            lambda kind: st.builds(Fallback, st.just(kind), spare[version], ports)
+            lambda kind: st.builds(Fallback, st.just(kind), spare[version], ports, st.sampled_from(FallbackCheck))
         ),
         note=texts,
         hash_port=rarely,

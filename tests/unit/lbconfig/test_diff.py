@@ -20,6 +20,7 @@ from lbconfig.model.snapshot import (
     BondMode,
     CheckKind,
     Fallback,
+    FallbackCheck,
     FallbackKind,
     Forwarding,
     HealthCheck,
@@ -269,6 +270,10 @@ def test_who_answers_while_all_are_down():
     other = with_service(fallback=Fallback(FallbackKind.SERVER, "10.2.0.99"))
     assert summary(page, other)[0].sentences == (
         "While all real servers are down, a fallback server 10.2.0.99:80 answers.",
+    )
+    checked = with_service(fallback=Fallback(FallbackKind.SERVER, "10.2.0.99", check=FallbackCheck.CONNECT))
+    assert summary(other, checked)[0].sentences == (
+        "While all real servers are down, a fallback server 10.2.0.99:80 (checked: it takes connections) answers.",
     )
     assert summary(other, SAMPLE)[0].sentences == ("While all real servers are down, nobody answers.",)
     [change] = summary(SAMPLE, dataclasses.replace(SAMPLE, sorry=SorryPage("Soon", ())))

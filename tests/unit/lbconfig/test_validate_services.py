@@ -10,6 +10,7 @@ from lbconfig.model.checks import KINDS, SQL_CHECKS, using, without_unused, wors
 from lbconfig.model.snapshot import (
     CheckKind,
     Fallback,
+    FallbackCheck,
     FallbackKind,
     Forwarding,
     HealthCheck,
@@ -74,6 +75,40 @@ def falling_back(address="10.2.0.99", port=0, kind=FallbackKind.SERVER, **fields
     return with_service(fallback=Fallback(kind, address, port), **fields)
 
 
+TAKES_CONNECTIONS = Fallback(FallbackKind.SERVER, "10.2.0.99", check=FallbackCheck.CONNECT)
+
+
+def test_a_fallback_server_of_udp_can_have_the_check_of_its_service():
+    own = dataclasses.replace(TAKES_CONNECTIONS, check=FallbackCheck.SAME)
+    assert validate(with_service(fallback=own, protocol=Protocol.UDP, check=HealthCheck(port=80))) == []
+
+
+def asking(*requests, kind=CheckKind.HTTP, **more):
+    return with_service(check=HealthCheck(kind, more_requests=tuple(Request(*one) for one in requests), **more))
+
+
+def test_a_web_check_may_have_several_requests():
+    assert validate(asking(*[("/api/health?a=b", "all is well")] * 5, kind=CheckKind.HTTPS)) == []
+    assert validate(asking(("/",), method=HttpMethod.HEAD)) == []
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "words"),
+    [
+        (asking(*[("/",)] * 6), "must be at most 5 beside the first one, not 6"),
+        (asking(("/",), ("health",)), "the path of request 2 must begin with /"),
+        (asking(("/a b",)), "the path of request 1 must begin with /"),
+        (asking(("/", "x" * 201)), "the expected text of request 1 (/) must not be longer than 200"),
+        (asking(("/", " x")), "must not begin or end with a blank"),
+        (asking(("/", "x"), method=HttpMethod.HEAD), "cannot be had with HEAD"),
+        (asking(("/",), kind=CheckKind.SMTP), "means nothing for this check"),
+    ],
+)
+def test_what_more_requests_cannot_be(snapshot, words):
+    found = [one.message for one in validate(snapshot) if one.path == "services[id=3].check.more_requests"]
+    assert any(words in message for message in found), validate(snapshot)
+
+
 def test_who_may_answer_while_all_are_down():
     page = with_service(fallback=Fallback(FallbackKind.PAGE))
     for snapshot in (
@@ -104,6 +139,12 @@ def test_who_may_answer_while_all_are_down():
         (falling_back(kind=FallbackKind.PAGE), "address", "must be empty"),
         (falling_back("", 80, FallbackKind.NONE), "port", "must be empty"),
         (falling_back("", kind=FallbackKind.PAGE, more_ports="64000-65000"), "kind", "which the sorry page needs"),
+        (with_service(fallback=Fallback(check=FallbackCheck.SAME)), "check", "must be off, because nobody answers"),
+        (
+            with_service(fallback=TAKES_CONNECTIONS, protocol=Protocol.UDP, check=HealthCheck(port=80)),
+            "check",
+            "UDP servers take no TCP connections",
+        ),
     ],
 )  # fmt: skip
 def test_who_may_not(snapshot, field, words):

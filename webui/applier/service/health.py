@@ -11,7 +11,7 @@ from applier.kept.events import Downs, Place
 from applier.service import shares
 from applier.wire.shapes import Event, FallbackStatus, Health, RealServerStatus, RunningStatus, ServiceStatus
 from lbconfig.model.checks import worst_case_detection
-from lbconfig.model.snapshot import CheckKind, RealServer, ServerState, Snapshot, VirtualService
+from lbconfig.model.snapshot import CheckKind, FallbackCheck, RealServer, ServerState, Snapshot, VirtualService
 from lbconfig.wanted import table as ipvs
 from lbconfig.wanted.table import ServerKey, ServiceKey
 
@@ -84,7 +84,7 @@ def _service(service: VirtualService, table: Servers, begun: bool, said: SaidOf,
         "name": service.name,
         "table": table is not None,
         "real_servers": servers,
-        "fallback": _fallback(service, table or {}),
+        "fallback": _fallback(service, table or {}, begun, why),
         "aside": shares.ALL in said,
     }
 
@@ -95,15 +95,23 @@ def _share(service: VirtualService, server: RealServer, entry: Entry | None) -> 
     return round(100 * entry.weight / (server.weight * ipvs.FINE))
 
 
-def _fallback(service: VirtualService, table: Mapping[tuple[str, int], Entry]) -> FallbackStatus | None:
+def _fallback(
+    service: VirtualService, table: Mapping[tuple[str, int], Entry], begun: bool, why: Why
+) -> FallbackStatus | None:
+    """The table tells its health only while it is needed; before, the checks have told when it is down."""
     server = service.fallback_server
     if server is None:
         return None
     entry = table.get((server.address, server.port))
+    checked = service.enabled and service.fallback.check is not FallbackCheck.OFF
+    event = why.get((server.address, server.port)) if checked and entry is None else None
     return {
         "address": server.address,
         "port": server.port,
         "serves": entry is not None,
+        "health": "unchecked" if not checked else "down" if event else "checking" if begun and not entry else "up",
+        "since": event["when"] if event else "",
+        "reason": event["reason"] if event else "",
         "active": entry.active if entry else 0,
         "inactive": entry.inactive if entry else 0,
     }

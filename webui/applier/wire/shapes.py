@@ -83,6 +83,9 @@ class FallbackStatus(TypedDict):
     address: str
     port: int
     serves: bool  # it is in the table: all real servers are down
+    health: Literal["up", "down", "checking", "unchecked"]
+    since: str  # of "down": when the checks said so; empty: nobody knows
+    reason: str  # of "down": the check's own words; empty: nobody knows
     active: int
     inactive: int
 

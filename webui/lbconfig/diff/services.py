@@ -19,6 +19,7 @@ from lbconfig.model.certificate import first
 from lbconfig.model.checks import KINDS
 from lbconfig.model.snapshot import (
     CheckKind,
+    FallbackCheck,
     FallbackKind,
     FloodDefence,
     HealthCheck,
@@ -186,6 +187,8 @@ def _fallback_words(service: VirtualService) -> str:
     words = names.FALLBACKS[service.fallback.kind].long
     if service.fallback.kind is FallbackKind.SERVER:
         words += f" {shown(service.fallback.address, service.fallback.port or service.port)}"
+    if service.fallback.check is not FallbackCheck.OFF:
+        words += f" (checked: {names.FALLBACK_CHECKS[service.fallback.check].long})"
     return words
 
 

@@ -12,6 +12,7 @@ from lbconfig.model.snapshot import (
     GUE_PORT,
     AgentKind,
     CheckKind,
+    FallbackCheck,
     FallbackKind,
     FloodDefence,
     Forwarding,
@@ -179,7 +180,13 @@ FALLBACKS: dict[FallbackKind, Name] = {
     FallbackKind.PAGE: Name(
         "the sorry page", "This box shows a page of yours, over plain HTTP only: not to browsers that use TLS."
     ),
-    FallbackKind.SERVER: Name("a fallback server", "It gets connections only then, and is not checked itself."),
+    FallbackKind.SERVER: Name("a fallback server", "It gets connections only then."),
+}
+
+FALLBACK_CHECKS: dict[FallbackCheck, Name] = {
+    FallbackCheck.OFF: Name("not checked", "Clients are sent there although it may be down."),
+    FallbackCheck.CONNECT: Name("it takes connections", "TCP connections, to the port that clients are sent to."),
+    FallbackCheck.SAME: Name("by the health check of this service", "It must answer as the real servers do."),
 }
 
 FORWARDING: dict[Forwarding, Name] = {

@@ -205,6 +205,14 @@ class FallbackKind(StrEnum):
     SERVER = "server"
 
 
+class FallbackCheck(StrEnum):
+    """How a fallback server is asked whether it is up."""
+
+    OFF = "off"  # it gets connections whatever it does
+    CONNECT = "connect"  # by a TCP connection to its port
+    SAME = "same"  # as the real servers are
+
+
 @dataclass(frozen=True, slots=True)
 class Fallback:
     """Who answers while every real server of a service is down."""
@@ -212,6 +220,7 @@ class Fallback:
     kind: FallbackKind = FallbackKind.NONE
     address: str = ""  # of SERVER
     port: int = dataclasses.field(default=0, metadata=PORT)  # of SERVER; 0: that of the service
+    check: FallbackCheck = FallbackCheck.OFF  # of SERVER; while it is down, clients are refused instead of sent there
 
 
 class AgentKind(StrEnum):

@@ -22,6 +22,7 @@ from lbconfig.model.checks import KINDS, connects
 from lbconfig.model.kept import kept
 from lbconfig.model.snapshot import (
     CheckKind,
+    FallbackCheck,
     Forwarding,
     HealthCheck,
     HttpMethod,
@@ -140,6 +141,7 @@ def _more_words(service: VirtualService) -> list[str]:
         "retry": check.retry,
         "old_tls": int(check.old_tls),
         "requests": _hidden("\n".join(map(_request, check.more_requests))) if check.more_requests else "",
+        **_fallback_words(service),
         "matching": check.matching if check.matching is not Matching.CONTAINS else "",
         "vip": service.address if program else "",
         "port": service.port if program else 0,
@@ -186,6 +188,15 @@ def _question(check: HealthCheck) -> list[str]:
 
 
 _WORDS = {"login": "login", "password": "passwd", "secret": "secret", "database": "database", "ask": "request"}
+
+
+def _fallback_words(service: VirtualService) -> dict[str, object]:
+    """How a fallback server is checked, and at which port: that of the check, or its own (Fallback.pm)."""
+    server, how = service.fallback_server, service.fallback.check
+    if server is None or how is FallbackCheck.OFF:
+        return {}
+    own = how is FallbackCheck.CONNECT or not service.check.port
+    return {"fallback": how, "fallback_port": server.port if own else service.check.port}
 
 
 def _request(request: Request) -> str:

@@ -23,6 +23,7 @@ from lbconfig.model.snapshot import (
     SORRY_PORT,
     THROUGH_THE_BOX,
     CheckKind,
+    FallbackCheck,
     FallbackKind,
     HealthCheck,
     HttpMethod,
@@ -408,9 +409,17 @@ def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sou
     if server is None or fallback.kind is not FallbackKind.SERVER:
         # One meaning, one spelling: what means nothing is empty.
         nothing = f"must be empty, because {FALLBACKS[fallback.kind].long} answers"
-        yield from each(place, address=nothing if fallback.address else None, port=nothing if fallback.port else None)
+        filled = {"address": fallback.address, "port": fallback.port}
+        yield from each(place, **{name: nothing if value else None for name, value in filled.items()})
+        if fallback.check is not FallbackCheck.OFF:
+            yield place.problem("check", f"must be off, because {FALLBACKS[fallback.kind].long} answers")
         return
-    yield from each(place, address=server_address(fallback.address), port=in_range(fallback.port, 0, 65535))
+    yield from each(
+        place,
+        address=server_address(fallback.address),
+        port=in_range(fallback.port, 0, 65535),
+        check=_fallback_check(service),
+    )
     if service.by_mark:
         through = service.forwarding_of(server) in THROUGH_THE_BOX
         if through and not fallback.port:
@@ -420,6 +429,12 @@ def _fallback(outer: Place, service: VirtualService, neighbours: Neighbours, sou
     if any((one.address, one.port) == (server.address, server.port) for one in service.real_servers):
         yield place.problem("address", "this service has a real server with this address and port already")
     yield from _fits(place, service, server, neighbours, sources)
+
+
+def _fallback_check(service: VirtualService) -> str | None:
+    if service.fallback.check is FallbackCheck.CONNECT and "tcp" not in service.protocol.parts:
+        return f"must be same or off: {PROTOCOLS[service.protocol].long} servers take no TCP connections"
+    return None
 
 
 def _fallback_kind(service: VirtualService, neighbours: Neighbours) -> str | None:

@@ -3,7 +3,8 @@ package fairlead;
 # Loaded into ldirectord (PERL5OPT), whose file stays as it comes. It replaces a few of its functions, so that
 #   - the IPVS table is read once and written in batches (Fairlead::Table), not read before every change,
 #   - checks run side by side, each service at its own interval (Fairlead::Rounds), not one after the other,
-#   - servers are asked and judged in one way, without a Perl library for each protocol (Fairlead::Talks).
+#   - servers are asked and judged in one way, without a Perl library for each protocol (Fairlead::Talks),
+#   - a fallback server may be checked itself (Fairlead::Fallback).
 
 use strict;
 use warnings;
@@ -18,6 +19,7 @@ BEGIN {
 	@INC{@unused} = (__FILE__) x @unused;
 }
 
+use Fairlead::Fallback;
 use Fairlead::Rounds;
 use Fairlead::Table;
 use Fairlead::Talks;
@@ -34,7 +36,7 @@ $SIG{__WARN__} = sub {
 
 # INIT: the script is compiled then, so its functions are there, and none has run yet.
 INIT {
-	my @replaced = map { $_->FUNCTIONS } qw(Fairlead::Table Fairlead::Rounds Fairlead::Talks);
+	my @replaced = map { $_->FUNCTIONS } qw(Fairlead::Table Fairlead::Rounds Fairlead::Talks Fairlead::Fallback);
 	if (my @missing = grep { !main->can($_) } @replaced) {
 		print STDERR "fairlead: this ldirectord has no @missing; it checks one server after the other\n";
 		delete @INC{@unused};
@@ -46,6 +48,7 @@ INIT {
 		Fairlead::Table::install();
 		Fairlead::Rounds::install();
 		Fairlead::Talks::install();
+		Fairlead::Fallback::install();
 	}
 }
 

@@ -23,6 +23,7 @@ use Socket qw(AF_INET AF_INET6 AF_UNIX SOCK_STREAM SOL_SOCKET SOMAXCONN SO_PEERC
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
+use Fairlead::Fallback ();
 use Fairlead::Wire qw($received await);
 use Fairlead::Words ();
 
@@ -69,9 +70,10 @@ sub now { return clock_gettime(CLOCK_MONOTONIC) }
 sub begin {
 	my ($others) = @_;
 	for my $v (@main::VIRTUAL) {
-		for my $r (@{$v->{real} // []}) {
-			my $words = Fairlead::Words::of($r);
-			$known{name_of($r)} = run_of($v, $r, $words) if $words->{program};
+		my $fallback = Fairlead::Fallback::of($v);
+		for my $place ((map { [$v, $_] } @{$v->{real} // []}), $fallback ? [@$fallback{qw(v r)}] : ()) {
+			my $words = Fairlead::Words::of($place->[1]);
+			$known{name_of($place->[1])} = run_of(@$place, $words) if $words->{program};
 		}
 	}
 	return unless %known;

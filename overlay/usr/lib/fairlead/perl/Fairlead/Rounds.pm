@@ -31,6 +31,7 @@ use Socket qw(AF_UNIX MSG_DONTWAIT SOCK_DGRAM pack_sockaddr_un);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
+use Fairlead::Fallback ();
 use Fairlead::Programs ();
 use Fairlead::Table ();
 use Fairlead::Weights ();
@@ -59,7 +60,8 @@ use constant {
 
 # A server that is checked: { v, r: ldirectord's own; number; interval, retry, wait, limit: seconds, `wait` of the next
 # check; began, failing; successes, missing: good checks that it takes to come back, and that are still missing;
-# weighed }. Its agent is asked in the same way, as an entry of its own.
+# weighed }. Its agent is asked in the same way, as an entry of its own. A fallback server that is checked is one of them,
+# with a record of its own (Fairlead::Fallback).
 my @checks;
 my %rest;            # seconds to wait -> checks, the next one first
 # Those whose time has come. `good`: the last check was good, or there was none; `suspects`: it failed, and clients may
@@ -149,7 +151,10 @@ sub gather {
 	Fairlead::Programs::begin();
 	for my $v (@main::VIRTUAL) {
 		next if $v->{checktype} eq 'off';
-		for my $r (@{$v->{real} // []}) {
+		my $fallback = Fairlead::Fallback::of($v);
+		for my $place ((map { [$v, $_] } @{$v->{real} // []}), $fallback ? [@$fallback{qw(v r)}] : ()) {
+			my ($v, $r) = @$place;
+			my $stands_in = $fallback && $r == $fallback->{r};
 			$r->{failcount} = 0;    # ld_start counts servers that it does not know yet as failed
 			my $words = Fairlead::Words::of($r);
 			my $interval = $v->{checkinterval} || $main::CHECKINTERVAL;
@@ -166,7 +171,8 @@ sub gather {
 				failing => 0,
 				trusts => 0,
 				seen => 0,
-				weighed => Fairlead::Weights::watch($v, $r),
+				weighed => $stands_in ? undef : Fairlead::Weights::watch($v, $r),
+				fallback => $stands_in ? $fallback : undef,
 			};
 		}
 	}
@@ -185,10 +191,16 @@ sub gather {
 	}
 	Fairlead::Weights::begin_watching();
 	# First those that have clients.
-	my @first = sort { !!main::_status_check(@$b{qw(v r)}) <=> !!main::_status_check(@$a{qw(v r)}) } @checks[0 .. $servers - 1];
+	my @first = sort { !!is_up($b) <=> !!is_up($a) } @checks[0 .. $servers - 1];
 	push @{$queues{good}}, @first;
 	push @{$queues{agents}}, @checks[$servers .. $#checks];
 	($all, $started) = ($servers, now());
+}
+
+# Whether clients may be sent to the server of this check.
+sub is_up {
+	my ($check) = @_;
+	return $check->{fallback} ? Fairlead::Fallback::is_up($check->{fallback}) : main::_status_check(@$check{qw(v r)});
 }
 
 # Whose time has come? All checks of one wait begin in the order in which they began the last time.
@@ -218,7 +230,7 @@ sub queue_of {
 	my ($check) = @_;
 	return $check->{failing} ? 'silent' : 'agents' if $check->{agent};
 	return 'good' unless $check->{failing};
-	return main::_status_check(@$check{qw(v r)}) ? 'suspects' : 'dead';
+	return is_up($check) ? 'suspects' : 'dead';
 }
 
 # Give workers what is due. Seconds until there may be something to do again, if nobody answers before.
@@ -342,18 +354,21 @@ sub verdict {
 	if ($state eq 'down' && !$check->{failing}) {
 		main::ld_log("The check of $r->{server}:$r->{port} failed: $message (" . main::get_virtual_id_str($v) . ')');
 	}
-	my ($was, $first) = (main::_status_check($v, $r), !$check->{seen});
+	my ($was, $first) = (is_up($check), !$check->{seen});
 	$check->{failing} = $state eq 'down';
 	# The table may not be what ldirectord believes: where a command for it failed, the next good check says it anew.
-	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !main::_status_check($v, $r));
+	my $force = $check->{trusts} < $Fairlead::Table::failures && ($state eq 'up' || !$was);
 	$check->{trusts} = $Fairlead::Table::failures;
 	if (!counts($check, $state)) { }
+	elsif ($check->{fallback}) { Fairlead::Fallback::settle($check->{fallback}, $state, $force) }
 	elsif ($check->{weighed}) { weigh($check, $state, $message, $force, $seconds) }
 	else { settle($v, $r, $state, $force ? { force => 1 } : {}) }
-	my $is = main::_status_check($v, $r);
+	my $is = is_up($check);
 	# These checks may be new and the server dead for long: then the applier may not know why.
 	# Where more than this check decides on a server, what it said may be no reason.
-	event($r, $state, $message, now() - $check->{began}) if !$is == ($state eq 'down') && (!$was != !$is || $first && !$is);
+	# The table says nothing of a fallback server that nobody needs: that it is up is told, too.
+	event($r, $state, $message, now() - $check->{began})
+		if !$is == ($state eq 'down') && (!$was != !$is || $first && (!$is || $check->{fallback}));
 	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
 	rest($check);
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
@@ -435,7 +450,7 @@ sub counts {
 		return 1;
 	}
 	$check->{missing}-- if $check->{missing};
-	return 1 if !$check->{missing} || main::_status_check(@$check{qw(v r)});
+	return 1 if !$check->{missing} || is_up($check);
 	main::ld_log(sprintf '%s:%s is well again; good checks until it is back: %d (%s)', @{$check->{r}}{qw(server port)},
 		$check->{missing}, main::get_virtual_id_str($check->{v}));
 	return 0;

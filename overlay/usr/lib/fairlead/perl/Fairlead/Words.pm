@@ -14,6 +14,7 @@ my $known;    # name of a service -> { word => value }; undef: not read yet
 # The whole file, once: before it becomes another one, and before the rights to read it are given up.
 sub read_all {
 	return if $known;
+	local $_;    # whoever asks may be in a loop
 	$known = {};
 	open my $file, '<', $main::CONFIG // '' or return;
 	while (<$file>) {
