@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from django import forms
-from django.contrib import messages
-from django.db import transaction
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 
+from draft import editing
 from draft import store as draft
-from draft.pages import Page, check, finish, merged
+from draft.pages import Page, check, finish
 from lbconfig.model.names import FLOOD_DEFENCES, POLICY
-from lbconfig.model.snapshot import FloodDefence, Policy
+from lbconfig.model.snapshot import FloodDefence, Policy, Snapshot
 from web.fields import enum_field, number_field
-from web.kept_input import given_back, keeps_input
+from web.kept_input import keeps_input
 
 
 def _seconds(name: str) -> forms.IntegerField:
@@ -44,21 +43,7 @@ class PolicyForm(forms.Form):
 
 @keeps_input
 def edit(request):
-    if request.method != "POST":
-        return _show(request, _page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = _page(request.POST)
-        if given_back(request):
-            return _show(request, page)
-        if page.stale:
-            return _show(request, merged(page, _page(), user), 409)
-        candidate = _check(page)
-        if candidate is None:
-            return _show(request, page, 422)
-        draft.write_part("policy", candidate.policy, user)
-    messages.success(request, "Saved to the draft. The box uses it after you have reviewed and applied the changes.")
-    return redirect("overview")
+    return editing.edit(request, _page, _check, editing.part("policy"), _show)
 
 
 def _page(data=None) -> Page:
@@ -67,10 +52,9 @@ def _page(data=None) -> Page:
     return finish(Page(row, form), data)
 
 
-def _check(page: Page):
+def _check(page: Page, snapshot: Snapshot) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    snapshot = draft.current()
     return check(page, snapshot, replace(snapshot, policy=Policy(**page.form.cleaned_data)), "policy.")
 
 

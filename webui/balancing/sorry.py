@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 from django import forms
-from django.contrib import messages
-from django.db import transaction
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 
+from draft import editing
 from draft import store as draft
-from draft.pages import Page, check, finish, merged
-from lbconfig.model.snapshot import FallbackKind, SorryPage
+from draft.pages import Page, check, finish
+from lbconfig.model.snapshot import FallbackKind, Snapshot, SorryPage
 from lbconfig.render import sorry
 from lbconfig.validate.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
-from web.kept_input import given_back, keeps_input
+from web.kept_input import keeps_input
 
+SAVED = "Saved to the draft. The box shows it after you have reviewed and applied the changes."
 FILL_IN = "Fill this in."
 
 
@@ -46,21 +46,7 @@ class SorryForm(forms.Form):
 
 @keeps_input
 def edit(request):
-    if request.method != "POST":
-        return _show(request, _page())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = _page(request.POST)
-        if given_back(request):
-            return _show(request, page)
-        if page.stale:
-            return _show(request, merged(page, _page(), user), 409)
-        candidate = _check(page)
-        if candidate is None:
-            return _show(request, page, 422)
-        draft.write_part("sorry", candidate.sorry, user)
-    messages.success(request, "Saved to the draft. The box shows it after you have reviewed and applied the changes.")
-    return redirect("sorry")
+    return editing.edit(request, _page, _check, editing.part("sorry"), _show, then="sorry", saved=lambda _: SAVED)
 
 
 def preview(request):
@@ -77,10 +63,9 @@ def _page(data=None) -> Page:
     return finish(Page(row, form), data)
 
 
-def _check(page: Page):
+def _check(page: Page, snapshot: Snapshot) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    snapshot = draft.current()
     candidate = replace(snapshot, sorry=SorryPage(**page.form.cleaned_data))
     return check(page, snapshot, candidate, "sorry.")
 

@@ -8,9 +8,10 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from draft import editing, merge, pages
 from draft import firewall as draft_firewall
-from draft import merge, pages
 from draft import store as draft
+from draft.editing import SAVED
 from draft.frame import look
 from draft.models import Rule
 from firewall import editor, screen
@@ -19,9 +20,8 @@ from firewall.trial import leased
 from lbconfig.judge import Fate, judge
 from lbconfig.validate.services import validate
 from web.faults import not_found
-from web.kept_input import given_back, keeps_input
+from web.kept_input import keeps_input
 
-SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
 SIGNS = {Fate.PASSED: ("good", "▲", "It passes"), Fate.DROPPED: ("bad", "▼", "It is dropped")}
 SIGNS[Fate.REJECTED] = ("bad", "▼", "It is rejected")
 MORE = ("destinations", "interface", "masquerade", "rate", "per", "burst", "each_source", "log", "note")
@@ -34,40 +34,40 @@ def overview(request):
 
 @keeps_input
 def add(request):
-    if request.method == "POST":
-        return _save(request, None)
-    return _show(request, editor.page(None, where=request.GET.get("where", "")))
+    return _edit(request, None)
 
 
 @keeps_input
 def edit(request, pk: int):
     if request.method == "POST":
-        return _save(request, pk)
+        return _edit(request, pk)
     row = Rule.objects.filter(pk=pk).first()
     return _show(request, editor.page(row)) if row else not_found(request, None)
 
 
-def _save(request, pk: int | None):
-    """`pk` None: a new rule. From the first line on nobody else can write to the draft."""
-    user = request.user.get_username()
-    with transaction.atomic():
+def _edit(request, pk: int | None):
+    """`pk` None: a new rule."""
+
+    def make(data=None) -> pages.Page:
         row = Rule.objects.filter(pk=pk).first() if pk else None
-        page = editor.page(row, request.POST)
-        if given_back(request):
-            return _show(request, page)
-        if pk and row is None:
-            page.notes.append("Somebody removed this rule, after you had opened it. Save to add it again, as the last.")
-            return _show(request, page, 409)
-        if page.stale:
-            return _show(request, pages.merged(page, editor.page(row), user), 409)
-        rule = editor.wished(page, draft.current())
-        if rule is None:
-            return _show(request, page, 422)
-        editor.save(page, rule, user)
-    messages.success(request, f"{rule.name}: {SAVED[:1].lower()}{SAVED[1:]}")
-    for sentence in page.consequences:
-        messages.warning(request, f"Before you can apply: {sentence}")
-    return redirect("firewall")
+        return editor.page(row, data, where=request.GET.get("where", ""))
+
+    def removed(page: pages.Page):
+        if pk is None or page.row is not None:
+            return None
+        page.notes.append("Somebody removed this rule, after you had opened it. Save to add it again, as the last.")
+        return _show(request, page, 409)
+
+    return editing.edit(
+        request,
+        make,
+        editor.wished,
+        editor.save,
+        _show,
+        then="firewall",
+        saved=lambda rule: f"{rule.name}: {SAVED[:1].lower()}{SAVED[1:]}",
+        instead=removed,
+    )
 
 
 def _show(request, page: pages.Page, status: int = 200):

@@ -39,12 +39,12 @@ def network_page(status: Status | None, data=None) -> Page:
     row = draft.part("network")
     if data is not None:
         formset = InterfaceFormSet(data, prefix="interfaces")
-        return _offered(finish(Page(row, NetworkForm(data), formset.forms, formset), data), status)
+        return offered(finish(Page(row, NetworkForm(data), formset.forms, formset), data), status)
     stored = {entry.name: entry for entry in draft.current().network.interfaces}
     shown = [*stored.values(), *(Interface(name) for name in _cards(status) if name not in stored)]
     formset = InterfaceFormSet(initial=[values_of(entry) for entry in shown], prefix="interfaces")
     form = NetworkForm(initial=flat(draft.current().network))
-    return _offered(finish(Page(row, form, formset.forms, formset)), status)
+    return offered(finish(Page(row, form, formset.forms, formset)), status)
 
 
 def _cards(status: Status | None) -> list[str]:
@@ -53,7 +53,8 @@ def _cards(status: Status | None) -> list[str]:
     return [entry["name"] for entry in found if entry["name"] != "lo" and not entry["kind"]]
 
 
-def _offered(page: Page, status: Status | None) -> Page:
+def offered(page: Page, status: Status | None) -> Page:
+    """With what may be chosen in each row."""
     names = dict.fromkeys([*(row["name"].value() or "" for row in page.rows), *_cards(status)])
     for row in page.rows:
         row.offer([name for name in names if name and name != row["name"].value()])
@@ -68,7 +69,7 @@ def with_another(page: Page, kind: str, status: Status | None) -> Page:
     formset = InterfaceFormSet(initial=[*rows, blank], prefix="interfaces")
     form = NetworkForm(initial={name: page.form[name].value() for name in page.form.fields})
     more = Page(page.row, form, formset.forms, formset, page.base, page.version, page.notes)
-    return _offered(more, status)
+    return offered(more, status)
 
 
 def _free(kind: str, known: set[str]) -> str:
@@ -77,11 +78,6 @@ def _free(kind: str, known: set[str]) -> str:
         return ""
     start = {"bond": "bond", "bridge": "br"}[kind]
     return next(name for number in range(len(known) + 1) if (name := f"{start}{number}") not in known)
-
-
-def offered(page: Page, status: Status | None) -> Page:
-    """With what may be chosen in each row; after pages.merged made the rows."""
-    return _offered(page, status)
 
 
 def check_network(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:

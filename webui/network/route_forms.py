@@ -151,7 +151,7 @@ def names_page(data=None) -> Page:
     return finish(Page(row, NamesForm(data) if data is not None else NamesForm(initial=initial)), data)
 
 
-def check_names(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
+def check_names(page: Page, snapshot: Snapshot) -> Snapshot | None:
     if not page.form.is_valid():
         return None
     candidate = replace(snapshot, network=replace(snapshot.network, **page.form.cleaned_data))

@@ -1,10 +1,10 @@
 """Interfaces, routes, names and access of the draft."""
 
-from django.contrib import messages
-from django.db import transaction
-from django.shortcuts import redirect, render
+from collections.abc import Callable
 
-from draft import pages
+from django.shortcuts import render
+
+from draft import editing, pages
 from draft import store as draft
 from draft.frame import look
 from lbconfig.model import certificate
@@ -12,57 +12,32 @@ from lbconfig.model.snapshot import Snapshot
 from lbconfig.wanted import network as interfaces
 from network import editor, route_forms
 from network.forms import MADE
-from web.kept_input import given_back, keeps_input
-
-SAVED = "Saved to the draft. The box uses it after you have reviewed and applied the changes."
+from web.kept_input import keeps_input
 
 
 @keeps_input
 def edit_network(request):
     """The draft's network beside what the box really has."""
     status = look(request).status
-    return _edit(
+
+    def another(page: pages.Page):
+        kind = request.POST.get("add")
+        return _network(request, editor.with_another(page, kind, status)) if kind in MADE else None
+
+    return editing.edit(
         request,
-        lambda *data: editor.network_page(status, *data),
-        editor.check_network,
-        _write_network,
+        lambda data=None: editor.network_page(status, data),
+        _checked(request, editor.check_network),
+        editing.part("network"),
         _network,
-        more=lambda page: (
-            editor.with_another(page, request.POST["add"], status) if request.POST.get("add") in MADE else None
-        ),
-        merged=lambda page: editor.offered(page, status),
+        instead=another,
+        offered=lambda page: editor.offered(page, status),
     )
 
 
-def _edit(request, make, check, write, show, more=lambda page: None, merged=lambda page: page):
-    """Show the form, or take what was sent: written to the draft, or shown with its errors and nothing is lost.
-
-    `more` gives the page with another row where that was asked for. `merged` sees the page into which somebody else's
-    change of the meantime was brought.
-    """
-    if request.method != "POST":
-        return show(request, make())
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = make(request.POST)
-        if given_back(request):
-            return show(request, page)
-        if longer := more(page):
-            return show(request, longer)
-        if page.stale:
-            return show(request, merged(pages.merged(page, make(), user)), 409)
-        candidate = check(page, draft.current(), request.META["REMOTE_ADDR"])
-        if candidate is None:
-            return show(request, page, 422)
-        write(candidate, user)
-    messages.success(request, SAVED)
-    for sentence in page.consequences:
-        messages.warning(request, f"Before you can apply: {sentence}")
-    return redirect("overview")
-
-
-def _write_network(candidate: Snapshot, user: str) -> None:
-    draft.write_part("network", candidate.network, user)
+def _checked(request, check: Callable[[pages.Page, Snapshot, str], Snapshot | None]):
+    """For an admin at this address."""
+    return lambda page, snapshot: check(page, snapshot, request.META["REMOTE_ADDR"])
 
 
 def _network(request, page: pages.Page, status: int = 200):
@@ -82,18 +57,13 @@ def _network(request, page: pages.Page, status: int = 200):
 @keeps_input
 def edit_routes(request):
     """Static routes and source-based routes."""
-    return _edit(
-        request,
-        route_forms.routes_page,
-        route_forms.check_routes,
-        _write_network,
-        _routes,
-        more=lambda page: (
-            route_forms.with_another(page, request.POST["add"])
-            if request.POST.get("add") in ("route", "policy")
-            else None
-        ),
-    )
+
+    def another(page: pages.Page):
+        kind = request.POST.get("add")
+        return _routes(request, route_forms.with_another(page, kind)) if kind in ("route", "policy") else None
+
+    check = _checked(request, route_forms.check_routes)
+    return editing.edit(request, route_forms.routes_page, check, editing.part("network"), _routes, instead=another)
 
 
 def _routes(request, page: pages.Page, status: int = 200):
@@ -112,13 +82,7 @@ def _routes(request, page: pages.Page, status: int = 200):
 @keeps_input
 def edit_names(request):
     """Who is asked for addresses of names, and for the time."""
-    return _edit(
-        request,
-        route_forms.names_page,
-        route_forms.check_names,
-        _write_network,
-        _names,
-    )
+    return editing.edit(request, route_forms.names_page, route_forms.check_names, editing.part("network"), _names)
 
 
 def _names(request, page: pages.Page, status: int = 200):
@@ -130,13 +94,8 @@ def _names(request, page: pages.Page, status: int = 200):
 @keeps_input
 def edit_access(request):
     """From where the web UI may be opened."""
-    return _edit(
-        request,
-        editor.access_page,
-        editor.check_access,
-        lambda candidate, user: draft.write_part("management", candidate.management, user),
-        _access,
-    )
+    check = _checked(request, editor.check_access)
+    return editing.edit(request, editor.access_page, check, editing.part("management"), _access)
 
 
 def _access(request, page: pages.Page, status: int = 200):

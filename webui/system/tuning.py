@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from django import forms
-from django.contrib import messages
-from django.db import transaction
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
+from draft import editing
 from draft import store as draft
-from draft.pages import Page, check, finish, merged
+from draft.pages import Page, check, finish
 from lbconfig.hardware.settings import TABLE, Tunable
 from lbconfig.model.names import POWER
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
-from web.kept_input import given_back, keeps_input
+from web.kept_input import keeps_input
 
 OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
 WHOLE = "Give a whole number, or nothing."
@@ -99,21 +98,9 @@ def _filled(field: forms.BoundField) -> bool:
 @keeps_input
 def edit(request):
     known = _known(draft.current().tuning)
-    if request.method != "POST":
-        return _show(request, _page(known))
-    user = request.user.get_username()
-    with transaction.atomic():
-        page = _page(known, request.POST)
-        if given_back(request):
-            return _show(request, page)
-        if page.stale:
-            return _show(request, merged(page, _page(known), user), 409)
-        candidate = _check(page)
-        if candidate is None:
-            return _show(request, page, 422)
-        draft.write_part("tuning", candidate.tuning, user)
-    messages.success(request, "Saved to the draft. The box uses it after you have reviewed and applied the changes.")
-    return redirect("hardware")
+    return editing.edit(
+        request, lambda data=None: _page(known, data), _check, editing.part("tuning"), _show, then="hardware"
+    )
 
 
 def _known(tuning: Tuning) -> Known:
@@ -142,10 +129,9 @@ def _initial(wish: Tuning) -> dict:
     return found | {one.key: one.value for one in wish.settings}
 
 
-def _check(page: Page) -> Snapshot | None:
+def _check(page: Page, snapshot: Snapshot) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    snapshot = draft.current()
     candidate = replace(snapshot, tuning=page.form.wish())
 
     def beside(page: Page, problem: Problem, message: str) -> bool:
