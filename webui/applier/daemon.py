@@ -35,6 +35,7 @@ from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
+from applier.kept.turn import Held, Turn
 from applier.parts import director, firewall, own_certificate, table
 from applier.parts.network import act as network
 from applier.service import doctor, health, shares, trial
@@ -84,17 +85,19 @@ class Applier:
         self._start: RunRecord | None = None
         self._listing, self._told = Listing(), health.Told()
         self.reasons = events.Events(paths.events, self._name_of)
-        self._lock = threading.Lock()  # held while the system is changed
-        self.turn = 0
-        self._owner: str | Callable[[], str] = "the box is being started"  # who holds it
+        self.turn = Turn()
         self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
         self.drift = Drift(self, self.applies, clock)
-        self.updates = Updates(paths, host, self.take, self.release, self.faults.codes)
+        self.updates = Updates(paths, host, self.turn, self.faults.codes)
         self.recovery = Recovery(
-            paths, host, self.generations, self.take, self.release,
-            lambda: self.running.snapshot.network.hostname, self.updates.restart,
-        )  # fmt: skip
+            paths,
+            host,
+            self.generations,
+            self.turn,
+            lambda: self.running.snapshot.network.hostname,
+            self.updates.restart,
+        )
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
         parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery, self.capacities)
@@ -195,74 +198,46 @@ class Applier:
 
     def make_room(self) -> RoomMade:
         """For a full data partition: spend the reserve, and forget all but the newest generations."""
-        self.take("room is being made on the data partition")
-        try:
-            before = storage.usage(self.paths)[1]
-            storage.spend_reserve(self.paths)
-            self.generations.prune(KEEP_IN_NEED)
-            free = storage.usage(self.paths)[1]
-        except OSError as error:
-            raise ApplierRefused(*storage.of_error(error, self.paths)) from None
-        finally:
-            self._lock.release()
+        with self.turn.take("room is being made on the data partition"):
+            try:
+                before = storage.usage(self.paths)[1]
+                storage.spend_reserve(self.paths)
+                self.generations.prune(KEEP_IN_NEED)
+                free = storage.usage(self.paths)[1]
+            except OSError as error:
+                raise ApplierRefused(*storage.of_error(error, self.paths)) from None
         log.info("room was made on the data partition: %d bytes", free - before)
         return {"freed": free - before, "free": free}
-
-    # --- one at a time ---------------------------------------------------------------------------
-
-    def take(self, owner: str | Callable[[], str]) -> None:
-        """Become the one who changes the system, or be refused."""
-        if not self._lock.acquire(blocking=False):
-            raise self._refusal()
-        self.turn += 1
-        self._owner = owner
-
-    def busy(self) -> ApplierRefused | None:
-        """The refusal a caller would get now, or None if the box is idle."""
-        return self._refusal() if self._lock.locked() else None
-
-    def _refusal(self) -> ApplierRefused:
-        named = self._owner() if callable(self._owner) else self._owner
-        return ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
-
-    def owned_by(self, owner: str | Callable[[], str]) -> None:
-        """What whoever is refused from now on reads; for the one who holds the lock."""
-        self._owner = owner
-
-    def release(self) -> None:
-        self._lock.release()
 
     # --- start -----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """From whatever the kernel holds to the confirmed generation; or on with what waits to be confirmed."""
-        self._lock.acquire()
-        handed_on = False
-        try:
-            reserve.keep(self.host)
-            left = self.applies.left_waiting()
-            interrupted = self._open_storage(left.number if left else None)
-            if left is None:
-                self._bring_up(interrupted)
-            self.updates.start()
-            if left is not None:
-                self._start = RunRecord.of("start", "system", left.number, [])
-                self._start.message = f"Generation {left.number} waits to be confirmed, as before."
-                self._start.state = "done"
-                self.applies.take_up(left)
-                handed_on = True
-        # The daemon must answer anyway: only through it an admin can see what is wrong.
-        except Exception as error:
-            log.exception("start")
-            self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
-            if self._start is not None:
-                self._start.state = "failed"
-        finally:
-            if not handed_on:
-                self._lock.release()
-            # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
-            if not self.running.has_checks or self.paths.first_round.exists():
-                self._start_the_rest()
+        with self.turn.take("the box is being started", wait=True) as held:
+            try:
+                self._start_up(held)
+            # The daemon must answer anyway: only through it an admin can see what is wrong.
+            except Exception as error:
+                log.exception("start")
+                self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
+                if self._start is not None:
+                    self._start.state = "failed"
+        # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
+        if not self.running.has_checks or self.paths.first_round.exists():
+            self._start_the_rest()
+
+    def _start_up(self, held: Held) -> None:
+        reserve.keep(self.host)
+        left = self.applies.left_waiting()
+        interrupted = self._open_storage(left.number if left else None)
+        if left is None:
+            self._bring_up(interrupted)
+        self.updates.start()
+        if left is not None:
+            self._start = RunRecord.of("start", "system", left.number, [])
+            self._start.message = f"Generation {left.number} waits to be confirmed, as before."
+            self._start.state = "done"
+            self.applies.take_up(left, held)
 
     def _start_the_rest(self) -> None:
         try:
@@ -373,7 +348,7 @@ class Applier:
             state = director.Service(None, 0, str(error))
         if state.pid is not None:
             checked_for = float(state.seconds)
-        calm = not self._lock.locked() or self.updates.installing or self.applies.waiting
+        calm = not self.turn.taken or self.updates.installing or self.applies.waiting
         lost = calm and running.has_checks and not state.pid
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self.faults.set("health-checks", text if lost else None)

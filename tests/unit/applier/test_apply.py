@@ -322,11 +322,12 @@ def test_a_card_that_is_gone_stops_no_change_that_is_not_about_it(tmp_path):
 
 def test_only_one_apply_at_a_time_and_the_refusal_names_whose(tmp_path):
     box = running_one(tmp_path)
-    box.applier.take("the changes of bob")
-    with pytest.raises(ApplierRefused, match="the changes of bob") as caught:
+    with (
+        box.applier.turn.take("the changes of bob"),
+        pytest.raises(ApplierRefused, match="the changes of bob") as caught,
+    ):
         box.begin(TWO)
     assert caught.value.code == "busy"
-    box.applier.release()
     assert box.apply(TWO)["state"] == "done"
 
 

@@ -128,7 +128,7 @@ def test_from_the_first_rate_to_what_is_kept(box, host, core, tmp_path):
     assert small["limit"]["rates"] == {"connections": 100, "packets": 500, "bytes": 23_000}
     assert (small["limit"]["held"], small["dropped"]) == ("sender", 1500 + 750)
     assert small["traffic"] == f"eth1 to eth2: {SMALL.name}" and large["traffic"] == f"eth1 to eth2: {LARGE.name}"
-    assert host.program.ended and host.tuned == ["eth2", "eth1"] and not core.taken
+    assert host.program.ended and host.tuned == ["eth2", "eth1"] and not core.turn.taken
     assert {one["figure"]: one["at_least"] for one in box.load()["limits"]} == dict.fromkeys(
         ("connections", "packets", "bytes"), True
     )
@@ -156,7 +156,7 @@ def test_ports_of_the_configuration_are_not(box, core, more):
     assert problems(box.capacity_between, "eth1", "eth2", "ann") == {
         "sender": "is part of the configuration; remove it there first"
     }
-    assert not core.taken
+    assert not core.turn.taken
 
 
 def test_what_is_no_free_port_is_named(box, host, core):
@@ -165,7 +165,7 @@ def test_what_is_no_free_port_is_named(box, host, core):
         "receiver": "is part of the configuration; remove it there first",
     }
     assert problems(box.capacity_between, "eth1", "eth1", "ann") == {"receiver": TWICE}
-    assert not core.taken and host.program is None
+    assert not core.turn.taken and host.program is None
 
 
 @pytest.mark.parametrize("name", ["", "x" * 16, 7, None, ["eth1"], "eth1\0", "eth1\n"])
@@ -176,18 +176,17 @@ def test_names_that_none_can_have_are_refused_by_field(name):
 
 
 def test_nobody_changes_the_system_meanwhile_and_nobody_else_measures(box, host, core):
-    core.take("the changes of bob are being applied")
-    assert refused(box.capacity_between, "eth1", "eth2", "ann") == "busy"
-    core.release()
+    with core.turn.take("the changes of bob are being applied"):
+        assert refused(box.capacity_between, "eth1", "eth2", "ann") == "busy"
     seen = []
 
     def look():
-        seen.append((list(core.taken), refused(box.capacity_watch, 10, "bob")))
+        seen.append((core.turn.refusal().message, refused(box.capacity_watch, 10, "bob")))
 
     host.lines = (LINES[0], LINES[1], look, LINES[2])
     box.capacity_between("eth1", "eth2", "ann")
     assert ended(box)["state"] == "done"
-    assert seen == [(["ann measures between eth1 and eth2"], "busy")]
+    assert seen == [("At this moment ann measures between eth1 and eth2; wait until that has ended.", "busy")]
 
 
 def test_stopping_keeps_what_lasted(box, host, core):
@@ -195,7 +194,7 @@ def test_stopping_keeps_what_lasted(box, host, core):
     box.capacity_between("eth1", "eth2", "ann")
     assert ended(box)["state"] == "stopped"
     assert [one["limit"]["rates"]["packets"] for one in box.capacity()["measurements"]] == [500.0]
-    assert not core.taken and host.program.ended
+    assert not core.turn.taken and host.program.ended
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_a_program_that_cannot_is_told_and_the_ports_come_back(box, host, core, 
     box.capacity_between("eth1", "eth2", "ann")
     job = ended(box)
     assert job["state"] == "failed" and said in job["message"]
-    assert host.program.ended and not host.away and not core.taken
+    assert host.program.ended and not host.away and not core.turn.taken
     assert box.capacity()["measurements"] == []
 
 
@@ -221,7 +220,7 @@ def test_ports_that_do_not_come_back_are_told(box, host, core):
     box.capacity_between("eth1", "eth2", "ann")
     job = ended(box)
     assert job["state"] == "failed" and "seen last: eth2 not there" in job["message"]
-    assert not core.taken
+    assert not core.turn.taken
 
 
 def test_a_program_that_falls_silent_is_ended(box, host, core):
@@ -231,11 +230,11 @@ def test_a_program_that_falls_silent_is_ended(box, host, core):
     host.lines = (LINES[0], silence)
     box.capacity_between("eth1", "eth2", "ann")
     assert "said nothing" in ended(box)["message"]
-    assert host.program.ended and not core.taken
+    assert host.program.ended and not core.turn.taken
 
 
 def test_a_kernel_without_a_sender_says_so(box, host, core):
     host.module = 1
     assert refused(box.capacity_between, "eth1", "eth2", "ann") == "no-capacity"
-    assert not core.taken
+    assert not core.turn.taken
     wait_for(lambda: box.capacity()["job"] is None)

@@ -13,6 +13,7 @@ from applier.capacity import meter as capacity_meter
 from applier.capacity import record as capacity_record
 from applier.capacity.verbs import NOTHING_LASTED, Capacities
 from applier.host.host import HostError, Output
+from applier.kept.turn import Turn
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import parse
 from lbconfig.model.snapshot import FACTORY
@@ -75,20 +76,12 @@ class CountingHost:
 
 @dataclass
 class Core:
-    """What of the daemon is asked: who changes the system is only noted here."""
+    """What of the daemon is asked."""
 
     paths: Paths
     host: CountingHost
     running: Target = field(default_factory=lambda: Target(None, FACTORY))
-    taken: list[str] = field(default_factory=list)
-
-    def take(self, owner):
-        if self.taken:
-            raise ApplierRefused("busy", f"At this moment {self.taken[0]}; wait until that has ended.")
-        self.taken.append(owner)
-
-    def release(self):
-        self.taken.clear()
+    turn: Turn = field(default_factory=Turn)
 
 
 @pytest.fixture

@@ -167,7 +167,7 @@ def run_and_die(box: Box, decision: str) -> None:
     applies: Applies = box.applier.applies
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Deadline, "wait", lambda self: Decision(decision, "ann"))
-        patch.setattr(applies, "begin", lambda record, action: action())
+        patch.setattr(applies, "begin", lambda held, record, action: action())
         with contextlib.suppress(Killed):
             box.begin(TWO)
 

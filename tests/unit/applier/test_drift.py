@@ -328,16 +328,15 @@ def test_the_timer_looks_once_a_minute_and_sooner_at_what_is_new(box):
 
 def test_nothing_is_compared_while_something_is_changed(box):
     look(box)
-    box.applier.take("the changes of bob are being applied")
-    weight(box)
-    assert box.applier.status()["drift"]["looked"] == ""
-    box.boottime += EVERY
-    box.applier.drift.tick()
-    with pytest.raises(ApplierRefused, match="changes of bob"):
-        box.applier.drift.look()
-    with pytest.raises(ApplierRefused, match="changes of bob"):
-        box.applier.drift.repair("ann")
-    box.applier.release()
+    with box.applier.turn.take("the changes of bob are being applied"):
+        weight(box)
+        assert box.applier.status()["drift"]["looked"] == ""
+        box.boottime += EVERY
+        box.applier.drift.tick()
+        with pytest.raises(ApplierRefused, match="changes of bob"):
+            box.applier.drift.look()
+        with pytest.raises(ApplierRefused, match="changes of bob"):
+            box.applier.drift.repair("ann")
     box.applier.drift.tick()
     assert box.applier.status()["drift"]["fresh"] == 1
 
@@ -346,9 +345,8 @@ def test_a_look_into_which_a_change_came_counts_for_nothing(box, monkeypatch):
     read = box.host.netlink
 
     def meanwhile(request):
-        box.applier.take("the changes of bob are being applied")
-        box.applier.release()
-        monkeypatch.setattr(box.host, "netlink", read)
+        with box.applier.turn.take("the changes of bob are being applied"):
+            monkeypatch.setattr(box.host, "netlink", read)
         return read(request)
 
     monkeypatch.setattr(box.host, "netlink", meanwhile)

@@ -202,8 +202,10 @@ def test_the_verbs(tmp_path):
     box = Box(tmp_path).start()
     assert box.applier.tuner.hardware()["actions"] == []
     assert box.applier.tuner.tune("", "ann")["findings"] == []
-    box.applier.take("something else happens")
-    with pytest.raises(ApplierRefused, match="something else happens"):
+    with (
+        box.applier.turn.take("something else happens"),
+        pytest.raises(ApplierRefused, match="something else happens"),
+    ):
         box.applier.tuner.tune("", "ann")
 
 

@@ -12,8 +12,8 @@ from test_network_plan import ModelNetwork
 
 from applier.base.paths import Paths
 from applier.host.host import Output
+from applier.kept.turn import Turn
 from applier.parts import own_certificate
-from applier.wire.errors import ApplierRefused
 from lbconfig.model import certificate
 
 SCRIPT = Path(__file__).resolve().parents[3] / "overlay/usr/lib/fairlead/own-certificate"
@@ -58,12 +58,9 @@ def test_at_boot_it_names_the_addresses_that_are_there_and_no_virtual_ones():
 class Box(ModelNetwork):
     def __init__(self, text: str) -> None:
         super().__init__(KernelModel(("eth0",)))
-        self.text, self.asked, self.refusal = text, [], None
+        self.text, self.asked, self.turn = text, [], Turn()
         self.host, self.paths = self, Paths()
         self.kernel.batch(["link set dev eth0 up", "address add 10.0.0.1/24 dev eth0"])
-
-    def busy(self):
-        return self.refusal
 
     def read(self, path):
         return self.text if path == self.paths.run / "tls/cert.pem" else None
@@ -115,8 +112,8 @@ def test_one_of_1970_is_made_anew_once_the_clock_is_right(shown):
 
 def test_not_while_a_change_waits_to_be_confirmed(shown):
     box = Box("it")
-    box.refusal = ApplierRefused("busy", "a change is under way")
-    assert looked(box, right=True) == "" and box.asked == []
+    with box.turn.take("a change is under way"):
+        assert looked(box, right=True) == "" and box.asked == []
 
 
 def test_the_first_one_is_made_by_the_boot(shown):

@@ -140,9 +140,8 @@ def test_generations_go_on_above_the_restored_history(box):
 
 
 def test_not_while_something_else_changes_the_system(box, pairs):
-    box.applier.take("changes of ann are being applied")
     for verb in (lambda: restore(box, pairs[1]), lambda: box.applier.recovery.factory_reset("one", "kim")):
-        with pytest.raises(ApplierRefused) as refusal:
+        with box.applier.turn.take("changes of ann are being applied"), pytest.raises(ApplierRefused) as refusal:
             verb()
         assert refusal.value.code == "busy"
     assert on_disk(box) == pairs[0] and not box.paths.reset_mark.exists()

@@ -9,8 +9,8 @@ from pathlib import Path
 from applier.base.paths import Paths
 from applier.disk import bootstate
 from applier.host.host import HostError, Output
+from applier.kept.turn import Turn
 from applier.update.verbs import Updates
-from applier.wire.errors import ApplierRefused
 
 SLOT = 3 << 20  # bytes
 IMAGE = b"hsqs" + bytes(range(251)) * 9000  # a little over two blocks
@@ -114,21 +114,15 @@ class UpdateBox:
         state = bootstate.with_good(bootstate.with_bad(bootstate.BootState(), "B"), "A")
         self.paths.boot_state.write_bytes(bytes(bootstate.PLACE) + bootstate.render(state))
         self.host = UpdateHost(self.paths)
-        self.taken: list[str] = []
-        self.busy = False
-        self.updates = Updates(self.paths, self.host, self.take, self.release, lambda: ["health-checks"])
+        self.turn = Turn()
+        self.updates = Updates(self.paths, self.host, self.turn, lambda: ["health-checks"])
 
     def device(self, name: str) -> Path:
         return self.paths.disk / name
 
-    def take(self, owner: str) -> None:
-        if self.busy:
-            raise ApplierRefused("busy", "At this moment the changes of ann are being applied.")
-        self.busy = True
-        self.taken.append(owner)
-
-    def release(self) -> None:
-        self.busy = False
+    @property
+    def busy(self) -> bool:
+        return self.turn.taken
 
     def upload(self, data: bytes = b"", number: int = 1) -> str:
         name = f"{number:032x}"

@@ -12,16 +12,14 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from applier.apply import steps
-from applier.apply import verbs as applying
 from applier.apply.deadline import Clock
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.network_steps import names_differ, time_differs
 from applier.apply.runs import RunRecord
-from applier.apply.verbs import Applies
+from applier.apply.verbs import Applies, Core
 from applier.hardware import tune as hardware
 from applier.host.host import HostError
 from applier.kept.faults import now
@@ -41,12 +39,6 @@ EVERY = 60.0  # seconds between two looks
 AGAIN = 10.0  # seconds after which what was seen once is looked at again, and told if it is still there
 TICK = 5.0
 TOLD = 100  # differences that are told one by one; a flushed table of a thousand services need not be
-
-
-class Core(applying.Core, Protocol):
-    turn: int  # how often somebody has become the one who changes the system
-
-    def busy(self) -> ApplierRefused | None: ...
 
 
 @dataclass(frozen=True)
@@ -172,7 +164,7 @@ class Drift:
     def to_data(self) -> DriftStatus:
         """Of before the last change of the system nothing is told."""
         last = self._last
-        if last is None or last.turn != self._core.turn:
+        if last is None or last.turn != self._core.turn.count:
             last = Look(0, 0.0, "")
         return {
             "looked": last.when,
@@ -195,7 +187,7 @@ class Drift:
     def tick(self) -> None:
         """Look, if it is time."""
         last = self._last
-        soon = last is not None and (last.fresh or last.turn != self._core.turn)
+        soon = last is not None and (last.fresh or last.turn != self._core.turn.count)
         at = self._begun if last is None else last.at
         if self._clock() - at >= (AGAIN if soon else EVERY):
             self._look()
@@ -205,26 +197,20 @@ class Drift:
     def look(self) -> DriftStatus:
         """At once. What is seen for the first time counts as fresh; the timer looks again soon."""
         if not self._look():
-            refusal = self._core.busy()
+            refusal = self._core.turn.refusal()
             raise refusal or ApplierRefused("busy", "The box was changed while it was looked at; look again.")
         return self.to_data()
 
     def repair(self, user: str) -> RepairStarted:
         """The steps of the boot, from what is there to what should run; {"apply": id} to follow."""
-        core, begun = self._core, False
-        core.take(f"the box is being repaired for {user}")
-        try:
+        core = self._core
+        with core.turn.take(f"the box is being repaired for {user}") as held:
             running = core.running
             name = f"repair-{running.number or 0}-{secrets.token_hex(4)}"
             record = RunRecord.of(name, user, running.number, [step.name for step in steps.CONVERGE])
             record.kind = "repair"
-            self._applies.record = record
-            self._applies.begin(record, lambda: self._carry_out(record))
-            begun = True
+            self._applies.begin(held, record, lambda: self._carry_out(record))
             return {"apply": record.id}
-        finally:
-            if not begun:
-                core.release()
 
     # ---------------------------------------------------------------------------------------------
 
@@ -232,11 +218,11 @@ class Drift:
         """False: the system is being changed, so nothing was compared."""
         core = self._core
         with self._looking:
-            turn = core.turn
-            if core.busy():
+            count = core.turn.count
+            if core.turn.taken:
                 return False
             found, troubles = differences(self._job())
-            if core.busy() or core.turn != turn:
+            if core.turn.taken or core.turn.count != count:
                 return False
             self._keep(found, troubles)
         return True
@@ -251,7 +237,7 @@ class Drift:
                 log.warning("%s should be: %s; is: %s", one.object, one.wanted, one.present)
         trouble = " ".join(f"{error}." for error in troubles)
         self._core.known_good = not found and not troubles
-        self._last = Look(self._core.turn, at, now(), told, len(found) - len(told), trouble)
+        self._last = Look(self._core.turn.count, at, now(), told, len(found) - len(told), trouble)
 
     def _job(self) -> Job:
         core = self._core

@@ -29,6 +29,7 @@ from applier.host.host import Host, HostError
 from applier.kept import storage
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations
+from applier.kept.turn import Held, Turn
 from applier.parts import web_server
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
@@ -50,18 +51,13 @@ class Core(Protocol):
 
     paths: Paths
     host: Host
+    turn: Turn
     generations: Generations
     early: Early
     faults: Faults
     running: Target
     confirmed: int | None
     known_good: bool  # whether the kernel was last seen to hold what runs
-
-    def take(self, owner: str | Callable[[], str]) -> None: ...
-
-    def release(self) -> None: ...
-
-    def owned_by(self, owner: str | Callable[[], str]) -> None: ...
 
     def set_running(self, target: Target) -> None: ...
 
@@ -107,9 +103,7 @@ class Applies:
     ) -> ApplyStarted:  # fmt: skip
         core = self._core
         new = parse(snapshot, services)
-        core.take(f"the changes of {user} are being applied")
-        begun = False
-        try:
+        with core.turn.take(f"the changes of {user} are being applied") as held:
             admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases(), core.cards())
             found = cutoff(core.running.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
@@ -117,13 +111,8 @@ class Applies:
             number = self.store(new, user, comment, client)
             record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
             record.ask = Ask.of(found, within) if within else None
-            self.record = record
-            self.begin(record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
-            begun = True
+            self.begin(held, record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
             return {"apply": record.id, "secret": secret, "confirm_within": within}
-        finally:
-            if not begun:
-                core.release()
 
     def progress(self) -> RunStatus | None:
         """The last apply or repair; quick, so one may ask often."""
@@ -171,26 +160,30 @@ class Applies:
         core.faults.set(*found)
         raise ApplierRefused(*found)
 
-    def begin(self, record: RunRecord, action: Callable[[], RunState]) -> None:
-        """In a thread of its own, which gives up the lock at its end."""
-        threading.Thread(target=self._run, args=(record, action), name=record.id, daemon=True).start()
+    def begin(self, held: Held, record: RunRecord, action: Callable[[], RunState]) -> None:
+        """In a thread of its own, to which the turn is handed on."""
+        self.record = record
 
-    def _run(self, record: RunRecord, action: Callable[[], RunState]) -> None:
+        def tell(ended: tuple[RunState, Waiting | None]) -> None:
+            record.state, waiting = ended
+            if waiting:
+                waiting.settled.set()
+
+        held.hand_on(record.id, lambda: self._run(record, action), tell)
+
+    def _run(self, record: RunRecord, action: Callable[[], RunState]) -> tuple[RunState, Waiting | None]:
+        """The outcome, and what has waited for it."""
         outcome: RunState = "failed"
         try:
             outcome = action()
-        # The thread's last line: whatever happened, its record must not say "running" for ever.
+        # Whatever happened, its record must not say "running" for ever.
         except Exception as error:
             log.exception("apply %s", record.id)
             record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
             self._core.faults.set("not-restored", record.message)
-        finally:
-            waiting, self._waiting = self._waiting, None
-            self._core.release()
-            record.deadline = None
-            record.state = outcome  # last: whoever sees it may apply again
-            if waiting:
-                waiting.settled.set()
+        waiting, self._waiting = self._waiting, None
+        record.deadline = None
+        return outcome, waiting
 
     def carry_out(self, target: Target, record: RunRecord, secret: str = "") -> RunState:
         """`secret`: the hash of the one that was given out, where a confirmation is asked for."""
@@ -266,15 +259,17 @@ class Applies:
         record.message = WAITING_SENTENCE
         record.deadline = deadline = Deadline(note.begun, note.until, self._clock)
         self._waiting = Waiting(record, note, deadline, threading.Event())
-        core.owned_by(lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)")
+        core.turn.owned_by(
+            lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)"
+        )
         log.info("generation %s waits %.0f s to be confirmed", note.number, deadline.left())
         record.state = "waiting"
         decision = deadline.wait()
         if decision.kind == "keep":
             record.state = "running"
-            core.owned_by(f"the changes of {note.user} are being confirmed")
+            core.turn.owned_by(f"the changes of {note.user} are being confirmed")
             return self._finish(course, None, decision.user)
-        core.owned_by(f"the changes of {note.user} are being taken back")
+        core.turn.owned_by(f"the changes of {note.user} are being taken back")
         record.state = "returning"
         record.message = why = _why(decision, note)
         # From here on a new daemon goes back at once, whatever time is left.
@@ -349,15 +344,15 @@ class Applies:
             return None
         return note if outcome == "waiting" and generations.confirmed_number() == note.before else None
 
-    def take_up(self, note: Pending) -> None:
-        """Go on with it; its thread gives up the lock at the end. The kernel is left as it is."""
+    def take_up(self, note: Pending, held: Held) -> None:
+        """Go on with it, in a thread that gets the turn. The kernel is left as it is."""
         core = self._core
         target = Target(note.number, core.generations.load(note.number).snapshot)
         before = Target(note.before, FACTORY if note.before is None else core.generations.load(note.before).snapshot)
         core.running, core.confirmed = target, note.before
-        record = self.record = self._restored(note)
+        record = self._restored(note)
         course = Course(Engine(self._job(target, before), record), record, before, target, resumed=True)
-        self.begin(record, lambda: self._wait(course, note))
+        self.begin(held, record, lambda: self._wait(course, note))
 
     def close(self) -> None:
         """After the way back to the confirmed generation: what became of what waited, for whoever looks on."""

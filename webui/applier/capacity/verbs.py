@@ -21,6 +21,7 @@ from applier.capacity.meter import Look, Meter, between, look
 from applier.capacity.record import to_rates
 from applier.host.host import Host, HostError
 from applier.kept.faults import now
+from applier.kept.turn import Turn
 from applier.parts.network import act as network
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing, Problem
@@ -30,6 +31,8 @@ from lbconfig.capacity.figures import WINDOW, Hardware, Limit, Rates, Sample, sh
 from lbconfig.target import Target
 
 log = logging.getLogger("applier")
+
+Ended = Literal["done", "stopped", "failed"]
 
 SECOND = 1.0
 RELEASE = "kernel/osrelease"
@@ -44,9 +47,7 @@ class Core(Protocol):
     paths: Paths
     host: Host
     running: Target
-
-    def take(self, owner: str) -> None: ...
-    def release(self) -> None: ...
+    turn: Turn
 
 
 @dataclass(slots=True)
@@ -54,7 +55,7 @@ class Job:
     id: str
     user: str
     wanted: float  # seconds
-    state: Literal["running", "done", "stopped", "failed"] = "running"
+    state: Literal["running"] | Ended = "running"
     message: str = "Watching"
     between: bool = False  # two ports of the box
     samples: list[Sample] = field(default_factory=list)
@@ -67,6 +68,11 @@ class Job:
     @property
     def dropped(self) -> int:
         return sum(one.dropped for one in self.samples)
+
+    def end(self, state: Ended) -> None:
+        """With its last message; whoever sees the state may measure again."""
+        log.info("measurement %s: %s", self.id, self.message)
+        self.state = state
 
     def to_data(self) -> WatchJob:
         last = self.samples[-1] if self.samples else None
@@ -128,24 +134,18 @@ class Capacities:
         core = self._core
         with self._starting:
             self._must_be_idle()
-            core.take(f"{user} measures between {sender} and {receiver}")
-            begun = False
-            try:
-                self._must_be_free(sender, receiver)
-                hardware = self._look_at_hardware()
-                rig = capacity_cable.Rig(core, sender, receiver)
-                job = Job(
-                    secrets.token_hex(4), user, cable.longest(), message=f"From {sender} to {receiver}", between=True
-                )
+            with core.turn.take(f"{user} measures between {sender} and {receiver}") as held:
+                try:
+                    self._must_be_free(sender, receiver)
+                    hardware = self._look_at_hardware()
+                    rig = capacity_cable.Rig(core, sender, receiver)
+                except HostError as error:
+                    raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
+                words = f"From {sender} to {receiver}"
+                job = Job(secrets.token_hex(4), user, cable.longest(), message=words, between=True)
                 self._job = job
                 log.info("user %s measures between %s and %s", user, sender, receiver)
-                threading.Thread(target=self._between, args=(job, hardware, rig), name=job.id, daemon=True).start()
-                begun = True
-            except HostError as error:
-                raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
-            finally:
-                if not begun:
-                    core.release()
+                held.hand_on(job.id, lambda: self._between(job, hardware, rig), job.end)
         return {"job": job.id, "seconds": job.wanted}
 
     def capacity_stop(self, user: str) -> Nothing:
@@ -191,6 +191,7 @@ class Capacities:
     # --- the measurement ---------------------------------------------------------------------------
 
     def _watch(self, job: Job, hardware: Hardware, cards: tuple[str, ...], before: Look) -> None:
+        ended: Ended = "failed"
         try:
             while job.seconds < job.wanted and not job.stop:
                 self._host.sleep(SECOND)
@@ -198,12 +199,12 @@ class Capacities:
                 job.samples.append(between(before, after))
                 before = after
             limit = sustained(job.samples)
-            self._end(job, hardware, [("", limit, job.dropped)] if limit else [])
+            ended = self._keep(job, hardware, [("", limit, job.dropped)] if limit else [])
         except (HostError, OSError, ValueError) as error:  # ValueError: a counter that is no number
-            job.message, job.state = f"It was not measured to the end: {error}.", "failed"
-        log.info("measurement %s: %s", job.id, job.message)
+            job.message = f"It was not measured to the end: {error}."
+        job.end(ended)
 
-    def _between(self, job: Job, hardware: Hardware, rig: capacity_cable.Rig) -> None:
+    def _between(self, job: Job, hardware: Hardware, rig: capacity_cable.Rig) -> Ended:
         try:
             try:
                 for trial in rig.trials():
@@ -213,18 +214,16 @@ class Capacities:
                         break
             finally:
                 rig.end()
-            self._end(job, hardware, rig.found())
+            return self._keep(job, hardware, rig.found())
         except capacity_cable.NotMeasured as error:
-            job.message, job.state = f"It was not measured to the end: {error}", "failed"
+            job.message = f"It was not measured to the end: {error}"
         except (HostError, OSError) as error:
-            job.message, job.state = f"It was not measured to the end: {error}.", "failed"
-        finally:
-            self._core.release()
-        log.info("measurement %s: %s", job.id, job.message)
+            job.message = f"It was not measured to the end: {error}."
+        return "failed"
 
-    def _end(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> None:
+    def _keep(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> Ended:
         """`found`: traffic as in Measurement, its limit, and packets dropped. OSError where it cannot be kept."""
-        ended: Literal["done", "failed"] = "failed"
+        ended: Ended = "failed"
         job.message = NOTHING_LASTED
         for traffic, limit, dropped in found:
             one: KeptMeasurement = {
@@ -240,7 +239,7 @@ class Capacities:
             }
             self._record.add(one)
             job.message, ended = f"Measured for {job.seconds:.0f} seconds, and kept.", "done"
-        job.state = "stopped" if job.stop else ended
+        return "stopped" if job.stop else ended
 
     def _must_be_idle(self) -> None:
         if self._job is not None and self._job.state == "running":

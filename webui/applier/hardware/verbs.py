@@ -10,6 +10,7 @@ from applier.hardware import tune as hardware
 from applier.hardware.look import look, machine_of_memory, plain
 from applier.host.host import Host, HostError
 from applier.kept.generations import Damaged, Generations
+from applier.kept.turn import Turn
 from applier.wire.shapes_machine import ActionStatus, FindingStatus, MachineStatus, SeatStatus, SettingStatus
 from lbconfig.hardware.actions import Write
 from lbconfig.hardware.facts import Machine
@@ -33,9 +34,7 @@ class Core(Protocol):
     host: Host
     generations: Generations
     running: Target
-
-    def take(self, owner: str) -> None: ...
-    def release(self) -> None: ...
+    turn: Turn
 
 
 class Tuner:
@@ -48,12 +47,9 @@ class Tuner:
 
     def tune(self, object: str, user: str) -> MachineStatus:
         core = self._core
-        core.take(f"the hardware is being tuned for {user}")
-        try:
+        with core.turn.take(f"the hardware is being tuned for {user}"):
             ended = [] if object else hardware.end_meddlers(core.host)
             done = hardware.tune(core.host, core.paths, core.running.snapshot.tuning, object)
-        finally:
-            core.release()
         log.info("hardware tuned for %s: %d changed, %d refused", user, len(done.changed), len(done.refused))
         if ended:
             log.info("ended, as it moved what is tuned: %s", ", ".join(ended))

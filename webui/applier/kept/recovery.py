@@ -21,6 +21,7 @@ from applier.host.host import Host, HostError, run
 from applier.kept import storage
 from applier.kept.faults import now
 from applier.kept.generations import Generations
+from applier.kept.turn import Held, Turn
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import PEM_BLOCK
 from applier.wire.shapes import Certificate, Nothing, Pair, Restored
@@ -30,15 +31,14 @@ log = logging.getLogger("applier")
 
 class Recovery:
     def __init__(
-        self, paths: Paths, host: Host, generations: Generations, take: Callable[[str], None],
-        release: Callable[[], None], hostname: Callable[[], str], restart: Callable[[], None],
+        self, paths: Paths, host: Host, generations: Generations, turn: Turn, hostname: Callable[[], str],
+        restart: Callable[[Held], None],
     ) -> None:  # fmt: skip
-        """`take` makes this the one who changes the system, or refuses; `restart` keeps it so until the box goes."""
+        """`restart` keeps the turn until the box goes."""
         self._paths = paths
         self._host = host
         self._generations = generations
-        self._take = take
-        self._release = release
+        self._turn = turn
         self._hostname = hostname
         self._restart = restart
 
@@ -54,16 +54,14 @@ class Recovery:
 
     def restore(self, certificate: str, key: str, number: int, user: str) -> Restored:
         """`number`: of the newest revision that came back; generations get higher ones. Twice is as good as once."""
-        self._take(f"a backup file is being restored by {user}")
-        try:
-            changed = bool(certificate) and self.pair() != {"certificate": certificate, "key": key}
-            if changed:
-                self._put(certificate, key)
-            self._generations.skip_to(number)
-        except OSError as error:
-            raise ApplierRefused(*storage.of_error(error, self._paths)) from None
-        finally:
-            self._release()
+        with self._turn.take(f"a backup file is being restored by {user}"):
+            try:
+                changed = bool(certificate) and self.pair() != {"certificate": certificate, "key": key}
+                if changed:
+                    self._put(certificate, key)
+                self._generations.skip_to(number)
+            except OSError as error:
+                raise ApplierRefused(*storage.of_error(error, self._paths)) from None
         log.info("user %s restored a backup file up to revision %d", user, number)
         if changed:
             self._reload()
@@ -72,14 +70,13 @@ class Recovery:
     def factory_reset(self, hostname: str, user: str) -> Nothing:
         if hostname != self._hostname():
             raise ApplierRefused("wrong-hostname", "This is not the host name of this box. Nothing was reset.")
-        self._take(f"the box is reset by {user}")
-        try:
-            durable.replace(self._paths.reset_mark, json.dumps({"user": user, "time": now()}).encode() + b"\n")
-        except OSError as error:
-            self._release()
-            raise ApplierRefused(*storage.of_error(error, self._paths)) from None
-        log.warning("user %s resets the box to its factory state", user)
-        self._restart()
+        with self._turn.take(f"the box is reset by {user}") as held:
+            try:
+                durable.replace(self._paths.reset_mark, json.dumps({"user": user, "time": now()}).encode() + b"\n")
+            except OSError as error:
+                raise ApplierRefused(*storage.of_error(error, self._paths)) from None
+            log.warning("user %s resets the box to its factory state", user)
+            self._restart(held)
         return {}
 
     # --- the certificate ---------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
+from applier.kept.turn import Turn
 from applier.parts.network import act as network
-from applier.wire.errors import ApplierRefused
 from lbconfig.model import certificate
 from lbconfig.model.certificate import Certificate
 from lbconfig.validate import fields
@@ -35,8 +35,7 @@ class Core(Protocol):
 
     host: Host
     paths: Paths
-
-    def busy(self) -> ApplierRefused | None: ...
+    turn: Turn
 
 
 def synchronised() -> bool:
@@ -67,7 +66,7 @@ def why_anew(shown: Certificate | None, wanted: list[str], now: datetime | None)
 def look(core: Core, right: Callable[[], bool] = synchronised, now: Callable[[], datetime] | None = None) -> str:
     """Make it anew where it has to be, and have nginx show it; why, or "" where nothing was done."""
     host, paths = core.host, core.paths
-    if core.busy():
+    if core.turn.taken:
         return ""
     shown = certificate.first(host.read(paths.run / "tls" / "cert.pem") or "")
     wanted = names(host)

@@ -21,6 +21,7 @@ from applier.disk.bootstate import BootStateError
 from applier.disk.disks import Places
 from applier.host.host import Host, HostError, run, unmount
 from applier.kept.faults import now
+from applier.kept.turn import Held, Turn
 from applier.update import bundle as update_bundle
 from applier.update import least_version
 from applier.update import record as update_record
@@ -34,6 +35,8 @@ from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import BundleReview, BundleSource, InstallStarted, Nothing, UpdateJob, UpdateState
 
 log = logging.getLogger("applier")
+
+Ended = Literal["done", "failed"]
 
 MODULES = ("loop", "dm_verity")  # what mounting a bundle needs of the kernel
 GRACE = 3.0  # seconds in which the page that waits for the restart gets to who asked for it
@@ -49,7 +52,7 @@ class Job:
     user: str
     version: str
     slot: str
-    state: Literal["running", "done", "failed"] = "running"
+    state: Literal["running"] | Ended = "running"
     percent: int = 0
     message: str = "Opening the bundle"
 
@@ -64,6 +67,11 @@ class Job:
             "message": self.message,
         }
 
+    def end(self, state: Ended) -> None:
+        """With its last message; whoever sees the state may install again."""
+        log.info("version %s of %s for slot %s: %s: %s", self.version, self.user, self.slot, state, self.message)
+        self.state = state
+
     def part(self, message: str, begin: int, end: int, size: int) -> Callable[[int], None]:
         """Say what is done now; what it returns takes the bytes that are done of so many."""
         self.message, self.percent = message, begin
@@ -75,16 +83,12 @@ class Job:
 
 
 class Updates:
-    def __init__(
-        self, paths: Paths, host: Host, take: Callable[[str], None], release: Callable[[], None],
-        faults: Callable[[], list[str]],
-    ) -> None:  # fmt: skip
-        """`take` makes this the one who changes the system, or refuses; `faults`: codes of what is wrong now."""
+    def __init__(self, paths: Paths, host: Host, turn: Turn, faults: Callable[[], list[str]]) -> None:
+        """`faults`: codes of what is wrong now."""
         self.restart_seconds: float | None = None
         self._paths = paths
         self._host = host
-        self._take = take
-        self._release = release
+        self._turn = turn
         self._faults = faults
         self._slots = Slots(paths, host)
         self._spool = Spool(paths)
@@ -147,19 +151,13 @@ class Updates:
 
     def update_install(self, source: str, user: str) -> InstallStarted:
         self._need_slots()
-        self._take(f"an update is being installed by {user}")
-        begun = False
-        try:
+        with self._turn.take(f"an update is being installed by {user}") as held:
             with self._alone(), self._opened(source) as path:
                 bundle = self._admit(source, path)
             job = Job(secrets.token_hex(4), user, bundle.version, self._slots.other)
             self._job = job
-            threading.Thread(target=self._run, args=(job, source, bundle), name=job.id, daemon=True).start()
-            begun = True
+            held.hand_on(job.id, lambda: self._run(job, source, bundle), job.end)
             return {"job": job.id}
-        finally:
-            if not begun:
-                self._release()
 
     def update_forget(self) -> Nothing:
         with self._alone():
@@ -180,21 +178,20 @@ class Updates:
         if not version:
             raise ApplierRefused("slot-empty", f"Slot {slot} holds nothing that can be started.")
         least_version.check(self._paths, version)
-        self._take(f"the box is restarted by {user}")
-        try:
-            self._save(self._departure(slot, version, user))
-            self._slots.start_next(slot)
-        except (OSError, BootStateError) as error:
-            self._release()
-            raise ApplierRefused("slots-unwritable", f"The next start cannot be chosen: {error}.") from None
-        log.info("user %s restarts the box into slot %s, version %s", user, slot, version)
-        self.restart()
+        with self._turn.take(f"the box is restarted by {user}") as held:
+            try:
+                self._save(self._departure(slot, version, user))
+                self._slots.start_next(slot)
+            except (OSError, BootStateError) as error:
+                raise ApplierRefused("slots-unwritable", f"The next start cannot be chosen: {error}.") from None
+            log.info("user %s restarts the box into slot %s, version %s", user, slot, version)
+            self.restart(held)
         return {}
 
     def reboot(self, user: str) -> Nothing:
-        self._take(f"the box is restarted by {user}")
-        log.info("user %s restarts the box", user)
-        self.restart()
+        with self._turn.take(f"the box is restarted by {user}") as held:
+            log.info("user %s restarts the box", user)
+            self.restart(held)
         return {}
 
     # --- what is asked first -----------------------------------------------------------------------
@@ -261,8 +258,8 @@ class Updates:
 
     # --- the install -------------------------------------------------------------------------------
 
-    def _run(self, job: Job, source: str, bundle: Bundle) -> None:
-        state: Literal["done", "failed"] = "failed"
+    def _run(self, job: Job, source: str, bundle: Bundle) -> Ended:
+        state: Ended = "failed"
         try:
             with self._opened(source) as path, self._image(path) as image:
                 self._install(job, image, bundle)
@@ -271,15 +268,12 @@ class Updates:
             job.message = refusal.message
         except (HostError, OSError, BootStateError) as error:
             job.message = f"Version {bundle.version} could not be installed: {error}. The box runs as before."
-        # The thread's last line: its job must not say "running" for ever.
+        # Its job must not say "running" for ever.
         except Exception as error:
             log.exception("install %s", job.id)
             job.message = f"The applier made a mistake: {error}. The box runs as before."
-        finally:
-            self._spool.clear()
-            self._release()
-            log.info("version %s of %s for slot %s: %s: %s", job.version, job.user, job.slot, state, job.message)
-            job.state = state  # last: whoever sees it may install again
+        self._spool.clear()
+        return state
 
     def _install(self, job: Job, image: Path, bundle: Bundle) -> None:
         size, device = bundle.size, self._slots.device(job.slot)
@@ -343,8 +337,8 @@ class Updates:
     def _save(self, record: Record) -> None:
         update_record.save(self._paths.update_record, record)
 
-    def restart(self) -> None:
-        """The system stays taken: nothing may be changed any more. Unless the box does not go."""
+    def restart(self, held: Held) -> None:
+        """The turn is kept: nothing may be changed any more. Unless the box does not go."""
 
         def go() -> None:
             self._host.sleep(GRACE)
@@ -352,6 +346,7 @@ class Updates:
                 run(self._host, ["reboot"])
             except HostError as error:
                 log.error("the box does not restart: %s", error)
-                self._release()
+                held.give_back()
 
         threading.Thread(target=go, name="restart", daemon=True).start()
+        held.keep()

@@ -1,0 +1,81 @@
+"""Whose turn it is: who is refused meanwhile, how it is handed on, and when others hear that it is over."""
+
+import threading
+
+import pytest
+
+from applier.kept.turn import Turn
+from applier.wire.errors import ApplierRefused
+
+SOON = 20  # seconds
+
+
+@pytest.fixture
+def turn():
+    return Turn()
+
+
+def refused(turn: Turn) -> str:
+    with pytest.raises(ApplierRefused) as caught, turn.take("something else happens"):
+        pass
+    assert caught.value.code == "busy"
+    return caught.value.message
+
+
+def test_it_is_one_callers_at_a_time_and_the_refusal_says_whose(turn):
+    with turn.take("the box is being tuned for ann"):
+        assert turn.taken and turn.refusal().message == refused(turn)
+        assert refused(turn) == "At this moment the box is being tuned for ann; wait until that has ended."
+        turn.owned_by(lambda: "9 seconds are left")
+        assert "9 seconds are left" in refused(turn)
+    assert not turn.taken and turn.refusal() is None
+    assert turn.count == 1, "who was refused does not count"
+
+
+def test_an_error_gives_it_back(turn):
+    with pytest.raises(ValueError), turn.take("a change is being applied"):
+        raise ValueError
+    assert not turn.taken
+
+
+def test_a_thread_gives_it_back_before_anybody_hears_of_the_end(turn):
+    go, heard = threading.Event(), threading.Event()
+    seen = []
+
+    def tell(result):
+        with turn.take("the next change is being applied"):
+            seen.append(result)
+        heard.set()
+
+    with turn.take("a change is being applied") as held:
+        held.hand_on("change", lambda: go.wait(SOON), tell)
+    assert "a change is being applied" in refused(turn)
+    go.set()
+    assert heard.wait(SOON) and seen == [True]
+    assert not turn.taken
+
+
+def test_what_goes_wrong_after_it_was_handed_on_leaves_it_to_the_thread(turn):
+    go, heard = threading.Event(), threading.Event()
+    with pytest.raises(ValueError), turn.take("a change is being applied") as held:
+        held.hand_on("change", lambda: go.wait(SOON), lambda _: heard.set())
+        raise ValueError
+    assert turn.taken
+    go.set()
+    assert heard.wait(SOON) and not turn.taken
+
+
+def test_a_thread_with_a_mistake_gives_it_back_as_well(turn, monkeypatch):
+    heard = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: heard.set())
+    with turn.take("a change is being applied") as held:
+        held.hand_on("change", lambda: 1 / 0, lambda _: None)
+    assert heard.wait(SOON) and not turn.taken
+
+
+def test_what_is_kept_stays_taken_until_it_is_given_back(turn):
+    with turn.take("the box is restarted by ann") as held:
+        held.keep()
+    assert "restarted by ann" in refused(turn)
+    held.give_back()
+    assert not turn.taken

@@ -1,0 +1,82 @@
+"""Whose turn it is to change the system: one at a time, and who comes meanwhile is told who that is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from applier.wire.errors import ApplierRefused
+
+Owner = str | Callable[[], str]  # what is being done, as a refusal says it
+Result = TypeVar("Result")
+
+
+class Held:
+    """The turn in the hands of who has it."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self.kept = False
+
+    def keep(self) -> None:
+        """Beyond the `with` in which it was taken: nothing is changed any more unless it is given back."""
+        self.kept = True
+
+    def give_back(self) -> None:
+        """Once, by who has kept it."""
+        self._lock.release()
+
+    def hand_on(self, name: str, work: Callable[[], Result], tell: Callable[[Result], None]) -> None:
+        """To a thread that gives it back once `work` has ended. `tell` gets the result: who hears it may take a turn.
+
+        So `work` has to catch what must be told.
+        """
+
+        def run() -> None:
+            try:
+                result = work()
+            finally:
+                self.give_back()
+            tell(result)
+
+        threading.Thread(target=run, name=name, daemon=True).start()
+        self.keep()
+
+
+class Turn:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: Owner = ""
+        self.count = 0  # how often somebody has become the one who changes the system
+
+    @contextmanager
+    def take(self, owner: Owner, wait: bool = False) -> Iterator[Held]:
+        """Be the one who changes the system, or be refused; until the end, unless it is kept or handed on."""
+        if not self._lock.acquire(blocking=wait):
+            raise self._refusal()
+        self.count += 1
+        self._owner = owner
+        held = Held(self._lock)
+        try:
+            yield held
+        finally:
+            if not held.kept:
+                held.give_back()
+
+    def owned_by(self, owner: Owner) -> None:
+        """What whoever is refused from now on reads; for the one who has it."""
+        self._owner = owner
+
+    @property
+    def taken(self) -> bool:
+        return self._lock.locked()
+
+    def refusal(self) -> ApplierRefused | None:
+        """What a caller would get now, or None if the box is idle."""
+        return self._refusal() if self.taken else None
+
+    def _refusal(self) -> ApplierRefused:
+        named = self._owner() if callable(self._owner) else self._owner
+        return ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
