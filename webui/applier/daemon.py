@@ -13,7 +13,7 @@ import os
 import pwd
 import signal
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from applier.apply.deadline import Clock, boottime
 from applier.apply.drift import Drift
@@ -41,7 +41,7 @@ from applier.parts.network import act as network
 from applier.service import doctor, health, shares, trial
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
-from applier.wire.protocol import VERBS, Request
+from applier.wire.protocol import Request
 from applier.wire.server import Server
 from applier.wire.shapes import (
     CodeChecked,
@@ -100,14 +100,26 @@ class Applier:
         )
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
-        parts = (self, self.applies, self.drift, self.tuner, self.updates, self.recovery, self.capacities)
-        names = {verb: "list_generations" if verb == "generations" else verb for verb in VERBS}
-        self._verbs: Mapping[str, Callable[..., object]] = {
-            verb: getattr(next(part for part in parts if hasattr(part, name)), name) for verb, name in names.items()
-        }
+        done_here: tuple[Callable[..., object], ...] = (
+            self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
+            self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
+        )  # fmt: skip
+        done_by_parts: tuple[Callable[..., object], ...] = (
+            self.applies.apply, self.applies.progress, self.applies.confirm, self.applies.roll_back,
+            self.drift.look, self.drift.repair,
+            self.tuner.hardware, self.tuner.tune,
+            self.updates.slots, self.updates.update_sources, self.updates.update_check, self.updates.update_install,
+            self.updates.update_forget, self.updates.update_seen, self.updates.boot_slot, self.updates.reboot,
+            self.recovery.certificate, self.recovery.pair, self.recovery.restore, self.recovery.factory_reset,
+            self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
+            self.capacities.capacity_stop,
+        )  # fmt: skip
+        # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
+        self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
+        self.verbs["generations"] = self.list_generations  # self.generations is what keeps them
 
     def handle(self, request: Request, uid: int) -> object:
-        return self._verbs[request.verb](**request.fields)
+        return self.verbs[request.verb](**request.fields)
 
     # --- verbs -----------------------------------------------------------------------------------
 

@@ -219,7 +219,7 @@ def test_the_socket_is_for_its_group(box):
 
 
 def test_a_mistake_in_a_verb_does_not_end_the_daemon(box, monkeypatch):
-    monkeypatch.setitem(box.applier._verbs, "status", lambda known: 1 / 0)
+    monkeypatch.setitem(box.applier.verbs, "status", lambda known: 1 / 0)
     assert talk(box, request("status"))["error"]["code"] == "internal"
     assert talk(box, request("generations"))["result"]
 

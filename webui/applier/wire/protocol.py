@@ -4,21 +4,23 @@
     {"result": {...}}   or   {"error": {"code": "...", "message": "...", "problems": [...]}}
 
 Codes of refusal, and who gives them:
-    forbidden, overloaded, too-large, incomplete, internal                        server.py
     not-json, bad-request, unknown-verb, bad-field                                here
-    unknown-snapshot, bad-snapshot, problems, base-moved, digest-mismatch, lock-out                 review.py
-    busy (drift.py and hardware_verbs.py as well), unknown-generation, damaged-generation               daemon.py
-    unknown-service, no-diagnosis                                                 daemon.py
-    not-waiting, wrong-secret                                                     applying.py
-    unknown-service, problems, no-trial, busy                                    trial.py
-    no-counters                                                                   firewall.py
-    data-missing, data-read-only, data-full, data-error                           storage.py
-    wrong-code                                                                    setup_code.py
-    bad-certificate, wrong-hostname                                               recovery.py
-    no-slots, slot-runs, slot-empty, bundle-too-large                             update.py
-    not-a-bundle, wrong-product, bundle-…                                         update_bundle.py, update_write.py
-    unknown-upload, unsafe-upload; unknown-bundle                                 update_spool.py; update_sticks.py
-    busy, no-capacity, not-measuring, not-free                                    capacity.py
+    forbidden, overloaded, too-large, incomplete, internal                        wire/server.py
+    busy                         kept/turn.py, apply/drift.py, service/trial.py, capacity/verbs.py, update/verbs.py
+    unknown-generation, damaged-generation, unknown-service, no-diagnosis         daemon.py
+    unknown-snapshot, bad-snapshot, problems, base-moved, digest-mismatch, lock-out          apply/review.py
+    not-waiting, wrong-secret                                                     apply/verbs.py
+    unknown-service, problems, no-trial                                           service/trial.py
+    no-counters                                                                   parts/firewall.py
+    data-missing, data-read-only, data-full, data-error                           kept/storage.py
+    wrong-code                                                                    kept/setup_code.py
+    bad-certificate, wrong-hostname                                               kept/recovery.py
+    no-slots, slot-runs, slot-empty, slots-unreadable, slots-unwritable           update/verbs.py
+    bundle-too-large, disk-error                                                  update/verbs.py
+    version-too-old                                                               update/least_version.py
+    not-a-bundle, wrong-product, bundle-…                                         update/bundle.py, update/write.py
+    unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
+    no-capacity, not-measuring, not-free                                          capacity/verbs.py
 """
 
 from __future__ import annotations
@@ -142,6 +144,10 @@ _slot = _pattern("[AB]", "A or B")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
+FOR_ROOT: Mapping[str, Mapping[str, Check]] = {
+    "new_setup_code": {},
+    "make_room": {},
+}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},
@@ -172,8 +178,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "setup_open": {},
     "setup_check": {"code": _text(64)},
     "setup_done": {"code": _text(64)},
-    "new_setup_code": {},
-    "make_room": {},
+    **FOR_ROOT,
     "slots": {},
     "update_sources": {},
     "update_check": {"source": _source},
@@ -191,7 +196,6 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "capacity_stop": {"user": _user},
     "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }
-FOR_ROOT = frozenset({"new_setup_code", "make_room"})
 
 
 def parse(line: bytes) -> Request:
