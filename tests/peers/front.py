@@ -36,6 +36,7 @@ NEW_NETWORK = 0x40000000  # setns(2), CLONE_NEWNET
 PRETENDED = """
 export PYTHONPATH=$PYTHONPATH:/usr/lib/fairlead/beside DJANGO_SETTINGS_MODULE=tests.fake.settings FAIRLEAD_FAKE=instant
 """
+EARLY = ("/", "/changes/progress/1/", "/set-up/restore/", "/api/v1/status")  # asked for before the web process starts
 DATA = "256m"  # of the data partition
 USER, PASSWORD, CODE = "admin", "a good password", "TEST-CODE-2222"
 SIX = "2001:db8:5::1"  # of the box; its /64 and the next belong to clients
@@ -48,6 +49,7 @@ class Front(Room):
         super().__init__("front", OVERLAY, tree)
         self.log = self.root / "root/front.log"
         self._running: list[subprocess.Popen] = []
+        self.early: dict[str, tuple[int, str, http.client.HTTPMessage]] = {}
         self._network = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
 
     def start(self) -> None:
@@ -62,13 +64,15 @@ class Front(Room):
         for address in (SIX, "2001:db8:5::2", "2001:db8:5::3", "2001:db8:5:1::2"):
             self.ip("-6", "address", "add", f"{address}/128", "dev", "lo", "nodad")
         (self.root / "run/fairlead/web.conf").write_text(web.alone(FACTORY))
-        for service in ("web", "nginx"):
-            with self.log.open("a") as log:
-                words = self.inside("sh", f"/etc/sv/{service}/run")
-                self._running.append(
-                    subprocess.Popen(words, env=CLEAN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-                )
+        self._begin("nginx")
+        self.early = until("nginx", lambda: {path: self.get(path) for path in EARLY}, STARTS)
+        self._begin("web")
         until("the web page", self._answers, STARTS)
+
+    def _begin(self, service: str) -> None:
+        with self.log.open("a") as log:
+            words = self.inside("sh", f"/etc/sv/{service}/run")
+            self._running.append(subprocess.Popen(words, env=CLEAN, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def _answers(self) -> bool:
         """AssertionError with what they said where nginx or gunicorn has ended."""

@@ -38,6 +38,14 @@ def send(connection, data: bytes) -> None:
         connection.sendall(data)
 
 
+def test_who_comes_before_the_web_process_is_told_so_and_fills_no_log(front):
+    *pages, (status, text, _) = front.early.values()
+    assert {status for status, _, _ in pages} == {502}
+    assert all("The web page is starting or stopped" in text for _, text, _ in pages)
+    assert status == 503 and json.loads(text)["error"]["code"] == "starting"
+    assert "connect() to" not in front.log.read_text()
+
+
 @pytest.mark.parametrize(("path", "length"), [("/api/v1/draft", 7_900_000), ("/login/", 900_000)])
 def test_bodies_of_strangers_leave_the_state_of_root_its_room(front, path, length):
     before = used(front, "run")
