@@ -17,7 +17,7 @@ LOST = 60.0  # seconds until the console has done what was asked for
 def test_an_address_that_is_set_carries_packets_and_the_draft_keeps_it(balanced, director, world):
     """The clients' side of the box moves to another address; whoever balances behind it goes on."""
     director.succeed(["fairlead", "change", "services/lines", '{"scheduler": "lc"}'])  # somebody's draft
-    director.pick("Set an address")
+    director.pick("Set an IP address")
     shown = director.answer("Number of the interface", "3")
     assert "eth2" in shown
     director.answer("Address with its length", "10.1.0.77/24")

@@ -102,13 +102,13 @@ def begin_installation(box: Box, disk: str, usual: str = "no") -> str:
     """
     box.pick("Install on a disk")
     shown = box.answer("Number of the disk to install on", "1")
-    box.answer(f"Take the configuration of this box along, yes or no? [{usual}]", "yes" if usual == "no" else "")
+    box.answer(f"Copy the configuration of this box, yes or no? [{usual}]", "yes" if usual == "no" else "")
     box.answer(f"Type {disk} to begin", disk)
     return shown
 
 
 def finish_installation(box: Box, disk: str) -> None:
-    told = f"Fairlead is on {disk}. Choose Power off"
+    told = f"Fairlead is installed on {disk}. Choose Power off"
     until("the end of the installation", lambda: box.shown_since(told), INSTALL)
 
 

@@ -87,8 +87,8 @@ def test_with_a_full_data_partition(director, world):
     director.wait_until_healthy("rs1", "rs2", "rs3")
     assert world.count(f"{SITE}/", 12) == EVEN
 
-    director.choose("Make room on a full data partition")
-    director.wait_for_console("MB were made free")
+    director.choose("Free space on a full data partition")
+    director.wait_for_console("MB are free now")
     director.apply(CHANGED)
 
 

@@ -39,10 +39,10 @@ def hardware() -> str:
     try:
         many = len(connect().hardware()["findings"])
     except (ApplierDown, ApplierRefused) as error:
-        return f"  The hardware cannot be looked at: {error}\n"
+        return f"  The hardware cannot be checked: {error}\n"
     if not many:
-        return "  Hardware: nothing is wrong with it, as far as the box can see.\n"
-    return f"  Hardware: {many} finding{'s' * (many != 1)}. The web page has them, under System, Hardware.\n"
+        return "  Hardware: no finding.\n"
+    return f"  Hardware: {many} finding{'s' * (many != 1)}. See System, Hardware on the web page.\n"
 
 
 def restore_database() -> Dialogue:
@@ -84,7 +84,7 @@ def make_room() -> Dialogue:
     except (ApplierDown, ApplierRefused) as error:
         yield f"{error}\n"
         return
-    yield f"{room['freed'] / 1e6:.1f} MB were made free; {room['free'] / 1e6:.1f} MB are free now.\n"
+    yield f"Freed {room['freed'] / 1e6:.1f} MB; {room['free'] / 1e6:.1f} MB are free now.\n"
 
 
 def set_address() -> Dialogue:
@@ -127,9 +127,9 @@ def power_off() -> Dialogue:
 
 
 ACTIONS = [
-    Action("Show the state", show_state, menu_after=False),
+    Action("Show the status", show_state, menu_after=False),
     # These four ask by themselves.
-    Action("Set an address", set_address),
+    Action("Set an IP address", set_address),
     Action("Let the web page answer on all interfaces", open_all_interfaces),
     Action("Go back to an earlier configuration", go_back_to_a_configuration),
     Action("Reset an administrator's password", reset_password),
@@ -144,17 +144,17 @@ ACTIONS = [
         "Whoever enters it on the web page becomes its administrator.",
     ),
     Action(
-        "Make room on a full data partition",
+        "Free space on a full data partition",
         make_room,
-        "All but the newest 10 configurations of the past are forgotten. What runs is not touched.",
+        "All earlier configurations but the 10 newest are deleted. The running one stays.",
     ),
     # These ask by themselves, too.
-    Action("Take back changes that wait to be confirmed", take_back),
+    Action("Undo changes that wait to be confirmed", take_back),
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),
     Action("Factory reset", factory_reset),
-    Action("Reboot", reboot, "Connections through the box break until it is up again."),
+    Action("Reboot", reboot, "Connections through the box are lost, and none is served until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
 ]
 

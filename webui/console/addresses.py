@@ -48,12 +48,12 @@ def interfaces(status: Status, running: Snapshot) -> list[str]:
 
 def listing(status: Status, names: list[str]) -> str:
     if not names:
-        return "The box sees no network interface. Look at its cards and at the hypervisor.\n"
+        return "The box has no network interface. Check its cards, or the settings of the hypervisor.\n"
     links = {link["name"]: link for link in status["interfaces"]}
     lines = []
     for number, name in enumerate(names, 1):
         link = links.get(name)
-        state = "is not there" if link is None else "is up" if link["up"] else "is down: no cable, or not in use"
+        state = "missing" if link is None else "up" if link["up"] else "down (no cable, or not in use)"
         lines.append(f"  {number}  {name}  {state}  {', '.join(link['addresses']) if link else ''}".rstrip())
     return "\n".join([*lines, ""])
 
@@ -61,7 +61,7 @@ def listing(status: Status, names: list[str]) -> str:
 def asked_address() -> Generator[str | Ask, str, str]:
     """ "192.0.2.10/24" or "dhcp"."""
     while True:
-        text = yield Ask("Address with its length, such as 192.0.2.10/24, or dhcp; an empty line ends this: ")
+        text = yield Ask("Address with its prefix length, such as 192.0.2.10/24, or dhcp; an empty line cancels: ")
         wrong = None if text == DHCP else fields.interface_address(text)
         if not wrong:
             return text
@@ -112,9 +112,9 @@ def with_access(management: Management, address: str) -> Generator[str | Ask, st
     allowed = [ipaddress.ip_network(one) for one in management.allow]
     if any(within(near, one) for one in allowed):
         return management
-    yield f"The web page may be opened from {', '.join(management.allow) or 'nowhere'}.\n"
+    yield f"The web page may be opened from {', '.join(management.allow) or 'nowhere'} only.\n"
     while True:
-        text = yield Ask(f"From {near}, too, yes or no? [yes] ", "yes")
+        text = yield Ask(f"Allow {near} as well, yes or no? [yes] ", "yes")
         if text in ("yes", "no"):
             return replace(management, allow=(*management.allow, str(near))) if text == "yes" else management
 
@@ -125,7 +125,7 @@ def with_interface(management: Management, name: str) -> Generator[str | Ask, st
         return management
     yield f"The web page answers on {' and '.join(management.interfaces)} only.\n"
     while True:
-        text = yield Ask(f"On {name}, too, yes or no? [yes] ", "yes")
+        text = yield Ask(f"Let it answer on {name} as well, yes or no? [yes] ", "yes")
         if text in ("yes", "no"):
             more = (*management.interfaces, name)
             return replace(management, interfaces=more) if text == "yes" else management
@@ -149,7 +149,7 @@ def tell_draft(name: str, wished: Snapshot) -> str:
             "The draft on the web page does not know this address yet. Enter it there, too, before you apply the "
             f"draft, or discard the draft. ({error})\n"
         )
-    return "The draft on the web page has it, too; what else waits there still waits.\n"
+    return "The draft on the web page has it as well. What else is in there still waits to be applied.\n"
 
 
 def _opened(draft: dict, wished: Management, name: str) -> dict:

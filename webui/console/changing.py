@@ -18,7 +18,7 @@ def applied(wished: Snapshot, comment: str) -> Generator[str | Ask | Pause, str 
     applier = connect()
     review = applier.check(wished)
     if review["problems"]:
-        yield "That cannot be: it does not fit the rest of what the box runs.\n"
+        yield "This does not fit the rest of the running configuration:\n"
         for problem in review["problems"]:
             yield f"  {problem['object']}, {problem['field']}: {problem['message']}\n"
         return False
@@ -29,7 +29,7 @@ def applied(wished: Snapshot, comment: str) -> Generator[str | Ask | Pause, str 
         yield f"  {change['object']}\n"
         for sentence in change["sentences"]:
             yield f"    {sentence}\n"
-    if (yield Ask("Type yes to apply it; an empty line ends this: ")) != "yes":
+    if (yield Ask("Type yes to apply it; an empty line cancels: ")) != "yes":
         raise Cancelled
     applier.apply(wished, review["digest"], review["base"], user=USER, comment=comment)
     return (yield from followed())
@@ -47,6 +47,6 @@ def followed() -> Generator[str | Ask | Pause, str | None, bool]:
         yield Pause(POLL)
         run = connect().status()["apply"]
     if run is None:
-        raise ApplierDown("The applier started anew and knows nothing of this change. The screen shows what runs now.")
+        raise ApplierDown("The applier restarted and knows nothing of this change. The screen shows what runs now.")
     yield f"{one_line(run['message'])}\n"
     return run["state"] == "done"

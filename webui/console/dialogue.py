@@ -45,7 +45,7 @@ LONG = 0.5  # seconds after which somebody may grow impatient
 def numbered(question: str, usable: Sequence[bool]) -> Generator[str | Ask, str, int]:
     """Ask for one of a numbered list, whose entries begin with 1; which one, from 0."""
     while True:
-        line = yield Ask(f"{question}; an empty line ends this: ")
+        line = yield Ask(f"{question}; an empty line cancels: ")
         number = int(line) if line.isascii() and line.isdigit() else 0
         if 1 <= number <= len(usable) and usable[number - 1]:
             return number - 1
@@ -128,7 +128,7 @@ class Terminal:
             step = NOTHING_DONE
             self.dialogue = None
         except OSError as error:  # a disk that breaks must not take the console away
-            step = f"\nIt did not work: {error}\n"
+            step = f"\nThat failed: {error}\n"
             self.dialogue = None
         self.worked |= isinstance(step, Pause) or time.monotonic() - began > LONG
         self._take(step)

@@ -18,7 +18,7 @@ def factory_reset() -> Dialogue:
         hostname = running["network"]["hostname"]
         yield LOST
         # What is typed comes in small letters.
-        if (yield Ask(f"Type {hostname} to begin; an empty line ends this: ")) != hostname.lower():
+        if (yield Ask(f"Type {hostname} to begin; an empty line cancels: ")) != hostname.lower():
             raise Cancelled
         connect().factory_reset(hostname, USER)
     except (ApplierDown, ApplierRefused) as error:

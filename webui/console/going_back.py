@@ -22,7 +22,7 @@ def go_back_to_a_configuration() -> Dialogue:
             return
         number = found[(yield from numbered("Number of the line", [True] * len(found)))]["number"]
         earlier = migrate.read(applier.generation(number)["text"])
-        yield f"From what runs to generation {number}. The draft on the web page is kept as it is.\n"
+        yield f"This changes on the way back to generation {number}. The draft on the web page stays as it is.\n"
         yield from applied(earlier, f"back to generation {number}, at the console")
     except (ApplierDown, ApplierRefused, SnapshotError) as error:
         yield f"\n{error}\n"

@@ -23,13 +23,13 @@ def install_on_a_disk(host: Host | None = None, places: Places | None = None) ->
         disk = disks[(yield from numbered("Number of the disk to install on", usable))]
         with_configuration = yield from configuration(source)
         yield f"Everything on {disk.name} will be lost: {disk.title}, {disk.content}.\n"
-        if (yield Ask(f"Type {disk.name} to begin; an empty line ends this: ")) != disk.name:
+        if (yield Ask(f"Type {disk.name} to begin; an empty line cancels: ")) != disk.name:
             raise Cancelled
         if disk not in installer.choices(host, places, source):
             raise InstallFailed(f"{disk.name} is not the disk any more that it was when you chose it.")
         yield from shown(installer.install(host, places, source, disk.name, with_configuration))
     except InstallFailed as error:
-        yield f"\nIt is not installed: {error}\n"
+        yield f"\nNot installed: {error}\n"
     else:
         yield ending(source, disk, with_configuration)
 
@@ -50,7 +50,7 @@ def configuration(source: Source) -> Generator[str | Ask, str, bool]:
         return False  # no data partition is mounted, or nothing is on it
     usual = "yes" if source.is_set_up else "no"
     while True:
-        line = yield Ask(f"Take the configuration of this box along, yes or no? [{usual}] ", usual)
+        line = yield Ask(f"Copy the configuration of this box, yes or no? [{usual}] ", usual)
         if line in ("yes", "no"):
             return line == "yes"
 
@@ -68,9 +68,9 @@ def shown(steps: Iterator[installer.Progress]) -> Iterator[str]:
 
 def ending(source: Source, disk: Disk, with_configuration: bool) -> str:
     old = "stick" if source.removable else f"disk {source.disk.name}"
-    lines = [f"Fairlead is on {disk.name}. Choose Power off, remove the {old}, and turn the box on again."]
+    lines = [f"Fairlead is installed on {disk.name}. Choose Power off, remove the {old}, and turn the box on again."]
     if with_configuration:
         lines.append(f"The {old} keeps the same configuration: do not start another box from it in this network.")
     else:
-        lines.append("The box will start from there as a new one, with a set-up code of its own.")
+        lines.append("The box starts from there as a new one, with a new set-up code.")
     return "\n".join([*lines, ""])

@@ -37,4 +37,4 @@ def tell_draft() -> str:
             "The draft on the web page does not know this yet. Untick the interfaces under Access, too, before you "
             f"apply the draft, or discard the draft. ({error})\n"
         )
-    return "The draft on the web page has it, too; what else waits there still waits.\n"
+    return "The draft on the web page has it as well. What else is in there still waits to be applied.\n"

@@ -11,15 +11,15 @@ UNLOCK = ("sv", "-w", "30", "restart", "/run/service/web")
 
 
 def reset_password() -> Dialogue:
-    yield "Looking who there is …\n"
+    yield "Looking up the administrators …\n"
     found = yield from run(RESET)
     names = found.output.split()
     if found.exit or not names:
-        yield found.errors or "The box has no administrator yet: the set-up code makes the first one.\n"
+        yield found.errors or "The box has no administrator yet: the set-up code creates the first one.\n"
         return
     yield "".join(f"  {number}  {name}\n" for number, name in enumerate(names, 1))
     name = names[(yield from numbered("Number of the administrator", [True] * len(names)))]
-    if (yield Ask(f"The old password of {name} ends, and so do the log-ins with it.\nType yes to go on: ")) != "yes":
+    if (yield Ask(f"The old password of {name} stops working, and its sessions end.\nType yes to go on: ")) != "yes":
         raise Cancelled
     done = yield from run((*RESET, name))
     if done.exit:

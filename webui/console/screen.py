@@ -33,5 +33,5 @@ def labelled(label: str, values: list[str]) -> list[str]:
 
 
 def details(state: State) -> str:
-    """The answer to "show the state"."""
+    """The answer to "show the status"."""
     return "\n".join([*(f"  {line}" for line in state.services or ("There is no virtual service.",)), ""])

@@ -104,7 +104,7 @@ def pending(status: Status) -> str:
     run = status.get("apply")
     if not run or run["state"] != "waiting":
         return ""
-    return f"those of {run['user']} go back by themselves unless they are confirmed"
+    return f"those of {run['user']} wait to be confirmed, or go back by themselves"
 
 
 def services(status: Status) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from console.dialogue import Ask, Cancelled, Dialogue, Pause, numbered, one_line
 USER = "console"  # who did it, in the history
 NO_SLOTS = "This box does not run from a disk with two slots, so it cannot be updated.\n"
 POLL = 1.0  # seconds between two looks at an install
-BREAK = "Connections through the box break until it is up again."
+BREAK = "Connections through the box are lost, and none is served until it is up again."
 
 
 def install_from_stick() -> Dialogue:
@@ -32,7 +32,7 @@ def _install_from_stick() -> Dialogue:
     if not applier.slots()["present"]:
         yield NO_SLOTS
         return
-    yield "Looking at what is plugged in …\n"
+    yield "Looking at the USB sticks …\n"
     bundles = applier.update_sources()
     yield listing(bundles)
     if not bundles:
@@ -40,7 +40,7 @@ def _install_from_stick() -> Dialogue:
     chosen = yield from numbered("Number of the update", [not bundle["problem"] for bundle in bundles])
     source = bundles[chosen]["source"]
     yield review(applier.update_check(source))
-    if (yield Ask("Type yes to install it; an empty line ends this: ")) != "yes":
+    if (yield Ask("Type yes to install it; an empty line cancels: ")) != "yes":
         raise Cancelled
     applier.update_install(source, USER)
     job = applier.slots()["job"]
@@ -49,7 +49,7 @@ def _install_from_stick() -> Dialogue:
         yield Pause(POLL)
         job = applier.slots()["job"]
     if job is None:
-        raise ApplierDown("The applier started anew, and the installation ended with it. Begin again.")
+        raise ApplierDown("The applier restarted, and the installation ended with it. Begin again.")
     yield f"\n{job['message']}\n"
     if job["state"] == "done" and (yield Ask(f"{BREAK}\nRestart into it now, yes or no? [yes] ", "yes")) == "yes":
         applier.boot_slot(job["slot"], USER)
@@ -67,7 +67,7 @@ def _go_back() -> Dialogue:
         yield f"Slot {slot['name']} holds nothing that can be started.\n"
         return
     yield described(slot)
-    if (yield Ask(f"{BREAK}\nType yes to restart into slot {slot['name']}; an empty line ends this: ")) != "yes":
+    if (yield Ask(f"{BREAK}\nType yes to restart into slot {slot['name']}; an empty line cancels: ")) != "yes":
         raise Cancelled
     applier.boot_slot(slot["name"], USER)
     yield "The box restarts.\n"
@@ -90,13 +90,13 @@ def described(slot: SlotStatus) -> str:
         comment = f", {printable(kept['comment'])}" if kept["comment"] else ""
         lines.append(f"It has a configuration of its own: generation {kept['number']} of {kept['created']}{comment}.")
     else:
-        lines.append("It takes along the configuration of now.")
+        lines.append("It begins with a copy of the current configuration.")
     return "\n".join([*lines, ""])
 
 
 def listing(bundles: list[BundleSource]) -> str:
     if not bundles:
-        return "There is no update on any USB stick: a file with the ending .raucb in its top folder.\n"
+        return "There is no update on any USB stick. It must be a .raucb file in the top folder.\n"
     lines = []
     for number, bundle in enumerate(bundles, 1):
         mark = "-" if bundle["problem"] else number
@@ -108,8 +108,8 @@ def listing(bundles: list[BundleSource]) -> str:
 
 
 def review(bundle: BundleReview) -> str:
-    replaced = f" in the place of version {printable(bundle['replaces'])}" if bundle["replaces"] else ""
+    replaced = f" and replaces version {printable(bundle['replaces'])}" if bundle["replaces"] else ""
     lines = [f"Version {printable(bundle['version'])} goes into slot {bundle['slot']}{replaced}."]
     lines += [printable(note, 300) for note in bundle["notes"]]
-    lines.append("The box works on meanwhile, and runs the new version once it is restarted into it.")
+    lines.append("The box keeps working meanwhile. The new version runs after a restart.")
     return "\n".join([*lines, ""])

@@ -28,7 +28,7 @@ FULL = Fault(
     507,
     "The data partition is full",
     "Nothing could be saved: there is no room left on the data partition. What was saved before is still there.",
-    "Make room on the data partition at the console of the box, then go back and save again.",
+    "Free space on the data partition at the console of the box, then go back and save again.",
 )
 READ_ONLY = Fault(
     503,

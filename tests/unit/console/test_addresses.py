@@ -9,7 +9,7 @@ from command.api import Unreachable
 from console import addresses, changing, opening
 from lbconfig.model.snapshot import FACTORY, to_data
 
-LAST = "Type yes to apply it; an empty line ends this: "
+LAST = "Type yes to apply it; an empty line cancels: "
 
 
 class Web:
@@ -49,10 +49,10 @@ def answer(person, *lines: str) -> str:
 
 def test_a_new_address_runs_and_the_draft_learns_of_it(person, fake, web):
     shown = begin(person)
-    assert "  1  eth0  is up  192.168.10.2/24, 192.168.10.25/32" in shown
-    assert shown.endswith("Number of the interface; an empty line ends this: ")
+    assert "  1  eth0  up  192.168.10.2/24, 192.168.10.25/32" in shown
+    assert shown.endswith("Number of the interface; an empty line cancels: ")
     assert answer(person, "1", "192.168.10.7/24") == (
-        "Address with its length, such as 192.0.2.10/24, or dhcp; an empty line ends this: "
+        "Address with its prefix length, such as 192.0.2.10/24, or dhcp; an empty line cancels: "
         "Default gateway, or none: [192.168.10.1] "
     )
     shown = answer(person, "192.168.10.254")
@@ -60,7 +60,7 @@ def test_a_new_address_runs_and_the_draft_learns_of_it(person, fake, web):
     assert fake.box.snapshot.network.gateway == "192.168.10.1"
     shown = answer(person, "yes")
     assert "Generation 4 runs and is confirmed." in shown
-    assert "The draft on the web page has it, too; what else waits there still waits." in shown
+    assert "The draft on the web page has it as well. What else is in there still waits to be applied." in shown
     network = fake.box.snapshot.network
     assert network.interfaces[0].addresses == ("192.168.10.7/24",) and network.gateway == "192.168.10.254"
     assert network.interfaces[1] == fake.sample_snapshot().network.interfaces[1]
@@ -80,7 +80,7 @@ def test_the_way_to_the_web_page_is_opened(person, fake, web):
     begin(person)
     shown = answer(person, "1", "203.0.113.7/24", "none")
     assert "The web page may be opened from 127.0.0.0/8, 10.0.0.0/8" in shown
-    assert shown.endswith("From 203.0.113.0/24, too, yes or no? [yes] ")
+    assert shown.endswith("Allow 203.0.113.0/24 as well, yes or no? [yes] ")
     assert "is confirmed" in answer(person, "perhaps", "", "yes")
     assert fake.box.snapshot.management.allow[-1] == "203.0.113.0/24"
     assert web.draft["management"]["allow"][-1] == "203.0.113.0/24"
@@ -100,7 +100,7 @@ def test_the_interface_of_the_address_is_opened_for_the_web_page(person, fake, w
     begin(person)
     gateway = () if address == "dhcp" else ("",)
     shown = answer(person, "2", address, *gateway)
-    assert "The web page answers on eth0 only.\nOn eth1, too, yes or no? [yes] " in shown
+    assert "The web page answers on eth0 only.\nLet it answer on eth1 as well, yes or no? [yes] " in shown
     assert "is confirmed" in answer(person, *typed, "yes")
     assert fake.box.snapshot.management.interfaces == tuple(web.draft["management"]["interfaces"]) == chosen
 
@@ -120,7 +120,7 @@ def test_the_web_page_answers_on_all_interfaces_again(person, fake, web, monkeyp
     assert shown.startswith("The web page answers on eth1 only.\n") and shown.endswith(LAST)
     assert "The web page answers on all interfaces instead of eth1." in shown
     shown = answer(person, "yes")
-    assert "is confirmed" in shown and "The draft on the web page has it, too" in shown
+    assert "is confirmed" in shown and "The draft on the web page has it as well" in shown
     assert fake.box.snapshot.management.interfaces == () and web.draft["management"]["interfaces"] == []
     only_on(fake, "eth1")
     monkeypatch.setattr(web, "ask", lambda *words: (_ for _ in ()).throw(Unreachable("It does not answer.")))
@@ -155,7 +155,7 @@ def test_dhcp_and_ipv6_beside_each_other(person, fake, web):
 def test_what_is_no_address_is_asked_again(person, fake, web, typed):
     begin(person)
     shown = answer(person, "1", typed)
-    assert "It must" in shown and shown.endswith("or dhcp; an empty line ends this: ")
+    assert "It must" in shown and shown.endswith("or dhcp; an empty line cancels: ")
     assert "It must" in answer(person, "192.168.10.7/24", "192.168.10.256")
     assert answer(person, "").endswith(LAST)  # the gateway that there is
 
@@ -172,7 +172,7 @@ def test_what_does_not_fit_the_rest_is_told_by_object_and_field(person, fake, we
     before = fake.box.snapshot
     begin(person)
     shown = answer(person, "2", "10.2.0.11/24", "")
-    assert "That cannot be" in shown and "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
+    assert "This does not fit the rest" in shown and "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
     assert person.terminal.dialogue is None and fake.box.snapshot == before
 
 
@@ -198,7 +198,7 @@ def test_an_applier_that_starts_anew_knows_nothing_of_the_change(person, fake, w
     monkeypatch.setattr(fake.Fake, "status", lambda self: status(self) | {"apply": None})
     draft = copy.deepcopy(web.draft)
     begin(person)
-    assert "The applier started anew" in answer(person, "1", "192.168.10.7/24", "", "yes")
+    assert "The applier restarted" in answer(person, "1", "192.168.10.7/24", "", "yes")
     assert person.terminal.dialogue is None and web.draft == draft
 
 
@@ -218,6 +218,6 @@ def test_an_apply_is_counted_while_the_other_terminal_goes_on(people, fake, web,
         one.type(line)
     one.terminal.answer("yes")
     assert one.terminal.working  # between two looks at the apply the loop serves the others
-    assert "is up" in begin(other)
+    assert "eth0  up" in begin(other)
     one.work()
     assert "Applying … " in one.look()

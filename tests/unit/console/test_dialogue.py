@@ -36,7 +36,7 @@ def test_a_disk_that_breaks_does_not_take_the_console_away(person):
 
     person.terminal.begin(lines(), True)
     person.work()
-    assert person.look() == "looking\n\nIt did not work: [Errno 5] Input/output error\n"
+    assert person.look() == "looking\n\nThat failed: [Errno 5] Input/output error\n"
     assert person.terminal.dialogue is None
 
 

@@ -14,7 +14,7 @@ def begin(person):
 def test_the_name_of_the_box_makes_it_a_new_one(person, fake):
     shown = begin(person)
     assert "configuration, users, tokens, certificates and history" in shown
-    assert shown.endswith("Type sample to begin; an empty line ends this: ")
+    assert shown.endswith("Type sample to begin; an empty line cancels: ")
     person.type("sample")
     assert person.look() == "The box restarts.\n"
     assert fake.box.recovery.resets == ["console"]

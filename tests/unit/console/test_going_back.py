@@ -31,7 +31,7 @@ def test_back_to_one_that_was_good(person, fake, changed):
     assert "generation 3" not in shown and "generation 1" not in shown
     person.type("1")
     shown = person.look()
-    assert "The draft on the web page is kept as it is." in shown and "virtual service 'mail'" in shown
+    assert "The draft on the web page stays as it is." in shown and "virtual service 'mail'" in shown
     person.type("yes")
     assert "Generation 4 runs and is confirmed." in person.look()
     assert fake.box.snapshot == changed

@@ -16,7 +16,7 @@ class Box:
 
 @pytest.mark.parametrize(
     ("findings", "sentence"),
-    [(0, "nothing is wrong with it"), (1, "Hardware: 1 finding."), (7, "Hardware: 7 findings.")],
+    [(0, "Hardware: no finding."), (1, "Hardware: 1 finding."), (7, "Hardware: 7 findings.")],
 )
 def test_how_many_findings_there_are(monkeypatch, findings, sentence):
     monkeypatch.setattr(actions, "connect", lambda: Box(findings))
@@ -33,4 +33,4 @@ def test_without_the_applier_the_state_is_still_shown(person, monkeypatch):
     person.terminal.begin(actions.show_state(), False)
     person.work()
     seen = person.look()
-    assert "THE STATE\n" in seen and "cannot be looked at: It is being started." in seen
+    assert "THE STATE\n" in seen and "cannot be checked: It is being started." in seen

@@ -26,20 +26,20 @@ def test_an_installation(person, box):
     shown = begin(person, box)
     assert "This box runs from sda, slot A. Its other disks:" in shown
     assert "  1  nvme0n1  268 MB  Fast One\n       on it: empty\n" in shown
-    assert shown.endswith("Number of the disk to install on; an empty line ends this: ")
+    assert shown.endswith("Number of the disk to install on; an empty line cancels: ")
     person.type("7")
     assert "There is no such number in the list" in person.look()
     person.type("1")
-    assert person.look() == "Take the configuration of this box along, yes or no? [yes] "
+    assert person.look() == "Copy the configuration of this box, yes or no? [yes] "
     person.type("")
     assert person.look() == (
         "Everything on nvme0n1 will be lost: nvme0n1  268 MB  Fast One, empty.\n"
-        "Type nvme0n1 to begin; an empty line ends this: "
+        "Type nvme0n1 to begin; an empty line cancels: "
     )
     person.type("nvme0n1")
     shown = person.look()
     assert "Writing the system … 3" in shown and "Reading it back … 9" in shown and "100 %" in shown
-    assert "Fairlead is on nvme0n1. Choose Power off, remove the stick, and turn the box on again." in shown
+    assert "Fairlead is installed on nvme0n1. Choose Power off, remove the stick, and turn the box on again." in shown
     assert "The stick keeps the same configuration" in shown
     assert disk_box.is_installed(target, box.places.dev / "sda") == []
     assert (box.places.run / "install/A/applier/set-up").exists()
@@ -64,7 +64,7 @@ def test_a_disk_that_was_exchanged_meanwhile(person, box):
     person.type("no")
     (box.places.sys / "block/sdb/device/model").write_text("Another")
     person.type("sdb")
-    assert "It is not installed: sdb is not the disk any more" in person.look()
+    assert "Not installed: sdb is not the disk any more" in person.look()
     assert not target.read_bytes().strip(b"\0")
 
 
@@ -86,7 +86,7 @@ def test_a_new_box_is_asked_without_a_push(person, box):
     person.type("perhaps")
     person.type("")
     person.type("sdb")
-    assert "The box will start from there as a new one" in person.look()
+    assert "The box starts from there as a new one" in person.look()
     assert not (box.places.run / "install/A").exists()
 
 
@@ -97,7 +97,7 @@ def test_a_failure_is_told_in_words(person, box):
     person.type("no")
     box._mke2fs = lambda argv, stdin: disk_box.Output(1, "", "no such luck")
     person.type("sdb")
-    assert "It is not installed: mke2fs" in person.look()
+    assert "Not installed: mke2fs" in person.look()
 
 
 def test_the_terminal_gets_no_control_character_of_a_disk(person, box):
@@ -109,4 +109,4 @@ def test_the_terminal_gets_no_control_character_of_a_disk(person, box):
 
 def test_without_a_disk_of_its_own(person, tmp_path, monkeypatch):
     box = disk_box.DiskBox(tmp_path, monkeypatch)
-    assert "It is not installed: This box was not started from a Fairlead disk" in begin(person, box)
+    assert "Not installed: This box was not started from a Fairlead disk" in begin(person, box)

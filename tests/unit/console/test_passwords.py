@@ -34,7 +34,7 @@ def test_a_new_password_is_shown_and_the_lock_is_taken_off(person, programs):
     shown = begin(person)
     assert "  1  alice\n  2  kim\n" in shown and "INFO" not in shown
     person.type("2")
-    assert person.look().endswith("The old password of kim ends, and so do the log-ins with it.\nType yes to go on: ")
+    assert person.look().endswith("The old password of kim stops working, and its sessions end.\nType yes to go on: ")
     person.type("yes")
     assert "The new password of kim is   kfwt-3mzp-q7xd-b2na\n" in person.look()
     assert programs.calls() == [
@@ -54,7 +54,7 @@ def test_nothing_changes_before_a_yes(person, programs, last):
 
 def test_without_an_administrator(person, programs):
     programs("fairlead-web-user", "exit 0")
-    assert begin(person).endswith("the set-up code makes the first one.\n")
+    assert begin(person).endswith("the set-up code creates the first one.\n")
 
 
 def test_a_database_that_is_damaged(person, programs):
@@ -99,6 +99,6 @@ def test_a_program_that_hangs_is_ended(person, programs, monkeypatch):
 
     person.terminal.begin(dialogue(), True)
     person.work()
-    assert "It did not work: fairlead-web-user did not end within 0.3 seconds" in person.look()
+    assert "That failed: fairlead-web-user did not end within 0.3 seconds" in person.look()
     person.terminal.begin(run(["no-such-program"]), True)
-    assert "It did not work" in person.look()
+    assert "That failed" in person.look()

@@ -62,7 +62,7 @@ def test_an_applier_that_starts_anew_ends_the_installation(person, fake, monkeyp
     person.work()
     person.type("1")
     person.type("yes")
-    assert "The applier started anew, and the installation ended with it." in person.look()
+    assert "The applier restarted, and the installation ended with it." in person.look()
     assert person.terminal.dialogue is None
 
 
