@@ -145,6 +145,7 @@ def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
             "addresses",
             "interfaces",
             "more_addresses",
+            "more_requests",
             "tags",
             *LISTS,
         ):
