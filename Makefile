@@ -25,11 +25,11 @@ vm_FOLDERS := tests/vm
 ARGS ?=
 # Without ARGS as many run side by side. What measures seconds (pytest.mark.alone) has the machine to itself afterwards.
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
-# Of those that mostly wait, for a server or a browser, there is room for one more.
+# Of those that also wait, for a server, a browser or a program, there is room for one more.
 WAITING ?= $(if $(SIDE_BY_SIDE),3)
 # The longest file first (tests/parts.py), and not the one with the most tests.
 BY_FILE := --dist loadfile --no-loadscope-reorder
-unit_TOGETHER = -n $(SIDE_BY_SIDE) $(BY_FILE)
+unit_TOGETHER = -n $(WAITING) $(BY_FILE)
 django_TOGETHER = -n $(SIDE_BY_SIDE) $(BY_FILE)
 # Each has servers of its own; test_kinds stops all of its, so a file stays together.
 peers_TOGETHER = -n $(WAITING) $(BY_FILE)
