@@ -200,7 +200,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "confirmed": b.confirmed,
                 "snapshot": None if runs in known else to_data(b.snapshot),
                 "digest": runs,
-                "running": health.running(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
+                "running": health.Told()(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
                 "interfaces": _interfaces(b),
                 "faults": _faults(b),
                 "setup_code_active": not b.setup_done,
@@ -216,7 +216,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
     def check(self, snapshot: Snapshot | dict[str, object]) -> Review:
         with self._box() as b:
             _refuse(b)
-            seen = health.running(b.snapshot, _entries(b), checked_for=3600.0)
+            seen = health.Told()(b.snapshot, _entries(b), checked_for=3600.0)
             return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen, present=_present(b))
 
     def apply(

@@ -16,7 +16,7 @@ from tests.fake import run as fake_run
 from tests.fake.part import Part
 
 from applier.capacity.record import to_limit
-from applier.capacity.verbs import NO_CARD, NOTHING_LASTED, TWICE, Job, not_free
+from applier.capacity.verbs import NO_CARD, NOTHING_LASTED, TWICE, Watch, not_free
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
 from applier.wire.shapes_capacity import (
@@ -76,14 +76,14 @@ class FakeCapacityState:
 
     measured: list[Measurement] = field(default_factory=_usual)
     now: RatesStatus | None = field(default_factory=_moderate)
-    job: Job | None = None
+    job: Watch | None = None
     ports: list[str] = field(default_factory=lambda: ["eth4", "eth5"])  # that nothing uses
     between: str = ""  # the traffic that the measurement under way sends itself
 
-    def begin(self, seconds: float, user: str, between: str = "") -> Job:
+    def begin(self, seconds: float, user: str, between: str = "") -> Watch:
         self.between = between
         rates = Rates(**self.now) if self.now else Rates(0, 0, 0)
-        self.job = Job(
+        self.job = Watch(
             "ab12cd34",
             user,
             seconds,

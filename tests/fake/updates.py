@@ -207,7 +207,7 @@ class FakeUpdates(Part):
             self._restart(u, u.booted, user)
             return {}
 
-    # --- what fake.py knows ---
+    # --- what appliance.py knows ---
 
     @contextmanager
     def _updates(self) -> Iterator[FakeUpdate]:

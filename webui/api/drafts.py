@@ -16,8 +16,8 @@ from api.errors import ApiError, of_shape, refused
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from applier.kept import web_pair
+from applier.wire import shapes
 from applier.wire.client import connect
-from applier.wire.shapes import Problem as ProblemData
 from changes import actions
 from draft import store as draft
 from lbconfig import migrate
@@ -38,7 +38,7 @@ class Saved(TypedDict):
     """A part of the draft as it is now, and the problems that it makes elsewhere: they stop an apply."""
 
     value: dict
-    consequences: list[ProblemData]
+    consequences: list[shapes.Problem]
 
 
 def shown(wish, call: Call) -> dict:
@@ -154,7 +154,7 @@ def _store(call: Call, before: Snapshot, name: str, data: object) -> Answer:
         raise ApiError(422, "lock-out", f"{lost}.", [lost])
     draft.replace(after, call.caller.name)
     value = plain(getattr(draft.current(), name))
-    consequences: list[ProblemData] = [
+    consequences: list[shapes.Problem] = [
         {"object": one.object, "field": one.field, "message": one.message, "path": one.path} for one in elsewhere
     ]
     saved: Saved = {"value": value, "consequences": consequences}

@@ -8,8 +8,8 @@ from typing import TypedDict
 
 from django.http import JsonResponse
 
+from applier.wire import shapes
 from applier.wire.client import ApplierDown, ApplierRefused
-from applier.wire.shapes import Problem as ProblemData
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import SnapshotError
 
@@ -17,7 +17,7 @@ from lbconfig.model.snapshot import SnapshotError
 class ErrorBody(TypedDict):
     code: str  # for programs: "problems", "changed", "forbidden" …
     message: str  # a sentence for people
-    problems: list[ProblemData]  # empty where no field is to blame
+    problems: list[shapes.Problem]  # empty where no field is to blame
 
 
 class ErrorAnswer(TypedDict):

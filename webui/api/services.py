@@ -11,7 +11,7 @@ from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
 from balancing.editor import with_service
 from draft import store as draft
-from draft.models import Service as Row
+from draft.models import Service
 from lbconfig.model.problem import number, quote
 from lbconfig.model.snapshot import Snapshot, SnapshotError, VirtualService, part
 
@@ -38,7 +38,7 @@ def _create(call: Call, data: object) -> Answer:
         raise wrong_field("virtual service", "id", "is given by the box: leave it out")
     snapshot = draft.current()
     new = 1 + max((one.id for one in snapshot.services), default=0)
-    row = _store(call, snapshot, Row(), new, data)
+    row = _store(call, snapshot, Service(), new, data)
     return _saved(row, 201, {"Location": f"{PREFIX}/{row.pk}"})
 
 
@@ -146,7 +146,7 @@ def delete_server(call: Call) -> Answer:
     return Answer(status=204)
 
 
-def _server(call: Call) -> tuple[Row, dict]:
+def _server(call: Call) -> tuple[Service, dict]:
     row = _row(call)
     for server in plain(row.wish)["real_servers"]:
         if server["id"] == call.values["server"]:
@@ -154,7 +154,7 @@ def _server(call: Call) -> tuple[Row, dict]:
     raise not_found(f"real server {call.values['server']} in the virtual service {row.name}")
 
 
-def _store_servers(call: Call, row: Row, servers: list) -> VirtualService:
+def _store_servers(call: Call, row: Service, servers: list) -> VirtualService:
     data = plain(row.wish) | {"real_servers": servers}
     return _store(call, draft.current(), row, row.pk, data).wish
 
@@ -162,14 +162,14 @@ def _store_servers(call: Call, row: Row, servers: list) -> VirtualService:
 # --- all of them ---
 
 
-def _row(call: Call) -> Row:
+def _row(call: Call) -> Service:
     row = draft.service(call.values["service"])
     if row is None:
         raise not_found(f"virtual service {call.values['service']} in the draft")
     return row
 
 
-def _store(call: Call, snapshot: Snapshot, row: Row, key: int, data: object) -> Row:
+def _store(call: Call, snapshot: Snapshot, row: Service, key: int, data: object) -> Service:
     """Refused where it has problems, or makes new ones elsewhere; as the page of the service does it."""
     known = {server.id for server in row.wish.real_servers} if row.pk else set()
     service = _read(data, key, known, snapshot)
@@ -213,7 +213,7 @@ def _with_ids(servers: list, known: set[int], snapshot: Snapshot, place: str) ->
     return found
 
 
-def _saved(row: Row, status: int = 200, headers: dict | None = None) -> Answer:
+def _saved(row: Service, status: int = 200, headers: dict | None = None) -> Answer:
     data = plain(row.wish)
     return Answer(data, status, {"ETag": tag_of(data), **(headers or {})})
 

@@ -1,7 +1,7 @@
 """The applier: `python3 -m applier.daemon`, as root.
 
 It answers the verbs of protocol.py and brings the box to its confirmed generation when it starts. How a snapshot is
-applied: applying.py.
+applied: apply/verbs.py.
 """
 
 from __future__ import annotations

@@ -7,30 +7,30 @@ import dataclasses
 from django.db import transaction
 from django.db.models import QuerySet
 
+from draft import models
 from draft.documents import Kept, checked_text
-from draft.models import Rule
 from draft.stamps import change_number, stamp
-from lbconfig.model import firewall as wish
+from lbconfig.model.firewall import Firewall, Rule
 
-_rules = Kept(wish.Rule)
+_rules = Kept(Rule)
 
 
-def rows() -> QuerySet[Rule]:
+def rows() -> QuerySet[models.Rule]:
     """In the order in which they are asked."""
-    return Rule.objects.all()
+    return models.Rule.objects.all()
 
 
-def current() -> wish.Firewall:
+def current() -> Firewall:
     stored = dict(rows().values_list("pk", "data"))
     _rules.forget_others(set(stored))
-    return wish.Firewall(tuple(_rules(key, data) for key, data in stored.items()))
+    return Firewall(tuple(_rules(key, data) for key, data in stored.items()))
 
 
-def write(rule: wish.Rule, row: Rule, user: str) -> Rule:
+def write(rule: Rule, row: models.Rule, user: str) -> models.Rule:
     """Store the rule in `row`; a new one comes last and gets an id. Raises SnapshotError."""
     with transaction.atomic():
         if row.position is None:  # a new one has none yet, which the stubs do not say
-            last = Rule.objects.order_by("position").last()  # type: ignore[unreachable]
+            last = models.Rule.objects.order_by("position").last()  # type: ignore[unreachable]
             row.position = last.position + 1 if last else 1
         stamp(row, user)
         if not row.pk:  # now it gets its id, which the document has as well
@@ -41,13 +41,13 @@ def write(rule: wish.Rule, row: Rule, user: str) -> Rule:
     return row
 
 
-def remove(row: Rule) -> None:
+def remove(row: models.Rule) -> None:
     with transaction.atomic():
         change_number()
         row.delete()
 
 
-def move(row: Rule, up: bool, user: str) -> bool:
+def move(row: models.Rule, up: bool, user: str) -> bool:
     """Past the next rule for the same packets; False where there is none."""
     with transaction.atomic():
         beside = [one for one in rows() if one.wish.where == row.wish.where]
@@ -62,7 +62,7 @@ def move(row: Rule, up: bool, user: str) -> bool:
     return True
 
 
-def replace(firewall: wish.Firewall, user: str) -> None:
+def replace(firewall: Firewall, user: str) -> None:
     """Make the rules of the draft equal to these. Those that stay the same keep their version."""
     with transaction.atomic():
         old = {row.pk: row for row in rows()}
@@ -71,7 +71,7 @@ def replace(firewall: wish.Firewall, user: str) -> None:
             if pk not in wanted:
                 remove(row)
         for place, rule in enumerate(firewall.rules, start=1):
-            row = old.get(rule.id) or Rule(pk=rule.id)
+            row = old.get(rule.id) or models.Rule(pk=rule.id)
             if row.position == place and row.wish == rule:
                 continue
             row.position = place

@@ -11,10 +11,9 @@ from typing import Any
 from django.db import models
 
 from draft import documents
-from lbconfig.model import firewall as rules
+from lbconfig.model import firewall
 from lbconfig.model.addresses import endpoint
-from lbconfig.model.snapshot import SCHEMA
-from lbconfig.model.snapshot import VirtualService as ServiceWish
+from lbconfig.model.snapshot import SCHEMA, VirtualService
 
 
 class Draft(models.Model):
@@ -61,8 +60,8 @@ class Service(Document):
         return self.name
 
     @property
-    def wish(self) -> ServiceWish:
-        return documents.read(ServiceWish, self.data)
+    def wish(self) -> VirtualService:
+        return documents.read(VirtualService, self.data)
 
     @property
     def name(self) -> str:
@@ -85,8 +84,8 @@ class Rule(Document):
         return self.name
 
     @property
-    def wish(self) -> rules.Rule:
-        return documents.read(rules.Rule, self.data)
+    def wish(self) -> firewall.Rule:
+        return documents.read(firewall.Rule, self.data)
 
     @property
     def name(self) -> str:

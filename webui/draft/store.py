@@ -17,13 +17,13 @@ from draft.documents import PARTS, Kept, checked_text, text
 from draft.models import Draft, Part, Removal, Rule, Service
 from draft.stamps import ONLY_ROW, change_number, stamp, stamp_all
 from lbconfig import migrate
-from lbconfig.model import snapshot as wish
 from lbconfig.model.kept import kept
 from lbconfig.model.lines import line
+from lbconfig.model.snapshot import SCHEMA, ServerState, Snapshot, VirtualService
 
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
 
-_services = Kept(wish.VirtualService)
+_services = Kept(VirtualService)
 _parts = {name: Kept(kind) for name, kind in PARTS.items()}
 
 
@@ -31,7 +31,7 @@ def is_filled() -> bool:
     return Draft.objects.exists()
 
 
-def current() -> wish.Snapshot:
+def current() -> Snapshot:
     """The draft as it stands in the database, read in one transaction."""
     with transaction.atomic():
         parts = dict(Part.objects.values_list("name", "data"))
@@ -39,9 +39,7 @@ def current() -> wish.Snapshot:
         rules = firewall.current()
     _services.forget_others(set(services))
     found: dict[str, Any] = {name: _parts[name](name, data) for name, data in parts.items()}
-    return wish.Snapshot(
-        services=tuple(_services(key, data) for key, data in services.items()), firewall=rules, **found
-    )
+    return Snapshot(services=tuple(_services(key, data) for key, data in services.items()), firewall=rules, **found)
 
 
 def counter() -> int:
@@ -68,7 +66,7 @@ def service(key: int) -> Service | None:
     return Service.objects.filter(pk=key).first()
 
 
-def write_service(service: wish.VirtualService, row: Service, user: str, new_ids: bool = False) -> Service:
+def write_service(service: VirtualService, row: Service, user: str, new_ids: bool = False) -> Service:
     """Store the service in `row`; a new row gets an id. With `new_ids`, servers that `row` does not have do, too.
 
     Raises SnapshotError for what could not be read again.
@@ -87,7 +85,7 @@ def write_service(service: wish.VirtualService, row: Service, user: str, new_ids
     return row
 
 
-def _with_new_ids(service: wish.VirtualService, row: Service) -> wish.VirtualService:
+def _with_new_ids(service: VirtualService, row: Service) -> VirtualService:
     known = {server.id for server in row.wish.real_servers} if row.pk else set()
     new = [server for server in service.real_servers if server.id not in known]
     last = Draft.objects.get_or_create(pk=ONLY_ROW)[0].last_server
@@ -96,13 +94,13 @@ def _with_new_ids(service: wish.VirtualService, row: Service) -> wish.VirtualSer
     return dataclasses.replace(service, real_servers=tuple(servers))
 
 
-def _count_servers(services: Sequence[wish.VirtualService]) -> None:
+def _count_servers(services: Sequence[VirtualService]) -> None:
     """An id of a real server is given once, also after it has gone: statistics and open forms name it."""
     highest = max((server.id for service in services for server in service.real_servers), default=0)
     Draft.objects.filter(pk=ONLY_ROW, last_server__lt=highest).update(last_server=highest)
 
 
-def _write_services(services: Sequence[wish.VirtualService], user: str) -> None:
+def _write_services(services: Sequence[VirtualService], user: str) -> None:
     """Many at once, under their own ids: a thousand one by one would take a small box a minute."""
     rows = [Service(pk=service.id, data=text(service)) for service in services]
     if not rows:
@@ -117,7 +115,7 @@ def _write_services(services: Sequence[wish.VirtualService], user: str) -> None:
         Removal.objects.filter(pk__in=gone[begin : begin + AT_ONCE]).delete()
 
 
-def set_state(servers: set[int], address: str, state: wish.ServerState, user: str) -> None:
+def set_state(servers: set[int], address: str, state: ServerState, user: str) -> None:
     """Of real servers by id, as far as the draft still has them at this address."""
     with transaction.atomic():
         changed = []
@@ -149,7 +147,7 @@ def write_part(name: str, value: object, user: str) -> None:
         row.save()
 
 
-def replace(snapshot: wish.Snapshot, user: str) -> None:
+def replace(snapshot: Snapshot, user: str) -> None:
     """Make the draft equal to `snapshot`. Objects that stay the same keep their version."""
     with transaction.atomic():
         Draft.objects.get_or_create(pk=ONLY_ROW)
@@ -174,7 +172,7 @@ def upgrade(using: str) -> None:
     """
     with transaction.atomic(using):
         draft = Draft.objects.using(using).first()
-        if draft is None or draft.schema == wish.SCHEMA:
+        if draft is None or draft.schema == SCHEMA:
             return
         services, rules = list(Service.objects.using(using)), list(Rule.objects.using(using))
         parts = list(Part.objects.using(using))
@@ -191,28 +189,28 @@ def upgrade(using: str) -> None:
         for row, data in zip(rows, written, strict=True):
             row.data = line(data)
             row.save(update_fields=["data"])
-        draft.schema = wish.SCHEMA
+        draft.schema = SCHEMA
         draft.save(update_fields=["schema"])
 
 
-def same(one: wish.Snapshot, other: wish.Snapshot) -> bool:
+def same(one: Snapshot, other: Snapshot) -> bool:
     """Whether both say the same; the order of services and of their servers says nothing."""
     return one is other or _ordered(one) == _ordered(other)
 
 
 @kept
-def _ordered(snapshot: wish.Snapshot) -> wish.Snapshot:
+def _ordered(snapshot: Snapshot) -> Snapshot:
     services = (one if _is_ordered(one) else _ordered_service(one) for one in snapshot.services)
     return dataclasses.replace(snapshot, services=tuple(sorted(services, key=lambda one: one.id)))
 
 
 @kept
-def _is_ordered(service: wish.VirtualService) -> bool:
+def _is_ordered(service: VirtualService) -> bool:
     ids = [server.id for server in service.real_servers]
     return ids == sorted(ids)
 
 
 @kept
-def _ordered_service(service: wish.VirtualService) -> wish.VirtualService:
+def _ordered_service(service: VirtualService) -> VirtualService:
     servers = tuple(sorted(service.real_servers, key=lambda one: one.id))
     return dataclasses.replace(service, real_servers=servers)

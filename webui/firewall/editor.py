@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from draft import firewall as draft_firewall
-from draft.models import Rule as Row
+from draft import models
 from draft.pages import Page, check, finish
 from firewall.forms import DEFAULTS, RuleForm, shown
 from lbconfig.model.firewall import Firewall, Rule, Where
 from lbconfig.model.snapshot import Snapshot
 
 
-def page(row: Row | None, data=None, where: str = "") -> Page:
+def page(row: models.Rule | None, data=None, where: str = "") -> Page:
     """`data`: of a POST request. `where`: what a new rule begins with."""
     if data is not None:
         return finish(Page(row, RuleForm(data)), data)
@@ -36,5 +36,5 @@ def wished(page: Page, snapshot: Snapshot) -> Rule | None:
     return rule if check(page, snapshot, candidate, own) else None
 
 
-def save(page: Page, rule: Rule, user: str) -> Row:
-    return draft_firewall.write(rule, page.row if isinstance(page.row, Row) else Row(), user)
+def save(page: Page, rule: Rule, user: str) -> models.Rule:
+    return draft_firewall.write(rule, page.row if isinstance(page.row, models.Rule) else models.Rule(), user)

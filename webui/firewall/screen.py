@@ -7,21 +7,20 @@ from dataclasses import dataclass, field
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import RuleCounter
 from draft import firewall as draft_firewall
-from draft.models import Rule as Row
+from draft import models
 from lbconfig.diff.rule_words import ACTIONS, WHERE, networks, sentence
-from lbconfig.model import firewall as wish
 from lbconfig.model.addresses import shown
-from lbconfig.model.firewall import Rule, Where
+from lbconfig.model.firewall import Action, Rule, Where
 from lbconfig.model.snapshot import Snapshot, VirtualService
 from lbconfig.validate.firewall import covered
 
 MANY = 12  # services that are named one by one
-TONES = {wish.Action.ALLOW: "good", wish.Action.DENY: "bad", wish.Action.REJECT: "bad"}
+TONES = {Action.ALLOW: "good", Action.DENY: "bad", Action.REJECT: "bad"}
 
 
 @dataclass
 class Line:
-    row: Row
+    row: models.Rule
     rule: Rule
     first: bool
     last: bool

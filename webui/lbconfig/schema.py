@@ -1,7 +1,7 @@
 """The JSON Schema (draft 2020-12) of a configuration, made from the dataclasses of the snapshot.
 
 It says what `from_data` says: types, names, and how long a text or a list may be; and the ranges of numbers. Rules
-between fields are validate.py's. What validates here may be refused there; never the other way round.
+between fields are lbconfig.validate's. What validates here may be refused there; never the other way round.
 """
 
 from __future__ import annotations

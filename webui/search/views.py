@@ -15,7 +15,7 @@ SERVICES = 4  # whose setting is offered; of more, the admin types the name and 
 
 
 @dataclass(frozen=True)
-class Found:
+class Result:
     """One line of the results."""
 
     entry: Entry
@@ -35,12 +35,12 @@ def search(request):
     return render(request, "search/page.html", context)
 
 
-def _in_services(entries: Iterable[Entry]) -> Iterator[Found]:
+def _in_services(entries: Iterable[Entry]) -> Iterator[Result]:
     """A setting of services leads to the first service that there is, and offers others and a new one."""
     new, services = f"{reverse('service-add')}#", None
     for entry in entries:
         if not entry.url.startswith(new):
-            yield Found(entry)
+            yield Result(entry)
             continue
         if services is None:
             services = [(one.id, one.name) for one in store.current().services[:SERVICES]]
@@ -48,4 +48,4 @@ def _in_services(entries: Iterable[Entry]) -> Iterator[Found]:
         places = [(name, f"{reverse('service-edit', args=[pk])}#{anchor}") for pk, name in services]
         (first, url), *others = [*places, ("a new one", entry.url)]
         where = f"{entry.where} {first}" if places else entry.where
-        yield Found(replace(entry, url=url, where=where), tuple(others))
+        yield Result(replace(entry, url=url, where=where), tuple(others))

@@ -16,8 +16,6 @@ from system.uploads import UploadRefused, receive
 
 log = logging.getLogger(__name__)
 
-SLOTS = ("A", "B")
-
 
 def overview(request):
     return render(request, "system/updates.html", _state(request))

@@ -73,12 +73,12 @@ def test_the_health_of_what_did_not_change_is_the_same_object_and_never_stale():
     up, down = {("10.2.0.20", 80): Entry(1)}, {("10.2.0.20", 80): Entry(0)}
     both = {("tcp", "192.168.10.80", number): up for number in (1, 2)}
     first = told(one, both, 1000.0)
-    assert first == health.running(one, both, 1000.0)
+    assert first == health.Told()(one, both, 1000.0)
     for again, entries, seconds in (
         (one, both | {("tcp", "192.168.10.80", 2): down}, 1000.0), (one, both, 1.0), (one, both, None),
         (one, {}, 1000.0), (snapshot(2), both, 1000.0), (Snapshot(one.services[:1]), both, 1000.0), (one, both, 1000.0),
     ):  # fmt: skip
-        assert told(again, entries, seconds) == health.running(again, entries, seconds)
+        assert told(again, entries, seconds) == health.Told()(again, entries, seconds)
     second = told(one, both | {("tcp", "192.168.10.80", 2): down}, 1000.0)
     third = told(one, both | {("tcp", "192.168.10.80", 2): down}, 1000.0)
     assert third["services"][0] is second["services"][0] and third["services"][1] is second["services"][1]

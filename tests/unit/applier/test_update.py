@@ -65,13 +65,13 @@ def test_a_good_bundle_is_installed_and_waits_for_the_restart(box):
 def test_the_percentage_of_an_install_only_grows_and_is_100_at_the_end_alone(box, monkeypatch):
     told = []
 
-    class Told(update.Job):
+    class Told(update.Install):
         def __setattr__(self, name, value):
             super().__setattr__(name, value)
             if name == "percent":
                 told.append(value)
 
-    monkeypatch.setattr(update, "Job", Told)
+    monkeypatch.setattr(update, "Install", Told)
     monkeypatch.setattr(update_write, "FLUSH", update_write.BLOCK)  # this image is a small one
     assert box.install(box.upload())["state"] == "done"
     assert told == sorted(told) and (told[0], told[-1]) == (0, 100)

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ def test_it_is_read_as_it_was_written(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["update", "return"])
-@pytest.mark.parametrize("state", update_record.STATES)
+@pytest.mark.parametrize("state", get_args(update_record.State))
 def test_every_state_has_a_sentence(kind, state):
     record = replace(RECORD, kind=kind).now(state)
     assert "0.2.0" in record.sentence and record.sentence.endswith(".")

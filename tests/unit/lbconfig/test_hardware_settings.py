@@ -1,4 +1,4 @@
-"""The table of settings: by memory, within bounds, and never the same key as render/sysctl.py."""
+"""The table of settings: by memory, within bounds, and never the same key as wanted/settings.py."""
 
 from pathlib import Path
 

@@ -25,8 +25,8 @@ from applier.host.host import HostError
 from applier.kept.faults import now
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
+from applier.wire import shapes
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import Difference as DifferenceStatus
 from applier.wire.shapes import DriftStatus, RepairStarted, RunState
 from lbconfig.diff import drift
 from lbconfig.diff.drift import Difference
@@ -137,7 +137,7 @@ def _checks(job: Job) -> list[Difference]:
 # --- now and then ----------------------------------------------------------------------------------
 
 
-def told(one: Difference) -> DifferenceStatus:
+def told(one: Difference) -> shapes.Difference:
     """As an answer has it."""
     return {
         "where": one.where,

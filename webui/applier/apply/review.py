@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from applier.kept.web_pair import changed_problems
+from applier.wire import shapes
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import (
-    Change,
     FallbackStatus,
     FreeCard,
     Impact,
     MissingCard,
-    Problem,
     Reach,
     RealServerStatus,
     Review,
@@ -24,7 +23,7 @@ from lbconfig.diff import services as diff
 from lbconfig.diff.cutoff import cutoff
 from lbconfig.model import canonical
 from lbconfig.model.kept import Reading, Unknown
-from lbconfig.model.problem import Problem as Found
+from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.render import files_digest, render
 from lbconfig.validate import cards
@@ -62,7 +61,7 @@ def parse(data: object, services: Sequence[object] = ()) -> Snapshot:
         ) from None
     except SnapshotError as error:
         field = error.path.rpartition(".")[2]
-        problem: Problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
+        problem: shapes.Problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
         raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
 
 
@@ -113,7 +112,7 @@ def review(
     }
 
 
-def _change(change: diff.Change, hit: impact.Impact | None) -> Change:
+def _change(change: diff.Change, hit: impact.Impact | None) -> shapes.Change:
     """What is counted is told in numbers."""
     counted: dict[int | None, str] = {service.id: service.sentence for service in hit.services} if hit else {}
     return {
@@ -198,7 +197,9 @@ def admit(
     return files
 
 
-def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card]) -> list[Problem]:
+def _problems(
+    new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card]
+) -> list[shapes.Problem]:
     found = validate(new) or [
         *lease_problems(new, leases),
         *changed_problems(new, running),
@@ -207,12 +208,12 @@ def _problems(new: Snapshot, running: Snapshot, leases: Mapping[str, str], prese
     return [told(problem) for problem in found]
 
 
-def told(problem: Found) -> Problem:
+def told(problem: Problem) -> shapes.Problem:
     """As an answer has it."""
     return {"object": problem.object, "field": problem.field, "message": problem.message, "path": problem.path}
 
 
-def _count(problems: Sequence[Problem]) -> str:
+def _count(problems: Sequence[shapes.Problem]) -> str:
     return "one problem" if len(problems) == 1 else f"{len(problems)} problems"
 
 

@@ -44,7 +44,7 @@ class Unmeasurable(Exception):
 
 
 class Sender:
-    """The program that sends (cable_sender.py). HostError where it does not answer, Unmeasurable where it cannot."""
+    """The program that sends (sender.py). HostError where it does not answer, Unmeasurable where it cannot."""
 
     def __init__(self, host: Host, port: str, target: str) -> None:
         self._program = host.start([sys.executable, "-m", "applier.capacity.sender", port, target])

@@ -6,7 +6,6 @@ Only ports that nothing uses are lent. They come back when the program has ended
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -21,8 +20,6 @@ from lbconfig.capacity.cable import Trial
 from lbconfig.capacity.figures import Cpus, Limit, Rates
 from lbconfig.model.network import Network
 from lbconfig.target import Target
-
-log = logging.getLogger("applier")
 
 MODULE = "pktgen"
 BETWEEN_LINES = 60.0  # seconds: a trial takes six, and until the first one cards may take a while to see each other

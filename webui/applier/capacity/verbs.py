@@ -1,7 +1,7 @@
 """How much this box can forward: measured, kept, and compared with now.
 
 The load comes from clients of the admin's; watching them reads counters and changes nothing, so an apply may go on
-beside it. Or the box sends to itself, by a cable between two of its ports (capacity_cable.py); the system is not to be
+beside it. Or the box sends to itself, by a cable between two of its ports (ports.py); the system is not to be
 changed meanwhile. How the limit follows from what was seen is lbconfig.hardware's to say.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from applier.base.paths import Paths
-from applier.capacity import ports as capacity_cable
+from applier.capacity import ports as capacity_ports
 from applier.capacity import record as capacity_record
 from applier.capacity.meter import Look, Meter, between, look
 from applier.capacity.record import to_rates
@@ -51,7 +51,7 @@ class Core(Protocol):
 
 
 @dataclass(slots=True)
-class Job:
+class Watch:
     id: str
     user: str
     wanted: float  # seconds
@@ -97,7 +97,7 @@ class Capacities:
         self._record = capacity_record.Record(core.paths)
         self._meter = Meter(core.host)
         self._starting = threading.Lock()
-        self._job: Job | None = None
+        self._job: Watch | None = None
         self._hardware: Hardware | None = None
 
     # --- verbs -------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Capacities:
                 first = look(self._host, cards)
             except HostError as error:
                 raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
-            job = Job(secrets.token_hex(4), user, seconds)
+            job = Watch(secrets.token_hex(4), user, seconds)
             self._job = job
         log.info("user %s measures what the box forwards, for %d seconds", user, seconds)
         threading.Thread(target=self._watch, args=(job, hardware, cards, first), name=job.id, daemon=True).start()
@@ -138,11 +138,11 @@ class Capacities:
                 try:
                     self._must_be_free(sender, receiver)
                     hardware = self._look_at_hardware()
-                    rig = capacity_cable.Rig(core, sender, receiver)
+                    rig = capacity_ports.Rig(core, sender, receiver)
                 except HostError as error:
                     raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
                 words = f"From {sender} to {receiver}"
-                job = Job(secrets.token_hex(4), user, cable.longest(), message=words, between=True)
+                job = Watch(secrets.token_hex(4), user, cable.longest(), message=words, between=True)
                 self._job = job
                 log.info("user %s measures between %s and %s", user, sender, receiver)
                 held.hand_on(job.id, lambda: self._between(job, hardware, rig), job.end)
@@ -190,7 +190,7 @@ class Capacities:
 
     # --- the measurement ---------------------------------------------------------------------------
 
-    def _watch(self, job: Job, hardware: Hardware, cards: tuple[str, ...], before: Look) -> None:
+    def _watch(self, job: Watch, hardware: Hardware, cards: tuple[str, ...], before: Look) -> None:
         ended: Ended = "failed"
         try:
             while job.seconds < job.wanted and not job.stop:
@@ -204,7 +204,7 @@ class Capacities:
             job.message = f"It was not measured to the end: {error}."
         job.end(ended)
 
-    def _between(self, job: Job, hardware: Hardware, rig: capacity_cable.Rig) -> Ended:
+    def _between(self, job: Watch, hardware: Hardware, rig: capacity_ports.Rig) -> Ended:
         try:
             try:
                 for trial in rig.trials():
@@ -215,13 +215,13 @@ class Capacities:
             finally:
                 rig.end()
             return self._keep(job, hardware, rig.found())
-        except capacity_cable.NotMeasured as error:
+        except capacity_ports.NotMeasured as error:
             job.message = f"It was not measured to the end: {error}"
         except (HostError, OSError) as error:
             job.message = f"It was not measured to the end: {error}."
         return "failed"
 
-    def _keep(self, job: Job, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> Ended:
+    def _keep(self, job: Watch, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> Ended:
         """`found`: traffic as in Measurement, its limit, and packets dropped. OSError where it cannot be kept."""
         ended: Ended = "failed"
         job.message = NOTHING_LASTED
@@ -248,14 +248,14 @@ class Capacities:
 
     def _free_ports(self) -> list[str]:
         try:
-            return capacity_cable.free(self._host, self._core.running.snapshot.network)
+            return capacity_ports.free(self._host, self._core.running.snapshot.network)
         except HostError as error:
             log.error("%s", error)
             return []
 
     def _must_be_free(self, sender: str, receiver: str) -> None:
         """Refused, by the name of the field, where these two cannot be taken."""
-        why = capacity_cable.uses(self._host, self._core.running.snapshot.network)
+        why = capacity_ports.uses(self._host, self._core.running.snapshot.network)
         said = {"sender": why.get(sender, NO_CARD), "receiver": why.get(receiver, NO_CARD)}
         if sender == receiver:
             said["receiver"] = TWICE

@@ -9,7 +9,7 @@ from applier.host import ipvs_listing, ipvs_netlink
 from applier.host.host import Host, HostError, Output, run
 from applier.host.ipvs_netlink import Interrupted, KernelService, NetlinkError
 from lbconfig.wanted import table as ipvs
-from lbconfig.wanted.table import Change, Checked, Server, ServerKey, Service, ServiceKey, Table
+from lbconfig.wanted.table import Checked, Server, ServerKey, Service, ServiceKey, Table, TableChange
 
 WRITE = ["ipvsadm", "-R"]
 TIMEOUT = 120.0  # seconds; a thousand services of ten servers take five on one slow CPU
@@ -81,11 +81,11 @@ def change(
     return len(changes)
 
 
-def _write(host: Host, changes: list[Change]) -> Output:
+def _write(host: Host, changes: list[TableChange]) -> Output:
     return host.command(WRITE, stdin="".join(f"{change.line}\n" for change in changes), timeout=TIMEOUT)
 
 
-def _wait_until_idle(host: Host, leave: list[Change]) -> None:
+def _wait_until_idle(host: Host, leave: list[TableChange]) -> None:
     """Until these servers have no established connection (of TCP and SCTP: UDP has none), or LEAVES is over."""
     waiting: dict[Service, set[ServerKey]] = {}
     for change in leave:

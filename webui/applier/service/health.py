@@ -22,11 +22,6 @@ Why = Mapping[Place, Event]  # of one service
 Entries = Mapping[ServiceKey, Mapping[ServerKey, Entry]]
 
 
-def running(snapshot: Snapshot, entries: Entries, checked_for: float | None, downs: Downs = NOTHING) -> RunningStatus:
-    """`checked_for`: seconds since the health checks were last started; None: they do not run."""
-    return Told()(snapshot, entries, checked_for, downs=downs)
-
-
 class Told:
     """Tells the health again and again; of a service that did not change since the last time it is the same object."""
 
@@ -43,6 +38,7 @@ class Told:
         said: shares.Shares = NOTHING,
         downs: Downs = NOTHING,
     ) -> RunningStatus:
+        """`checked_for`: seconds since the health checks were last started; None: they do not run."""
         last, told = self._last, {}
         for service in snapshot.services:
             begun = checked_for is not None and checked_for < worst_case_detection(service.check)

@@ -15,13 +15,12 @@ from applier.host.host import Host
 from lbconfig.model.addresses import endpoint
 
 ALL = "*"  # instead of a server: of the service as a whole
-ASIDE = "aside"  # too few servers are up, so none serves
 
 
 class Said(NamedTuple):
     share: int  # per cent of its weight
     word: str  # of its agent: "drain", "maint", …; empty: it takes connections
-    state: str  # "up", "down", "kept": it fails, and stays for want of others
+    state: str  # "up", "down", "kept": it fails, and stays for want of others; "aside": too few are up, so none serves
 
 
 Shares = Mapping[int, Mapping[str, Said]]  # by the service's id; by server as key() has it, and ALL

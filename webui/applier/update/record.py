@@ -19,7 +19,6 @@ from applier.wire.shapes import UpdateOutcome
 
 State = Literal["installed", "trying", "good", "failed"]
 Kind = Literal["update", "return"]
-STATES = ("installed", "trying", "good", "failed")
 NEVER_SAID = "it stopped before it could say why"
 
 

@@ -30,7 +30,7 @@ MOST = 20  # bundles that are listed of one stick
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BundleFile:
     source: str  # what a caller names it by
     name: str
     path: Path
@@ -106,7 +106,7 @@ class Sticks:
                 unmount(self._host, folder)
             folder.rmdir()
 
-    def _described(self, stick: str, found: Found) -> BundleSource:
+    def _described(self, stick: str, found: BundleFile) -> BundleSource:
         entry: BundleSource = {
             "source": found.source,
             "name": disks.printable(found.name, 80),
@@ -123,7 +123,7 @@ class Sticks:
         return entry | {"version": bundle.version, "build": bundle.build}
 
 
-def _files(stick: str, folder: Path) -> list[Found]:
+def _files(stick: str, folder: Path) -> list[BundleFile]:
     found = []
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(folder)):
@@ -131,5 +131,5 @@ def _files(stick: str, folder: Path) -> list[Found]:
             if name.lower().endswith(ENDING) and not name.startswith(".") and stat.S_ISREG(about.st_mode):
                 label = f"{stick}\0{name}\0{about.st_size}\0{about.st_mtime_ns}"
                 number = hashlib.sha256(label.encode(errors="surrogateescape")).hexdigest()[:16]
-                found.append(Found(f"usb:{number}", name, folder / name, about.st_size))
+                found.append(BundleFile(f"usb:{number}", name, folder / name, about.st_size))
     return found[:MOST]

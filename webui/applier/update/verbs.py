@@ -1,7 +1,7 @@
 """Updates: a signed bundle goes into the slot that does not run, and the box starts from it when it is told to.
 
-RAUC checks the signature and mounts what it verified (update_bundle.py, and `rauc mount` here); the slot is written
-by update_write.py; which slot starts is bootstate.py's; whether what started is good, bootcheck.py finds out.
+RAUC checks the signature and mounts what it verified (bundle.py, and `rauc mount` here); the slot is written by
+write.py; which slot starts is disk/bootstate.py's; whether what started is good, bootcheck.py finds out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CHECK, WRITE, READ_BACK, END = 0, 25, 70, 100
 
 
 @dataclass(slots=True)
-class Job:
+class Install:
     id: str
     user: str
     version: str
@@ -93,7 +93,7 @@ class Updates:
         self._slots = Slots(paths, host)
         self._spool = Spool(paths)
         self._sticks = Sticks(host, Places(run=paths.run))
-        self._job: Job | None = None
+        self._job: Install | None = None
         self._looking = threading.Lock()  # one at a time mounts sticks, or takes an upload
 
     def start(self) -> None:
@@ -154,7 +154,7 @@ class Updates:
         with self._turn.take(f"an update is being installed by {user}") as held:
             with self._alone(), self._opened(source) as path:
                 bundle = self._admit(source, path)
-            job = Job(secrets.token_hex(4), user, bundle.version, self._slots.other)
+            job = Install(secrets.token_hex(4), user, bundle.version, self._slots.other)
             self._job = job
             held.hand_on(job.id, lambda: self._run(job, source, bundle), job.end)
             return {"job": job.id}
@@ -258,7 +258,7 @@ class Updates:
 
     # --- the install -------------------------------------------------------------------------------
 
-    def _run(self, job: Job, source: str, bundle: Bundle) -> Ended:
+    def _run(self, job: Install, source: str, bundle: Bundle) -> Ended:
         state: Ended = "failed"
         try:
             with self._opened(source) as path, self._image(path) as image:
@@ -275,7 +275,7 @@ class Updates:
         self._spool.clear()
         return state
 
-    def _install(self, job: Job, image: Path, bundle: Bundle) -> None:
+    def _install(self, job: Install, image: Path, bundle: Bundle) -> None:
         size, device = bundle.size, self._slots.device(job.slot)
         checking = job.part("Checking the whole bundle; nothing is written yet", CHECK, WRITE, size)
         update_write.verify(image, size, bundle.digest, checking)

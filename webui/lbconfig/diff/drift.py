@@ -14,9 +14,9 @@ from lbconfig.model import names
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.snapshot import CheckKind, Scheduler, Snapshot
 from lbconfig.wanted import table as ipvs
-from lbconfig.wanted.netstate import MAIN, Link, NetworkState, Route, Rule
+from lbconfig.wanted.netstate import MAIN, Link, NetworkState, Route, RoutingRule
 from lbconfig.wanted.settings import Setting
-from lbconfig.wanted.table import Change, Server, ServerKey, Service, Table
+from lbconfig.wanted.table import Server, ServerKey, Service, Table, TableChange
 
 Where = Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks"]
 
@@ -59,7 +59,7 @@ def table(running: Table, snapshot: Snapshot) -> list[Difference]:
     return found
 
 
-def _by_health(change: Change, snapshot: Snapshot) -> bool:
+def _by_health(change: TableChange, snapshot: Snapshot) -> bool:
     """Whether only the weight of a checked server differs, and lies between 0 and the configured one."""
     if not isinstance(change.old, Server) or not isinstance(change.new, Server):
         return False
@@ -68,7 +68,7 @@ def _by_health(change: Change, snapshot: Snapshot) -> bool:
     return service.check.kind is not CheckKind.OFF and same and 0 <= change.old.weight <= change.new.weight
 
 
-def _service(change: Change, name: str) -> Difference:
+def _service(change: TableChange, name: str) -> Difference:
     if not isinstance(change.new, Service):
         why = "The box takes connections at a place that nobody has asked it to serve."
         return Difference("table", f"virtual service {_place(change.service)}", "none", "there", why, CLOSED)
@@ -101,7 +101,7 @@ def _service_words(service: Service) -> dict[str, str]:
     }
 
 
-def _server(change: Change, place: ServerKey, name: str, checked: bool) -> Difference:
+def _server(change: TableChange, place: ServerKey, name: str, checked: bool) -> Difference:
     object_ = f"real server {endpoint(*place)} of virtual service '{name}'"
     if not isinstance(change.new, Server):
         why = "It gets connections of clients that you have not given it."
@@ -218,7 +218,7 @@ def _way(route: Route) -> str:
     return f"by {route.via} on {route.device}" if route.via else f"on {route.device}"
 
 
-def _rule(rule: Rule, wished: bool) -> Difference:
+def _rule(rule: RoutingRule, wished: bool) -> Difference:
     table = "main" if rule.table == MAIN else str(rule.table)
     words = ("there", "not there") if wished else ("none", "there")
     why = "Answers from this address leave by another router than you chose."

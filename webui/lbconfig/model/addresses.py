@@ -6,8 +6,8 @@ import functools
 import ipaddress
 from collections.abc import Iterable
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # Who has one address of IPv6 has its whole /64.
 SOURCE_BITS = {4: 32, 6: 64}
@@ -64,7 +64,7 @@ def web_page(address: str, port: int) -> str:
     return f"https://{in_url(address) if port == 443 else endpoint(address, port)}"
 
 
-def collapsed(networks: Iterable[Network]) -> list[Network]:
+def collapsed(networks: Iterable[IPNetwork]) -> list[IPNetwork]:
     """As few networks as cover the same addresses, in order, IPv4 first; they do not overlap."""
     known = list(networks)
     four = ipaddress.collapse_addresses(one for one in known if isinstance(one, ipaddress.IPv4Network))
@@ -72,14 +72,14 @@ def collapsed(networks: Iterable[Network]) -> list[Network]:
     return [*four, *six]
 
 
-def within(network: Network, other: Network) -> bool:
+def within(network: IPNetwork, other: IPNetwork) -> bool:
     """Whether all of the one lies in the other; False where they are of two kinds."""
     if isinstance(network, ipaddress.IPv4Network):
         return isinstance(other, ipaddress.IPv4Network) and network.subnet_of(other)
     return isinstance(other, ipaddress.IPv6Network) and network.subnet_of(other)
 
 
-def contains(network: Network, address: str) -> bool:
+def contains(network: IPNetwork, address: str) -> bool:
     """False for an address of the other kind."""
     parsed = ipaddress.ip_address(address)
     return parsed.version == network.version and parsed in network

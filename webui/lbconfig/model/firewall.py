@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig.model import ports as port_lists
-from lbconfig.model.addresses import Network, collapsed, version
+from lbconfig.model.addresses import IPNetwork, collapsed, version
 from lbconfig.model.network import INTERFACE
 
 
@@ -92,7 +92,7 @@ class Rule:
         """First and last port of each; () for all. The field must be valid."""
         return port_lists.parse(self.ports)
 
-    def networks(self, field: str, kind: int) -> list[Network]:
+    def networks(self, field: str, kind: int) -> list[IPNetwork]:
         """Of `sources` or `destinations`, those of IPv4 or IPv6 (`kind`: 4 or 6), none inside another."""
         return joined(text for text in getattr(self, field) if version(text) == kind)
 
@@ -113,7 +113,7 @@ class Rule:
         return self.sources, self.destinations
 
 
-def joined(texts: Iterable[str]) -> list[Network]:
+def joined(texts: Iterable[str]) -> list[IPNetwork]:
     """Networks of one kind in order; an interval set of nft refuses overlaps."""
     return collapsed(ipaddress.ip_network(text) for text in texts)
 

@@ -1,7 +1,7 @@
 """The snapshot: one complete, immutable configuration of the box.
 
 A snapshot is plain data. `from_json` checks its *shape* (types, unknown and missing keys) and names
-the path of what is wrong; whether it makes sense is `validate.py`'s question.
+the path of what is wrong; whether it makes sense is `lbconfig.validate`'s question.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import re
 import ssl
 import warnings
 
-from lbconfig.model.addresses import Address, Network
+from lbconfig.model.addresses import IPAddress, IPNetwork
 from lbconfig.model.problem import number, quote
 from lbconfig.model.snapshot import MAX_LINES, SORRY_PORT
 from lbconfig.model.spelling import ascii_name, letters_only
@@ -251,7 +251,7 @@ def interface_address(text: str) -> str | None:
 _PREFIX_LENGTHS = {4: (8, 32), 6: (16, 128)}
 
 
-def not_a_host(network: Network, address: Address) -> str | None:
+def not_a_host(network: IPNetwork, address: IPAddress) -> str | None:
     """An address of the network that no machine can have; it may be of another version."""
     if address.version != network.version or network.prefixlen >= network.max_prefixlen - 1:
         return None

@@ -6,8 +6,7 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterator
 
-from lbconfig.model.addresses import Network as IPNetwork
-from lbconfig.model.addresses import contains, version
+from lbconfig.model.addresses import IPNetwork, contains, version
 from lbconfig.model.problem import Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate.certificate import certificate_problems

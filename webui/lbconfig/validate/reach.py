@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Mapping
 
-from lbconfig.model.addresses import Address, contains
+from lbconfig.model.addresses import IPAddress, contains
 from lbconfig.model.problem import Place, Problem, quote
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.wanted import network as interfaces
@@ -86,7 +86,7 @@ def nearest(snapshot: Snapshot, routes: Iterable[Route], address: str) -> tuple[
     return max(found)[2:] if found else None
 
 
-def _parsed(address: str) -> Address | None:
+def _parsed(address: str) -> IPAddress | None:
     """None: one that is never locked out. ValueError where it cannot be read."""
     if address == "":
         return None

@@ -6,8 +6,7 @@ import contextlib
 import ipaddress
 from collections.abc import Callable, Iterator
 
-from lbconfig.model.addresses import Network as IPNetwork
-from lbconfig.model.addresses import contains, version
+from lbconfig.model.addresses import IPNetwork, contains, version
 from lbconfig.model.network import Interface, Network, PolicyRoute, StaticRoute
 from lbconfig.model.problem import Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import Snapshot

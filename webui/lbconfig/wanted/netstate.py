@@ -57,7 +57,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoutingRule:
     source: str
     table: int
 
@@ -73,7 +73,7 @@ class NetworkState:
     addresses: tuple[Address, ...] = ()  # VIPs as /32 or /128, after the own ones
     dhcp: tuple[str, ...] = ()  # interfaces that ask DHCP for an address (and a gateway, if none is set)
     routes: tuple[Route, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
 
     @property
     def gateways(self) -> tuple[str, ...]:

@@ -6,11 +6,10 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from lbconfig.model.addresses import Network as IPNetwork
-from lbconfig.model.addresses import bits, contains, order, version
+from lbconfig.model.addresses import IPNetwork, bits, contains, order, version
 from lbconfig.model.network import BY_HASH, ONE_SPEAKS, Bond, BondMode, PolicyRoute
 from lbconfig.model.snapshot import Interface, Network, Snapshot
-from lbconfig.wanted.netstate import EVERYWHERE, MAIN, METRIC6, Link, NetworkState, Route, Rule, own_table
+from lbconfig.wanted.netstate import EVERYWHERE, MAIN, METRIC6, Link, NetworkState, Route, RoutingRule, own_table
 
 
 def wanted(snapshot: Snapshot) -> NetworkState:
@@ -30,7 +29,9 @@ def wanted(snapshot: Snapshot) -> NetworkState:
         addresses=tuple(addresses),
         dhcp=tuple(interface.name for interface in used if interface.dhcp),
         routes=tuple(_routes(network)),
-        rules=tuple(Rule(one.source, table) for one in network.policies for table in (MAIN, own_table(one.source))),
+        rules=tuple(
+            RoutingRule(one.source, table) for one in network.policies for table in (MAIN, own_table(one.source))
+        ),
     )
 
 

@@ -237,7 +237,7 @@ def _lines_at_start(service: VirtualService) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TableChange:
     """One line of the way from a running table to the wanted one; `old`, `new`: None where there is none."""
 
     service: Service  # as it is wanted; one that goes as it runs
@@ -266,7 +266,7 @@ def difference(running: Table, wanted: Table, checked: Checked) -> list[str]:
     return [change.line for change in changes(running, wanted, checked)]
 
 
-def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
+def changes(running: Table, wanted: Table, checked: Checked) -> list[TableChange]:
     """What turns `running` into `wanted`, in the order of doing.
 
     Additions come first and deletions last, so that at no moment a service has fewer servers than
@@ -276,14 +276,14 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
     definition.
     """
     before = running.by_key()
-    services: list[Change] = []
-    additions: list[Change] = []
-    edits: list[Change] = []
-    deletions: list[Change] = []
+    services: list[TableChange] = []
+    additions: list[TableChange] = []
+    edits: list[TableChange] = []
+    deletions: list[TableChange] = []
     for service, servers in wanted.services.items():
         old = before.get(service.key)
         if old != service:
-            services.append(Change(service, None, old, service))
+            services.append(TableChange(service, None, old, service))
         present = {} if old is None else running.services[old]
         wait = service.key in checked
         watched = checked.get(service.key, _NOT_WATCHED)
@@ -293,13 +293,13 @@ def changes(running: Table, wanted: Table, checked: Checked) -> list[Change]:
             was = present.get(place)
             wish = replace(server, weight=_weight_to_be(was, server, watched)) if wait else server
             if was != wish:
-                (edits if place in present else additions).append(Change(service, place, was, wish))
+                (edits if place in present else additions).append(TableChange(service, place, was, wish))
         kept_places = {*servers, watched.fallback}
         deletions += [
-            Change(service, place, server, None) for place, server in present.items() if place not in kept_places
+            TableChange(service, place, server, None) for place, server in present.items() if place not in kept_places
         ]
     kept = wanted.by_key()
-    gone = [Change(service, None, service, None) for service in running.services if service.key not in kept]
+    gone = [TableChange(service, None, service, None) for service in running.services if service.key not in kept]
     return [*services, *additions, *edits, *deletions, *gone]
 
 
@@ -312,7 +312,7 @@ def _weight_to_be(was: Server | None, wish: Server, watched: Watched) -> int:
     return wish.weight
 
 
-def taken_over(changes: list[Change], running: Table) -> list[Change]:
+def taken_over(changes: list[TableChange], running: Table) -> list[TableChange]:
     """Weight 0 for each server that `changes` take out of a service where others go on: they get what is new.
 
     So what such a server is answering at the moment can end before it leaves the table, which cuts it off at once.

@@ -14,12 +14,12 @@ from pathlib import Path
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
 from applier.parts.network.plan import plan
-from applier.parts.network.present import Link, addresses, describe, links, present
+from applier.parts.network.present import SeenLink, addresses, describe, links, present
 from lbconfig.diff import drift
 from lbconfig.diff.drift import Difference
 from lbconfig.wanted.netstate import EVERYWHERE, MAIN, NOTHING, Address, NetworkState, Route
 
-__all__ = ["NOTHING", "Address", "Link", "addresses", "describe", "links", "present"]
+__all__ = ["NOTHING", "Address", "SeenLink", "addresses", "describe", "links", "present"]
 
 DHCP_METRIC = 100  # of the default route that dhcp-event sets for the first interface that asks; the next have more
 PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second

@@ -15,9 +15,9 @@ from typing import TypedDict, TypeVar, Unpack
 
 from lbconfig.model.addresses import version
 from lbconfig.model.network import ONE_SPEAKS
-from lbconfig.wanted.netstate import MAIN, Address, Link, NetworkState, Route, Rule, depth, stacked
+from lbconfig.wanted.netstate import MAIN, Address, Link, NetworkState, Route, RoutingRule, depth, stacked
 
-One = TypeVar("One", Rule, Route, Address)
+One = TypeVar("One", RoutingRule, Route, Address)
 
 ETHERNET = 1500  # bytes: the MTU of a card for which none is configured any more
 WHEN_DOWN = frozenset({"mode", "lacp_rate"})  # bonding refuses these while the bond is up (bond_options.c)
@@ -62,7 +62,7 @@ class _Kernel:
     links: dict[str, Link]
     addresses: set[Address]
     routes: set[Route]
-    rules: set[Rule]
+    rules: set[RoutingRule]
     lines: list[str] = field(default_factory=list)
 
     @classmethod
@@ -343,7 +343,7 @@ def _route(route: Route) -> str:
     return " ".join(words)
 
 
-def _rule(rule: Rule) -> str:
+def _rule(rule: RoutingRule) -> str:
     """Of `main` its default routes do not count: what has a network of its own goes there as ever."""
     table = "main suppress_prefixlength 0" if rule.table == MAIN else str(rule.table)
     return f"from {rule.source} lookup {table} preference {rule.preference}"

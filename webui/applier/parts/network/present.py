@@ -16,11 +16,11 @@ from lbconfig.wanted.netstate import (
     PREFERENCE_MAIN,
     PREFERENCE_OWN,
     Address,
+    Link,
     NetworkState,
     Route,
-    Rule,
+    RoutingRule,
 )
-from lbconfig.wanted.netstate import Link as StateLink
 
 Entry = dict[str, Any]  # what ip prints of one link, route or rule
 
@@ -39,7 +39,7 @@ OPTIONS = {  # of the kinds that are ours to make: the kernel's name in JSON -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class SeenLink:
     name: str
     mac: str
     on: bool  # switched on here
@@ -47,13 +47,13 @@ class Link:
     addresses: tuple[str, ...]  # as "10.1.0.2/24"; of IPv6 not the link-local one, which the kernel makes
 
 
-def links(host: Host) -> list[Link]:
+def links(host: Host) -> list[SeenLink]:
     """All but the loopback."""
     found = []
     for entry in _entries(_json(host, ["ip", "-json", "address", "show"])):
         on = "UP" in entry.get("flags", ())
         up = on and entry.get("operstate") != "DOWN"
-        found.append(Link(entry["ifname"], entry.get("address", ""), on, up, _addresses(entry)))
+        found.append(SeenLink(entry["ifname"], entry.get("address", ""), on, up, _addresses(entry)))
     return found
 
 
@@ -117,11 +117,11 @@ def _addresses(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _link(entry: Entry) -> StateLink:
+def _link(entry: Entry) -> Link:
     info = entry.get("linkinfo", {})
     kind = info.get("info_kind", "")
     data = info.get("info_data", {}) if kind in OPTIONS else {}
-    return StateLink(
+    return Link(
         entry["ifname"],
         kind if kind in OPTIONS else "",
         "UP" in entry.get("flags", ()),
@@ -150,14 +150,14 @@ def _routes(data: list[Entry]) -> list[Route]:
     return found
 
 
-def _rules(data: list[Entry]) -> list[Rule]:
+def _rules(data: list[Entry]) -> list[RoutingRule]:
     found = []
     for entry in data:
         table = str(entry.get("table", ""))
         own = entry.get("priority") == PREFERENCE_OWN and table.isdigit()
         main = entry.get("priority") == PREFERENCE_MAIN and table == "main" and entry.get("suppress_prefixlen") == 0
         if own or main:
-            found.append(Rule(entry["src"], int(table) if own else MAIN))
+            found.append(RoutingRule(entry["src"], int(table) if own else MAIN))
     return found
 
 
