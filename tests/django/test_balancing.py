@@ -302,7 +302,7 @@ def test_the_time_to_notice(client):
     answer = client.post("/services/detection/", NEW)
     assert "seconds at worst" in words(answer)
     assert "keeps getting connections" in words(client.post("/services/detection/", NEW | {"check_kind": "off"}))
-    assert "once the fields make sense" in words(client.post("/services/detection/", NEW | {"port": ""}))
+    assert "once the form is complete" in words(client.post("/services/detection/", NEW | {"port": ""}))
 
 
 def test_the_picture_has_words(client):

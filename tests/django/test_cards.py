@@ -37,7 +37,7 @@ def test_the_review_offers_another_card_for_all_places(client, box):
     page = client.get("/changes/")
     text = words(page)
     assert "eth7 (10.20.0.1/24) is not in this box." in text
-    assert "Cards that nothing uses: enp3s0 (52:54:00:00:00:03, 1000 Mbit/s), enp4s0 (" in text
+    assert "Free cards: enp3s0 (52:54:00:00:00:03, 1000 Mbit/s), enp4s0 (" in text
     assert "This draft cannot be applied yet" in text
     answer = client.post("/changes/cards/", form_values(page) | {"card-eth7": "enp4s0"}, follow=True)
     assert "The draft has enp4s0 instead of eth7 now." in words(answer)

@@ -229,7 +229,7 @@ def test_the_review_tells_what_browsers_will_do(client):
     page = client.get("/changes/", **HERE)
     text = words(page)
     assert "The web page shows the certificate for lb.example.org" in text
-    assert "You will be asked to confirm" in text and "Your browser may warn of the new certificate" in text
+    assert "This must be confirmed" in text and "Your browser may warn of the new certificate" in text
     assert "ssl_certificate /run/fairlead/certificates/" in text and SECRET not in page.content.decode()
 
 

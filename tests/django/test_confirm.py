@@ -31,8 +31,8 @@ def confirm(client, box, **extra):
 
 def test_the_review_says_that_it_will_ask_and_why(client, gateway):
     text = words(client.get("/changes/", **HERE))
-    assert "You will be asked to confirm" in text and "The default gateway changes." in text
-    assert "goes back by itself after 90 seconds" in text
+    assert "This must be confirmed" in text and "The default gateway changes." in text
+    assert "If it cannot within 90 seconds, the box goes back to what it runs now." in text
     assert "This page goes on at" not in text
 
 

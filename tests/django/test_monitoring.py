@@ -16,6 +16,12 @@ def test_states_by_word_and_sign(client):
     assert "1 of 2 up" in text
 
 
+def test_a_server_that_is_down_leads_to_the_doctor(client):
+    page = client.get("/")
+    assert "▼ down since" in words(page) and words(page).count("Ask the doctor") == 1
+    assert 'href="/services/1/doctor/"' in page.content.decode()
+
+
 def test_the_live_part_is_a_part(client):
     page = client.get("/live/overview/").content.decode()
     assert "<html" not in page

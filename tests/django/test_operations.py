@@ -43,6 +43,7 @@ def test_in_one_service(client, box, state):
     )
     answer = operate(client, state=state, **server)
     assert answer.redirect_chain[-1][0].startswith("/changes/progress/")
+    assert f"{server['address']}: only this is applied, not the draft." in words(answer)
     assert states() == before | {int(server["server"]): state}
     assert "not applied" not in words(client.get("/"))  # the draft knows of it
     assert stored.server(int(server["server"])).state == state

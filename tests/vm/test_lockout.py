@@ -75,7 +75,7 @@ def give_it(page: Page, address: str, gateway: str) -> None:
     page.fill("[name=gateway]", gateway)
     page.click("button:text('Save to the draft')")
     page.goto(f"https://{OLD}/changes/")
-    expect(page.get_by_text("You will be asked to confirm")).to_be_visible()
+    expect(page.get_by_text("This must be confirmed")).to_be_visible()
     page.click("button:text('Apply')")
 
 

@@ -77,7 +77,7 @@ def plain_page(chromium, live_server, admin, open_page):
 def test_reaching_the_box_anew_keeps_the_change(open_page, admin):
     page = open_page(admin)
     change_gateway(page)
-    expect(page.get_by_text("You will be asked to confirm")).to_be_visible()
+    expect(page.get_by_text("This must be confirmed")).to_be_visible()
     page.click("button:text('Apply')")
     expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
     left = int(page.locator("#run [data-left]").inner_text())

@@ -189,7 +189,7 @@ class ServiceForm(forms.Form):
         200,
         required=False,
         help_text="DNS: a name. LDAP: an entry, as dc=example,dc=org. MySQL, PostgreSQL: a query that must find a row. "
-        "Send and expect: the text, \\n for a new line.",
+        "Send and expect: the text, \\n for a new line. A program gets it as FAIRLEAD_ASK.",
     )
     check_more_requests = RequestsField(
         label="More requests",
@@ -223,10 +223,10 @@ class ServiceForm(forms.Form):
         widget=forms.Textarea(
             attrs={"rows": 10, "spellcheck": "false", "autocomplete": "off", "placeholder": "#!/bin/sh"}
         ),
-        help_text="For sh, perl or python3. Its arguments: virtual address, port, server, port. Exit code 0 means up; "
-        "its last line of output is the reason. It runs without rights, and can write nowhere. A log-in belongs "
-        "in the fields for it, which it gets as FAIRLEAD_LOGIN and FAIRLEAD_PASSWORD: those who may only read see "
-        "the program.",
+        help_text="For sh, perl or python3. Its arguments: virtual address, its port, server, its port. Exit code 0 "
+        "means up; the last line of output is the reason. It has no privileges and can write nowhere. Enter a "
+        "log-in below instead of here, where all who may read the configuration see it: the program gets it as "
+        "FAIRLEAD_LOGIN and FAIRLEAD_PASSWORD.",
     )
     check_interval = number_field("Check interval (seconds)")
     check_timeout = number_field("Check timeout (seconds)")

@@ -10,7 +10,7 @@ from lbconfig.model.snapshot import RealServer, ServerState, VirtualService
 MOST = 6  # servers that are drawn; more become one line of text
 ROW = 34  # height of a server, in units of the drawing
 TOP = 12
-STATE_WORDS = {ServerState.ENABLED: "", ServerState.QUIESCED: " (drains)", ServerState.DISABLED: " (disabled)"}
+STATE_WORDS = {ServerState.ENABLED: "", ServerState.QUIESCED: " (draining)", ServerState.DISABLED: " (disabled)"}
 
 
 @dataclass(frozen=True)

@@ -146,6 +146,8 @@ def operate(request):
     except (operations.Refused, ApplierDown, ApplierRefused, SnapshotError) as error:
         messages.error(request, f"{operations.WORDS[operation.state]} {operation.address}: {error}")
         return back
+    done = f"{operations.WORDS[operation.state]} {operation.address}"
+    messages.info(request, f"{done}: only this is applied, not the draft.")
     return redirect("progress", apply_id=run)
 
 

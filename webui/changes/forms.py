@@ -13,7 +13,7 @@ class CommentForm(forms.Form):
         label="Comment",
         required=False,
         max_length=COMMENT,
-        help_text="For the history: why you do this.",
+        help_text="Why you do this, for the history. May be empty.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 

@@ -172,7 +172,8 @@ def test_what_does_not_fit_the_rest_is_told_by_object_and_field(person, fake, we
     before = fake.box.snapshot
     begin(person)
     shown = answer(person, "2", "10.2.0.11/24", "")
-    assert "This does not fit the rest" in shown and "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
+    assert "This does not fit the rest" in shown
+    assert "real server 10.2.0.11:80 of virtual service 'shop', address:" in shown
     assert person.terminal.dialogue is None and fake.box.snapshot == before
 
 

@@ -131,7 +131,7 @@ def test_without_a_release_they_get_no_answer():
 def test_nobody_is_connected():
     found = impact(OLD, Snapshot(), {})
     assert found.services[0].sentence == "No connection is open through it at this moment."
-    assert found.sentence == "No connection is closed, 0 are kept."
+    assert found.sentence == "No connection is open now."
 
 
 def test_connections_of_the_fallback_server():

@@ -122,9 +122,12 @@ def _total(services: tuple[ServiceImpact, ...], releases: bool) -> str:
     closed, kept = sum(service.closed for service in hit), sum(service.kept for service in services)
     refused = sum(service.refused for service in services)
     many = f"{len(hit)} service{'s' * (len(hit) != 1)}"
-    said = f"{_open(closed)} of {many} {_are(closed)} {_end(releases)}, {kept} {_are(kept)} kept." if closed else (
-        f"No connection is closed, {kept} {_are(kept)} kept."
-    )  # fmt: skip
+    if closed:
+        said = f"{_open(closed)} of {many} {_are(closed)} {_end(releases)}, {kept} {_are(kept)} kept."
+    elif kept:
+        said = f"No connection is closed, {kept} {_are(kept)} kept."
+    else:
+        said = "No connection is open now."
     if refused:
         said += f" {refused} service{'s' * (refused != 1)} may refuse new connections for a moment."
     return said

@@ -302,7 +302,7 @@ def _server_words(service: VirtualService, server: RealServer) -> str:
     if service.forwarding_of(server) != service.forwarding:
         words.append(f"with {names.FORWARDING[service.forwarding_of(server)].long}")
     words += [_thresholds(server)] if server.upper else []
-    words += {ServerState.QUIESCED: ["drains"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
+    words += {ServerState.QUIESCED: ["draining"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
     return ", ".join(words)
 
 

@@ -171,7 +171,7 @@ TOO_FEW: dict[TooFew, Name] = {
 
 SERVER_STATES: dict[ServerState, Name] = {
     ServerState.ENABLED: Name("enabled", "It gets connections as long as it is up."),
-    ServerState.QUIESCED: Name("drains", "No new connections; those that are open go on."),
+    ServerState.QUIESCED: Name("draining", "No new connections; those that are open go on."),
     ServerState.DISABLED: Name("disabled", "Out of service: its open connections are closed."),
 }
 
