@@ -253,7 +253,7 @@ def test_a_confirmation_that_the_disk_does_not_take_puts_everything_back(box, mo
 
 
 def test_where_the_table_cannot_be_read_no_number_is_told(box, monkeypatch):
-    assert box.applier.check(dataclasses.asdict(HARMLESS))["impact"]["sentence"].startswith("No connection is closed")
+    assert box.applier.check(dataclasses.asdict(HARMLESS))["impact"]["sentence"].startswith("No connection is open")
 
     read = box.host.read
     monkeypatch.setattr(box.host, "read", lambda path: None if path == ipvs_listing.PATH else read(path))
