@@ -20,10 +20,10 @@ def test_an_address_that_is_set_carries_packets_and_the_draft_keeps_it(balanced,
     director.pick("Set an IP address")
     shown = director.answer("Number of the interface", "3")
     assert "eth2" in shown
-    director.answer("Address with its length", "10.1.0.77/24")
+    director.answer("Address with its prefix length", "10.1.0.77/24")
     director.answer("Default gateway", "none")
     director.answer("Type yes to apply it", "yes")
-    director.wait_for_console("The draft on the web page has it, too", APPLY)
+    director.wait_for_console("The draft on the web page has it as well", APPLY)
     assert "10.1.0.77/24" in director.succeed(["ip", "-4", "address", "show", "dev", "eth2"])
     assert "10.1.0.1/24" not in director.succeed(["ip", "-4", "address", "show", "dev", "eth2"])
     world.succeed("ip netns exec client ping -c 1 -W 2 10.1.0.77")
