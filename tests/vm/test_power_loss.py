@@ -42,7 +42,7 @@ def test_in_the_middle_of_traffic(director, world, capsys):
     with capsys.disabled():
         print(f"\nfrom power-on to the first balanced answer: {seconds:.1f} s")
 
-    director.wait_for_agent()
+    director.wait_until_started()  # services come before it
     director.wait_until_healthy("rs1", "rs2", "rs3")
     assert world.count(f"{SITE}/", 12) == EVEN
     status = director.status()

@@ -21,11 +21,11 @@ BATCH = 100  # snapshots that the guest gets with one command
 # found every server up. What the kernel holds then is printed.
 ON_THE_BOX = """
 import dataclasses, json, sys
-from applier import table
+from applier.parts import table
 from applier.host.ipvs_listing import Entry
 from applier.host.host import HostError, Live
 from applier.host.ipvs_listing import Listing
-from lbconfig.render import ipvs
+from lbconfig.wanted import table as ipvs
 from lbconfig.model.snapshot import from_json
 
 host, listing = Live(), Listing()
