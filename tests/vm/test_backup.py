@@ -21,7 +21,7 @@ SITE = f"{VIP}:80"
 EVEN = {"rs1": 4, "rs2": 4, "rs3": 4}
 DRAFT = [
     "fairlead-web-user", "python3", "manage.py", "shell", "-c",
-    "from draft import store as draft; from lbconfig.model.snapshot import to_json; print('DRAFT', to_json(draft.current()))",
+    "from draft import store; from lbconfig.model.snapshot import to_json; print('DRAFT', to_json(store.current()))",
 ]  # fmt: skip
 
 
