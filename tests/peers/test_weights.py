@@ -177,6 +177,12 @@ def known_shares(one):
     return known_file(one).read_text()
 
 
+def state(one, server):
+    """What the checks last wrote of a server; None before they have written anything of it."""
+    found = [line.split()[-1] for line in known_shares(one).splitlines() if line.split()[1] == server]
+    return found[0] if found else None
+
+
 GARBAGE = [
     "x" * 1_000_000, "300%\n", "-1\n", "weight:abc\n", "NaN\n", "5\0%\n", "5\0\n\0", "", "\n", None, "reset",
     "drip:50%\n",
@@ -316,7 +322,7 @@ def test_too_few_stand_aside_until_enough_are_back(run, tell, told):
     [aside] = [one for one in told(f"down {first}", f"down {second}", "aside all") if one["state"] == "aside"]
     assert aside["reason"] == "1 of 3 servers are well, at least 2 must be"
     tell(TWO, "up", True)
-    one.wait_for("the second is well", lambda: f"9 {TWO} " in known_shares(one))
+    one.wait_for("the second is well", lambda: state(one, TWO) == "well")
     tell(ONE, "up", True)
     expect(one, dict.fromkeys(ALL, 1))
     assert lines(one, "Of 3 servers 3 are well")
@@ -336,7 +342,9 @@ def test_what_stands_aside_is_told_by_the_next_ldirectord_and_so_is_who_failed_m
     tell(ONE, "up", False)
     expect(one, dict.fromkeys(ALL, 0))
     tell(THREE, "up", False)
+    one.wait_for("the third fails", lambda: state(one, THREE) == "down")
     tell(TWO, "up", True)
+    one.wait_for("the second is well", lambda: state(one, TWO) == "well")
     tell(ONE, "up", True)
     expect(one, {ONE: 1, TWO: 1, THREE: 0})
     told(*[f"{state} {first}" for state in ("down", "up")] * 2, *["aside all", "up all"] * 2,

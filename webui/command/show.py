@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-SIGNS = {"up": "up", "down": "DOWN", "unchecked": "not checked"}
+SIGNS = {"up": "up", "down": "DOWN", "unchecked": "not checked", "waiting": "well, too few others are"}
 
 
 def columns(rows: Iterable[Sequence[object]], head: Sequence[str]) -> str:

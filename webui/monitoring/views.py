@@ -23,6 +23,7 @@ HEALTH = {
     "draining": ("◐", "draining", "wait"),
     "disabled": ("■", "disabled", "off"),
     "kept": ("▼", "fails, kept", "bad"),
+    "waiting": ("◐", "well, but too few others are", "wait"),
     "unchecked": ("◇", "not checked", "wait"),
     "draft": ("+", "not applied", "off"),
     "unknown": ("?", "not known", "off"),

@@ -87,17 +87,18 @@ def test_the_health_of_what_did_not_change_is_the_same_object_and_never_stale():
 def test_what_the_checks_say_of_shares(tmp_path):
     said = shares.of_text(
         f"7 * 0 0 - - aside\n7 {ONE} 60 60 - - up\n7 {TWO} 0 100 drain - up\n7 {THREE} 100 100 - 12.5 kept\n"
-        "7 10.2.0.14:80 0 100 maint - down\nno line\n7 x y z - - up\n"
+        "7 10.2.0.14:80 0 100 maint - down\n7 10.2.0.15:80 0 100 - - well\nno line\n7 x y z - - up\n"
     )
-    assert said[7][ONE] == shares.Said(60, "", "up") and len(said[7]) == 5
-    servers = tuple(RealServer(number, f"10.2.0.{10 + number}", 80, 2) for number in range(1, 5))
+    assert said[7][ONE] == shares.Said(60, "", "up") and len(said[7]) == 6
+    servers = tuple(RealServer(number, f"10.2.0.{10 + number}", 80, 2) for number in range(1, 6))
     service = VirtualService(7, "s", "10.1.0.100", 80, agent=Agent(AgentKind.TEXT), real_servers=servers)
-    weights = (120, 0, 200, 0)
+    weights = (120, 0, 200, 0, 0)
     table = {(one.address, 80): Entry(weight) for one, weight in zip(servers, weights, strict=True)}
     [told] = health.Told()(Snapshot((service,)), {ipvs.key(service): table}, 1000.0, said)["services"]
     assert told["aside"]
     assert [(one["health"], one["share"], one["agent"]) for one in told["real_servers"]] == [
         ("up", 60, ""), ("draining", 0, "drain"), ("kept", 100, ""), ("down", 0, "maint"),
+        ("waiting", 0, ""),
     ]  # fmt: skip
 
 

@@ -126,4 +126,6 @@ def _health(
         return "kept" if said and said.state == "kept" else "up"
     if said and said.word and said.state == "up":
         return "draining"
+    if said and said.state == "well":
+        return "waiting"
     return "checking" if begun else "down"

@@ -20,7 +20,9 @@ ALL = "*"  # instead of a server: of the service as a whole
 class Said(NamedTuple):
     share: int  # per cent of its weight
     word: str  # of its agent: "drain", "maint", …; empty: it takes connections
-    state: str  # "up", "down", "kept": it fails, and stays for want of others; "aside": too few are up, so none serves
+    # "up", "down"; "kept": it fails, and stays for want of others; "well": it could serve, but too few others could.
+    # Of ALL "aside": too few are well, so none serves.
+    state: str
 
 
 Shares = Mapping[int, Mapping[str, Said]]  # by the service's id; by server as key() has it, and ALL

@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from applier.wire.shapes_capacity import LoadStatus
 
-Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked", "kept"]
+Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked", "kept", "waiting"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
 
 # waiting: all steps are done; without a confirmation in time everything is undone. returning: that happens now.
@@ -60,7 +60,7 @@ class RealServerStatus(TypedDict):
     inactive: int
     share: int | None  # per cent of its weight, by the load; None: its weight stays as it is
     agent: str  # what its agent wants, such as "drain"; empty: connections
-    health: Health  # kept: its checks fail, and it stays for want of others
+    health: Health  # kept: it fails, and stays for want of others; waiting: it is well, and too few others are
     since: str  # of "down": when the checks said so; empty: nobody knows
     reason: str  # of "down": the check's own words, "503 Service Unavailable"; empty: nobody knows
 

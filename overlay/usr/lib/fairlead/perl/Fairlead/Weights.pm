@@ -306,7 +306,9 @@ sub stands_aside {
 	my ($record, $state) = @_;
 	my $key = $record->{key};
 	return 0 unless $aside{$key};
-	$record->{well} = $state eq 'up';
+	my $well = $state eq 'up';
+	$to_tell = 1 if $well xor $record->{well};
+	$record->{well} = $well;
 	return 1;
 }
 
@@ -367,8 +369,9 @@ sub write_down {
 	my @lines = map { "$settings->{$_}{id} * 0 0 - - aside\n" } keys %aside;
 	for my $record (map { @$_ } values %by_service) {
 		my $r = $record->{r};
+		my $state = $record->{kept} ? 'kept' : up($record) ? 'up' : $aside{$record->{key}} && $record->{well} ? 'well' : 'down';
 		push @lines, join(' ', $record->{set}{id}, "$r->{server}:$r->{port}", $record->{written} // 100, $record->{share},
-			$record->{said} || '-', $record->{back} // '-', $record->{kept} ? 'kept' : up($record) ? 'up' : 'down') . "\n";
+			$record->{said} || '-', $record->{back} // '-', $state) . "\n";
 	}
 	my $temporary = FILE . '.new';
 	if (open my $file, '>', $temporary) {
