@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import struct
 import subprocess
 import threading
 from pathlib import Path
@@ -55,9 +56,11 @@ def check(
 
 class Server:
     """Takes one connection (or datagram) and goes through `script` with it: bytes are said, a pattern is awaited,
-    a function turns what came last into what is said. `more`: the scripts of connections after that one."""
+    a function turns what came last into what is said. `more`: the scripts of connections after that one; `resets`: a
+    connection ends with a reset instead of an end."""
 
-    def __init__(self, *script, kind=socket.SOCK_STREAM, tls=None, family=socket.AF_INET, more=()):
+    def __init__(self, *script, kind=socket.SOCK_STREAM, tls=None, family=socket.AF_INET, more=(), resets=False):
+        self.resets = resets
         self.script, self.kind, self.tls, self.heard, self.more = script, kind, tls, b"", more
         self.socket = socket.socket(family, kind)
         self.socket.bind(("127.0.0.1" if family == socket.AF_INET else "::1", 0))
@@ -98,6 +101,13 @@ class Server:
                     last = self._hear(end, step)
                 else:
                     end.sendall(step(last))
+            if self.resets:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            # To close with bytes unread is a reset, and whether there are any is a race: the check goes first.
+            end.shutdown(socket.SHUT_WR)
+            while end.recv(4096):
+                pass
 
     def _hear(self, end, pattern):
         heard = b""
