@@ -17,6 +17,7 @@ sys.pycache_prefix, sys.dont_write_bytecode = str(BUILD / "pycache"), False
 
 PART = os.environ.get("FAIRLEAD_PART", "")
 TIMES = BUILD / "times"
+RAN = pytest.StashKey[bool]()
 retries: list[str] = []  # of this run, with the names of the tests
 
 
@@ -42,11 +43,13 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """A machine that is booted for all tests counts for the first that asks for it."""
+    """A machine that is booted for all tests counts for the first that asks for it; what is skipped counts for none."""
     spent.take()
     began = time.monotonic()
     result = yield
     seconds, retries = spent.take()
+    if not item.stash.get(RAN, False):
+        return result
     record = {"test": item.nodeid, "at": round(time.time()), "seconds": round(time.monotonic() - began, 2)}
     record |= {"spent": seconds, "retries": retries}
     TIMES.mkdir(parents=True, exist_ok=True)
@@ -60,6 +63,8 @@ def pytest_runtest_protocol(item):
 def pytest_runtest_makereport(item, call):
     """A report travels from the worker to the one who prints."""
     report = yield
+    if report.when == "call":
+        item.stash[RAN] = not report.skipped
     if report.when == "teardown":
         report.user_properties.extend(("retried", what) for what in spent.retries)
     return report

@@ -73,6 +73,7 @@ def test_what_is_left_out_is_collected_and_says_why(tmp_path):
     said = run(tmp_path)
     assert "1 passed, 1 skipped" in said, said
     assert "make test-long or ALL=1 runs it" in said
+    assert [name.partition("::")[2] for name in times.read(tmp_path / "build/times")] == ["test_one"]
 
 
 def test_a_part_that_is_none_is_named(tmp_path):
