@@ -25,6 +25,7 @@ SILENT = 10.0  # seconds without a word after which a change is given up
 TOGETHER = 30.0  # the same for a change of the path between the boxes itself
 DOUBT = 60.0  # seconds that a peer which tried a change waits for a desk that has fallen silent
 AGAIN = 60.0  # seconds after which a box tries once more to follow, where it failed
+REFUSALS = 8
 KNOWN = 1000  # revisions that a box remembers to have had
 
 
@@ -34,6 +35,11 @@ class Revision(NamedTuple):
 
 
 Lineage = tuple[Revision, ...]  # what a box has had, one made from the other; the last one is confirmed
+
+
+# The changes that a box last gave up or turned down, and why, the newest last. More than one: the other box may still
+# ask for one of them, as it has not heard of that yet.
+Refusals = tuple[tuple[str, str], ...]
 
 
 class Standing(StrEnum):
@@ -83,7 +89,7 @@ class Said:
     number: int  # of the message, since then
     lineage: Lineage
     job: Job | None
-    refused: tuple[str, str] = ("", "")  # the change that it last gave up or turned down, and why
+    refused: Refusals = ()
     proved: str = ""  # the change whose confirmation arrived at this box
     chosen: bool = False  # of two forks, this one's is to stay
 
@@ -97,7 +103,7 @@ class Box:
     lineage: Lineage
     number: int = 0
     job: Job | None = None
-    refused: tuple[str, str] = ("", "")
+    refused: Refusals = ()
     proved: str = ""
     chosen: bool = False
     other: Said | None = None  # what was heard last
@@ -154,6 +160,15 @@ def standing(mine: Lineage, theirs: Lineage) -> Standing:
     return Standing.TWIN if mine[-1].digest == theirs[-1].digest else Standing.FORKED
 
 
+def why_not(box: Box | Said, revision: str) -> str:
+    """Why a box gave up or turned down a change; "": it did not, or long ago."""
+    return dict(box.refused).get(revision, "")
+
+
+def _refuses(box: Box, revision: str, why: str) -> Box:
+    return replace(box, refused=(*box.refused, (revision, why))[-REFUSALS:])
+
+
 def stands(box: Box) -> Standing | None:
     """How it stands to what was last heard of the other one; None: nothing was heard."""
     return standing(box.lineage, box.other.lineage) if box.other else None
@@ -192,7 +207,7 @@ def tried(box: Box, revision: str, why: str, now: float) -> Next:
         return box, []
     if why:
         failed = (revision, now) if job.part is Part.FOLLOWER else box.failed
-        return replace(box, job=None, refused=(revision, why), failed=failed), [Tell()]
+        return replace(_refuses(box, revision, why), job=None, failed=failed), [Tell()]
     if job.part is Part.FOLLOWER or (job.part is Part.ALONE and not job.within):
         return _confirmed(box, job)
     return _react(replace(box, job=replace(job, stage=Stage.WAITS, since=now)), [Tell()], now)
@@ -247,7 +262,7 @@ def _confirmed(box: Box, job: Job) -> Next:
 
 def _gone_back(box: Box, job: Job, why: str) -> Next:
     begun = job.stage in (Stage.TRIES, Stage.WAITS)
-    box = replace(box, job=None, refused=(job.revision.id, why), proved="")
+    box = replace(_refuses(box, job.revision.id, why), job=None, proved="")
     return box, ([GoBack(job.revision, why)] if begun else []) + [Tell()]
 
 
@@ -276,10 +291,10 @@ def _at_rest(box: Box, now: float) -> Next:
 
 def _asked(box: Box, job: Job, now: float) -> Next:
     id = job.revision.id
-    if id == box.refused[0] or job.stage is not Stage.ASKS:
+    if why_not(box, id) or job.stage is not Stage.ASKS:
         return box, []
     if standing(box.lineage, job.lineage[:-1]) is not Standing.IN_STEP:
-        return replace(box, refused=(id, "it is not in step")), [Tell()]
+        return _refuses(box, id, "it is not in step"), [Tell()]
     mine = replace(job, part=Part.PEER, stage=Stage.TAKEN if job.together else Stage.TRIES, since=now)
     return replace(box, job=mine), ([] if job.together else [Try(job.revision)]) + [Tell()]
 
@@ -301,8 +316,8 @@ def _at_desk(box: Box, job: Job, other: Said, now: float) -> Next:
     theirs = other.job if other.job and other.job.revision.id == id else None
     if now - max(box.heard, job.since if job.together else 0) > (TOGETHER if job.together else SILENT):
         return _gone_back(box, job, "the other box went away")
-    if other.refused[0] == id:
-        return _gone_back(box, job, f"the other box: {other.refused[1]}")
+    if why := why_not(other, id):
+        return _gone_back(box, job, f"the other box: {why}")
     if job.stage is Stage.ASKS:
         if other.job and other.job.part is Part.DESK and box.index == 1:
             return _gone_back(box, job, "a change at the other box was first")
@@ -331,7 +346,7 @@ def _as_peer(box: Box, job: Job, other: Said, now: float) -> Next:
     if job.stage is Stage.WAITS and any(one.id == id for one in other.lineage):
         return _confirmed(box, job)
     if other.job is None or other.job.revision.id != id:
-        return _gone_back(box, job, other.refused[1] if other.refused[0] == id else "the other box gave it up")
+        return _gone_back(box, job, why_not(other, id) or "the other box gave it up")
     if job.stage is Stage.TAKEN and now - job.since > 2 * BEAT:
         return replace(box, job=replace(job, stage=Stage.TRIES, since=now)), [Try(job.revision), Tell()]
     if now - box.heard > (TOGETHER if job.together else job.within + DOUBT):
