@@ -16,7 +16,7 @@ OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()
 FLOORS = {
     "lbconfig": (
         "model", "wanted", "hardware", "capacity", "migrate", "render", "diff", "validate", "target", "judge", "schema",
-        "agreement",
+        "agreement", "agreement_lines",
     ),
     "applier": (
         "base", "wire", "host", "disk", "kept", "hardware", "parts", "apply", "service", "capacity", "update", "daemon",

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 BEAT = 0.5  # seconds from one message to the next where nothing changes
 SILENT = 10.0  # seconds without a word after which a change is given up
@@ -29,7 +28,8 @@ REFUSALS = 8
 KNOWN = 1000  # revisions that a box remembers to have had
 
 
-class Revision(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Revision:
     id: str  # made anew for every change
     digest: str  # of the snapshot
 

@@ -1,0 +1,157 @@
+"""What two boxes say to each other, and what anybody else may send."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbconfig.agreement import KNOWN, REFUSALS, Job, Part, Revision, Said, Stage
+from lbconfig.agreement_lines import MAX_LINE, Content, Fetch, LineError, Reader, Writer
+
+PAIR = "5" * 32
+hexadecimal = st.text("0123456789abcdef", min_size=32, max_size=32)
+revisions = st.builds(Revision, hexadecimal, hexadecimal.map(lambda half: half * 2))
+lineages = st.lists(revisions, min_size=1, max_size=5, unique_by=lambda one: one.id).map(tuple)
+printable = st.text(st.characters(exclude_categories=("C", "Z")), max_size=50)
+changes = st.tuples(st.sampled_from(Part), revisions, st.sampled_from(Stage), st.integers(0, 86400), st.booleans())
+
+
+@st.composite
+def said(draw):
+    lineage, job = draw(lineages), None
+    if draw(st.booleans()):
+        part, revision, stage, within, together = draw(changes)
+        job = Job(part, revision, (*lineage, revision), stage, 0.0, within, together)
+    refused = tuple(draw(st.lists(st.tuples(hexadecimal, printable), max_size=REFUSALS)))
+    number = st.integers(0, 2**53)
+    return Said(draw(number), draw(number), lineage, job, refused, draw(st.just("") | hexadecimal), draw(st.booleans()))
+
+
+@given(st.lists(said(), max_size=4))
+def test_what_is_written_is_read(states):
+    writer, reader = Writer(PAIR, 1), Reader(PAIR, 1)
+    assert [reader.line(writer.line(one)) for one in states] == states
+
+
+def test_a_lineage_is_told_once():
+    lineage = tuple(Revision(f"{number:032x}", "0" * 64) for number in range(KNOWN))
+    writer, reader = Writer(PAIR, 0), Reader(PAIR, 0)
+    states = [Said(1, number, lineage, None) for number in range(3)]
+    lines = [writer.line(one) for one in states]
+    assert len(lines[0]) > 100_000 and len(lines[1]) < 300
+    assert [reader.line(line) for line in lines] == states
+
+
+def test_a_snapshot_is_fetched():
+    reader, writer = Reader(PAIR, 0), Writer(PAIR, 0)
+    for what in (Fetch("a" * 32), Content("a" * 32, {"services": [{"name": "Büro"}]})):
+        assert reader.line(writer.line(what)) == what
+
+
+GOOD = {
+    "version": 1,
+    "pair": PAIR,
+    "box": 0,
+    "kind": "state",
+    "body": {
+        "epoch": 1,
+        "number": 1,
+        "job": {
+            "part": "desk",
+            "stage": "asks",
+            "revision": {"id": "a" * 32, "digest": "b" * 64},
+            "within": 60,
+            "together": False,
+        },
+        "refused": [{"id": "c" * 32, "why": "a step failed"}],
+        "proved": "",
+        "chosen": False,
+        "lineage": [{"id": "d" * 32, "digest": "e" * 64}],
+    },
+}
+TOO_MANY = [{"id": f"{number:032x}", "digest": "e" * 64} for number in range(KNOWN + 1)]
+BAD = [
+    (("version",), 2, "version: must be 1"),
+    (("version",), True, "version: must be 1"),
+    (("pair",), "6" * 32, "pair: must be 555"),
+    (("box",), 1, "box: must be 0"),
+    (("kind",), "command", "kind: must be state, fetch or content, not 'command'"),
+    (("kind",), ["state"], "kind: must be"),
+    (("body",), [], "body: must be an object"),
+    (("more",), 1, "a line has version, pair, box, kind and body"),
+    (("body", "epoch"), -1, "epoch: must be 0 to"),
+    (("body", "epoch"), 10**400, "epoch: must be 0 to"),
+    (("body", "epoch"), True, "epoch: must be a whole number"),
+    (("body", "number"), "1", "number: must be a whole number"),
+    (("body", "job", "part"), "boss", "job.part: must be one of desk"),
+    (("body", "job", "stage"), None, "job.stage: must be one of asks"),
+    (("body", "job", "within"), float("nan"), "job.within: must be a whole number"),
+    (("body", "job", "within"), 10**9, "job.within: must be 0 to 86400 seconds"),
+    (("body", "job", "within"), 1.5, "job.within: must be a whole number"),
+    (("body", "job", "revision", "id"), "../../etc", "job.revision.id: must be the id of a revision"),
+    (("body", "job", "revision", "digest"), "ö" * 64, "job.revision.digest: must be 64 hexadecimal digits"),
+    (("body", "job", "command"), "reboot", "job.command: is not a known field"),
+    (("body", "refused"), [{"id": "c" * 32, "why": ""}] * 9, "refused: has more than 8 entries"),
+    (("body", "refused", 0, "why"), "\x1b[2J", "contains a character that cannot be printed"),
+    (("body", "refused", 0, "id"), "", "refused: must be the id of a revision"),
+    (("body", "proved"), "x", "proved: must be the id of a revision"),
+    (("body", "chosen"), 0, "chosen: must be"),
+    (("body", "lineage"), [], "lineage: is missing"),
+    (("body", "lineage"), None, "lineage: is missing"),
+    (("body", "lineage"), [{"id": "d" * 32, "digest": "e" * 64}] * 2, "lineage: has a revision twice"),
+    (("body", "lineage"), TOO_MANY, "lineage: has more than 1000 revisions"),
+    (("body", "lineage", 0, "digest"), "e" * 63, "lineage.digest: must be 64"),
+]  # fmt: skip
+
+
+def changed(place, value):
+    data = json.loads(json.dumps(GOOD))
+    target = data
+    for step in place[:-1]:
+        target = target[step]
+    target[place[-1]] = value
+    return json.dumps(data).encode()
+
+
+@pytest.mark.parametrize(("place", "value", "message"), BAD)
+def test_what_is_wrong_is_named_and_nothing_of_it_stays(place, value, message):
+    reader = Reader(PAIR, 0)
+    with pytest.raises(LineError) as caught:
+        reader.line(changed(place, value))
+    assert message in str(caught.value)
+    assert reader.line(json.dumps(GOOD).encode()).job.revision.id == "a" * 32
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"\n", b"{", b"null", b"[]", b'"state"', b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000, b"1" * 10_000],
+)
+def test_what_is_no_line(line):
+    with pytest.raises(LineError):
+        Reader(PAIR, 0).line(line)
+
+
+def test_a_line_without_an_end():
+    with pytest.raises(LineError, match="more than 8388608 bytes"):
+        Reader(PAIR, 0).line(b" " * (MAX_LINE + 1))
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=8,
+)
+PLACES = [place for place, _, _ in BAD if place != ("more",)]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.sampled_from(PLACES), anything), min_size=1, max_size=3))
+def test_nothing_else_than_a_refusal_comes_of_any_line(changes):
+    for place, value in changes:
+        try:
+            found = Reader(PAIR, 0).line(changed(place, value))
+        except LineError as error:
+            assert str(error).isprintable() and len(str(error)) < 400
+        else:
+            assert isinstance(found, Said | Fetch)
