@@ -11,7 +11,7 @@ from django.urls import reverse
 from forms_on_page import form_values, words
 from tests.fake import appliance
 
-from applier.kept import web_pair
+from applier.kept import page_key
 from changes import actions
 from draft import store as draft
 from lbconfig.model import certificate
@@ -280,7 +280,7 @@ def test_nobody_confirms(client, box):
 
 
 def test_one_that_has_ended_since_is_told_at_the_review_and_leads_to_its_page(client, monkeypatch):
-    monkeypatch.setattr(web_pair, "now", lambda: "2020-06-01T00:00:00Z")
+    monkeypatch.setattr(page_key, "now", lambda: "2020-06-01T00:00:00Z")
     send(client, pems.ENDED, pems.ENDED_KEY)
     monkeypatch.undo()
     page = client.get("/changes/", **HERE)
@@ -380,4 +380,4 @@ def test_a_program_gives_it(client, admin):
     stored = one.patch("/management", {"certificate": pems.LB, "key": pems.LB_KEY})
     assert stored.status_code == 200 and management().key == pems.LB_KEY
     assert one.patch("/management", {"certificate": None, "key": None}).status_code == 200
-    assert management().pair == ""
+    assert management().page_key == ""

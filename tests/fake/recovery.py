@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tests.fake.part import Part
 
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import Certificate, Nothing, Pair, Restored
+from applier.wire.shapes import Certificate, Nothing, PageKey, Restored
 
 # It has signed itself, and is for the name "fairlead"; its key exists nowhere any more.
 CERTIFICATE = """\
@@ -45,7 +45,7 @@ class FakeRecovery(Part):
         with self._box() as box:
             return {"certificate": box.recovery.certificate}
 
-    def pair(self) -> Pair:
+    def page_key(self) -> PageKey:
         with self._box() as box:
             return {"certificate": box.recovery.certificate, "key": box.recovery.key}
 

@@ -31,7 +31,7 @@ SCREENS = sorted(OURS - ROOT - {"lbconfig"})
 # Modules of the applier that both use, and that open no door: shapes of answers, a file format, a question to OpenSSL.
 WITHOUT_ROOT = {
     "applier.base.sqlite_copy",
-    "applier.kept.web_pair",
+    "applier.kept.page_key",
     "applier.wire.shapes",
     "applier.wire.shapes_capacity",
     "applier.wire.shapes_machine",

@@ -15,7 +15,7 @@ from api.bodies import CardsRequest
 from api.errors import ApiError, of_shape, refused
 from api.merge_patch import merged
 from api.routes import Answer, Call, plain, tag_of
-from applier.kept import web_pair
+from applier.kept import page_key
 from applier.wire import shapes
 from applier.wire.client import connect
 from changes import actions
@@ -146,7 +146,7 @@ def _store(call: Call, before: Snapshot, name: str, data: object) -> Answer:
         raise of_shape(error, "draft") from None
     own, elsewhere = judged(before, after, name)
     if name == "management" and not own:
-        own = web_pair.changed_problems(after, before)
+        own = page_key.changed_problems(after, before)
     if own:
         raise refused(own)
     lost = validate.admin_problem(after, call.caller.address) if call.caller.address else None

@@ -110,7 +110,7 @@ class Applier:
             self.tuner.hardware, self.tuner.tune,
             self.updates.slots, self.updates.update_sources, self.updates.update_check, self.updates.update_install,
             self.updates.update_forget, self.updates.update_seen, self.updates.boot_slot, self.updates.reboot,
-            self.recovery.certificate, self.recovery.pair, self.recovery.restore, self.recovery.factory_reset,
+            self.recovery.certificate, self.recovery.page_key, self.recovery.restore, self.recovery.factory_reset,
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
         )  # fmt: skip

@@ -87,7 +87,7 @@ def next_place(request: HttpRequest, frame: Frame, new: Snapshot) -> str | None:
 def shows_other(running: Snapshot, new: Snapshot) -> bool:
     """Whether the web page has another certificate after the change. A browser that does not trust it says nothing
     to a script that asks behind the page: only a page that is opened as a whole shows the warning."""
-    return running.management.pair != new.management.pair
+    return running.management.page_key != new.management.page_key
 
 
 def link(request: HttpRequest, place: str, secret: str, decide: bool) -> str:

@@ -65,9 +65,9 @@ class Target:
         return self.files["web.conf"]
 
     @property
-    def web_pair(self) -> str:
+    def page_key(self) -> str:
         """Certificate and private key of the web page; empty: the box's own."""
-        return self.snapshot.management.pair
+        return self.snapshot.management.page_key
 
     @property
     def names(self) -> str:

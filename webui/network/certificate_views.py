@@ -9,7 +9,7 @@ from django.db import transaction
 from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_post_parameters
 
-from applier.kept import web_pair
+from applier.kept import page_key
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from changes import arrival
 from draft import merge
@@ -71,7 +71,7 @@ def _checked(form: CertificateForm, before: Snapshot) -> Snapshot | None:
     after = replace(before, management=replace(before.management, certificate=chain, key=key))
     own = ("management.certificate", "management.key")
     found: list[Problem] = [one for one in validate(after) if one.path in own]
-    for one in found or web_pair.changed_problems(after, before):
+    for one in found or page_key.changed_problems(after, before):
         subject = "The certificate" if one.field == "certificate" else "The private key"
         form.add_error(one.field, f"{subject} {one.message}.")
     return None if form.errors else after
@@ -79,7 +79,7 @@ def _checked(form: CertificateForm, before: Snapshot) -> Snapshot | None:
 
 def _seen(snapshot: Snapshot) -> str:
     """Tells which certificate the draft has."""
-    return web.name(snapshot.management) if snapshot.management.pair else "own"
+    return web.name(snapshot.management) if snapshot.management.page_key else "own"
 
 
 def _page(request, form: CertificateForm, status: int = 200, note: str = ""):
@@ -92,10 +92,10 @@ def _page(request, form: CertificateForm, status: int = 200, note: str = ""):
         "seen": _seen(wished),
         "here": arrival.used(request),
         "running": runs,
-        "running_shown": (pem.first(runs.certificate) if runs.pair else _own()) if runs else None,
+        "running_shown": (pem.first(runs.certificate) if runs.page_key else _own()) if runs else None,
         "wished": wished.management,
         "wished_shown": pem.first(wished.management.certificate),
-        "differs": runs is not None and runs.pair != wished.management.pair,
+        "differs": runs is not None and runs.page_key != wished.management.page_key,
         "end": frame.certificate_end,
     }
     return render(request, "network/certificate.html", context, status=status)

@@ -105,7 +105,7 @@ def _access(request, page: pages.Page, status: int = 200):
         "page": page,
         "form": page.form,
         "own": request.META["REMOTE_ADDR"],
-        "given": bool(management.pair),
+        "given": bool(management.page_key),
         "certificate": certificate.first(management.certificate),
     }
     return render(request, "network/access.html", context, status=status)

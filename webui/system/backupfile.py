@@ -61,7 +61,7 @@ class About:
 
 def make(passphrase: str) -> BinaryIO:
     """A new backup file, open for reading and without a name. Raises ApplierDown, ApplierRefused, OSError."""
-    status, pem = what_runs.status(), connect().pair()
+    status, pem = what_runs.status(), connect().page_key()
     running, now = what_runs.of(status), timezone.now()
     with working_folder() as folder:
         _copy_database(folder / DATABASE)

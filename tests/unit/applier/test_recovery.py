@@ -20,7 +20,7 @@ from applier.wire.protocol import MAX_PEM, MAX_REVISION
 OVERLAY = Path(__file__).resolve().parents[3] / "overlay"
 
 
-def make_pair(folder: Path, name: str) -> tuple[str, str]:
+def make_page_key(folder: Path, name: str) -> tuple[str, str]:
     """Certificate and key, as the box makes them at first boot."""
     words = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -subj /CN={name}"
     cert, key = folder / f"{name}.cert", folder / f"{name}.key"
@@ -29,13 +29,13 @@ def make_pair(folder: Path, name: str) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pairs")
-    return make_pair(folder, "old"), make_pair(folder, "new")
+def page_keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page_keys")
+    return make_page_key(folder, "old"), make_page_key(folder, "new")
 
 
 @pytest.fixture
-def box(tmp_path, pairs):
+def box(tmp_path, page_keys):
     box = running_one(tmp_path)
     box.asked = []
     own = box.host.command
@@ -50,59 +50,59 @@ def box(tmp_path, pairs):
     box.host.command = command
     box.tls = tmp_path / "tls"
     box.tls.mkdir()
-    write_pair(box.tls, pairs[0])
+    write_page_key(box.tls, page_keys[0])
     object.__setattr__(box.paths, "slots", tmp_path)
     return box
 
 
-def write_pair(folder, pair):
-    (folder / "cert.pem").write_text(pair[0])
-    (folder / "key.pem").write_text(pair[1])
+def write_page_key(folder, page_key):
+    (folder / "cert.pem").write_text(page_key[0])
+    (folder / "key.pem").write_text(page_key[1])
 
 
 def on_disk(box):
     return tuple((box.tls / name).read_text() for name in ("cert.pem", "key.pem"))
 
 
-def restore(box, pair=("", ""), number=0):
-    request = {"verb": "restore", "certificate": pair[0], "key": pair[1], "number": number, "user": "kim"}
+def restore(box, page_key=("", ""), number=0):
+    request = {"verb": "restore", "certificate": page_key[0], "key": page_key[1], "number": number, "user": "kim"}
     return box.applier.handle(protocol.parse(json.dumps(request).encode()), 990)
 
 
-def test_the_certificate_goes_out_without_what_stands_around_it(box, pairs):
-    assert box.applier.recovery.pair() == {"certificate": pairs[0][0], "key": pairs[0][1]}
-    (box.tls / "cert.pem").write_text("My own certificate\r\n" + pairs[0][0].replace("\n", "\r\n") + "\n# ende\n")
-    assert box.applier.recovery.certificate() == {"certificate": pairs[0][0]}
+def test_the_certificate_goes_out_without_what_stands_around_it(box, page_keys):
+    assert box.applier.recovery.page_key() == {"certificate": page_keys[0][0], "key": page_keys[0][1]}
+    (box.tls / "cert.pem").write_text("My own certificate\r\n" + page_keys[0][0].replace("\n", "\r\n") + "\n# ende\n")
+    assert box.applier.recovery.certificate() == {"certificate": page_keys[0][0]}
     shutil.rmtree(box.tls)
-    assert box.applier.recovery.pair() == {"certificate": "", "key": ""}
+    assert box.applier.recovery.page_key() == {"certificate": "", "key": ""}
 
 
-def test_a_restored_certificate_is_in_place_and_the_web_server_reads_it(box, pairs):
-    assert restore(box, pairs[1]) == {"certificate": True}
-    assert on_disk(box) == pairs[1]
+def test_a_restored_certificate_is_in_place_and_the_web_server_reads_it(box, page_keys):
+    assert restore(box, page_keys[1]) == {"certificate": True}
+    assert on_disk(box) == page_keys[1]
     assert stat.S_IMODE((box.tls / "key.pem").stat().st_mode) == 0o640
     assert box.asked == [["sv", "hup", str(box.paths.services / "nginx")]]
     assert sorted(path.name for path in box.tls.iterdir()) == ["cert.pem", "key.pem"]
-    assert restore(box, pairs[1]) == {"certificate": False}  # again, after a power cut
+    assert restore(box, page_keys[1]) == {"certificate": False}  # again, after a power cut
     assert len(box.asked) == 1
 
 
-def test_what_does_not_belong_together_changes_nothing(box, pairs):
+def test_what_does_not_belong_together_changes_nothing(box, page_keys):
     with pytest.raises(ApplierRefused, match="cannot be used together") as refusal:
-        restore(box, (pairs[1][0], pairs[0][1]))
+        restore(box, (page_keys[1][0], page_keys[0][1]))
     assert refusal.value.code == "bad-certificate"
-    assert on_disk(box) == pairs[0]
+    assert on_disk(box) == page_keys[0]
     assert sorted(path.name for path in box.tls.iterdir()) == ["cert.pem", "key.pem"]
     assert box.apply(TWO)["state"] == "done"  # the system was given back
 
 
-def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_password(box, pairs, tmp_path):
+def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_password(box, page_keys, tmp_path):
     plain = tmp_path / "plain.key"
-    plain.write_text(pairs[1][1])
+    plain.write_text(page_keys[1][1])
     words = ["openssl", "pkey", "-in", plain, "-aes256", "-passout", "pass:secret"]
     encrypted = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     with pytest.raises(ApplierRefused, match="cannot be used"):
-        restore(box, (pairs[1][0], encrypted))
+        restore(box, (page_keys[1][0], encrypted))
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_a_password(box, pai
     ],
 )
 @pytest.mark.parametrize("field", ["certificate", "key"])
-def test_only_pem_is_taken(box, pairs, field, text):
-    request = {"verb": "restore", "certificate": pairs[1][0], "key": pairs[1][1], "number": 1, "user": "kim"}
+def test_only_pem_is_taken(box, page_keys, field, text):
+    request = {"verb": "restore", "certificate": page_keys[1][0], "key": page_keys[1][1], "number": 1, "user": "kim"}
     with pytest.raises(ApplierRefused, match=f"{field} must be PEM") as refusal:
         protocol.parse(json.dumps(request | {field: text}).encode())
     assert refusal.value.code == "bad-field"
@@ -139,17 +139,17 @@ def test_generations_go_on_above_the_restored_history(box):
     assert box.applier.generations._next_number() == 43
 
 
-def test_not_while_something_else_changes_the_system(box, pairs):
-    for verb in (lambda: restore(box, pairs[1]), lambda: box.applier.recovery.factory_reset("one", "kim")):
+def test_not_while_something_else_changes_the_system(box, page_keys):
+    for verb in (lambda: restore(box, page_keys[1]), lambda: box.applier.recovery.factory_reset("one", "kim")):
         with box.applier.turn.take("changes of ann are being applied"), pytest.raises(ApplierRefused) as refusal:
             verb()
         assert refusal.value.code == "busy"
-    assert on_disk(box) == pairs[0] and not box.paths.reset_mark.exists()
+    assert on_disk(box) == page_keys[0] and not box.paths.reset_mark.exists()
 
 
 @pytest.mark.parametrize("stop", [0, 1])
-def test_a_power_cut_between_the_two_renames(box, pairs, monkeypatch, tmp_path, stop):
-    """The boot script finds the old pair or the new one, and never half of each."""
+def test_a_power_cut_between_the_two_renames(box, page_keys, monkeypatch, tmp_path, stop):
+    """The boot script finds the old files or the new ones, and never half of each."""
     done = []
     whole = os.replace
 
@@ -161,10 +161,10 @@ def test_a_power_cut_between_the_two_renames(box, pairs, monkeypatch, tmp_path, 
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(KeyboardInterrupt):
-        box.applier.recovery._put(*pairs[1])
+        box.applier.recovery._put(*page_keys[1])
     monkeypatch.undo()
     assert usable(box.tls)
-    assert on_disk(box) == pairs[stop]
+    assert on_disk(box) == page_keys[stop]
     assert sorted(path.name for path in box.tls.iterdir()) == ["cert.pem", "key.pem"]
 
 
@@ -174,10 +174,10 @@ def usable(folder) -> bool:
     return subprocess.run(["sh", "-c", f"{text}\nusable {folder}"], check=False).returncode == 0
 
 
-def test_the_boot_script_knows_a_pair_that_nginx_cannot_use(tmp_path, pairs):
-    write_pair(tmp_path, (pairs[0][0], pairs[1][1]))
+def test_the_boot_script_knows_a_key_that_nginx_cannot_use(tmp_path, page_keys):
+    write_page_key(tmp_path, (page_keys[0][0], page_keys[1][1]))
     assert not usable(tmp_path)
-    write_pair(tmp_path, pairs[1])
+    write_page_key(tmp_path, page_keys[1])
     assert usable(tmp_path)
     (tmp_path / "cert.pem").write_text("")
     assert not usable(tmp_path)

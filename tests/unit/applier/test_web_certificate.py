@@ -9,7 +9,7 @@ import pytest
 from box import ONE, Box
 from model_host import ModelHost
 
-from applier.kept import web_pair
+from applier.kept import page_key
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED
 from lbconfig.model import certificate
@@ -37,7 +37,7 @@ def fingerprint(snapshot: Snapshot) -> str:
     return certificate.first(snapshot.management.certificate).fingerprint
 
 
-def pair(box: Box, snapshot: Snapshot):
+def key_file(box: Box, snapshot: Snapshot):
     return box.paths.certificates / web.name(snapshot.management)
 
 
@@ -49,8 +49,8 @@ def test_it_is_shown_and_asks_to_be_confirmed(box):
     done = [name for name, state in box.states().items() if state == "done"]
     assert done == ["store", "lint", "web-page", "verify"]
     assert shown(box) == fingerprint(LB)
-    assert box.host.files[pair(box, LB)] == LB.management.pair
-    assert box.host.modes[pair(box, LB)] == 0o640
+    assert box.host.files[key_file(box, LB)] == LB.management.page_key
+    assert box.host.modes[key_file(box, LB)] == 0o640
     assert box.applier.applies.confirm("", box.secret, "")["state"] == "done"
     assert box.power_cut() and shown(box) == fingerprint(LB)
     assert not box.faults()
@@ -81,7 +81,7 @@ def test_port_and_certificate_go_together_and_back(box):
 def test_a_key_that_is_not_used_any_more_does_not_lie_about(box):
     for snapshot in (LB, OTHER):
         assert box.apply(snapshot)["state"] == "done"
-    assert pair(box, OTHER) in box.host.files and pair(box, LB) not in box.host.files
+    assert key_file(box, OTHER) in box.host.files and key_file(box, LB) not in box.host.files
     assert box.apply(ONE)["state"] == "done"
     assert not [path for path in box.host.files if path.parent == box.paths.certificates]
 
@@ -136,7 +136,7 @@ def test_what_is_refused_before_anything_is_touched(box, snapshot, field, words)
 
 
 def test_one_that_ended_meanwhile_stops_no_other_change(box, monkeypatch):
-    monkeypatch.setattr(web_pair, "now", lambda: "2020-06-01T00:00:00Z")
+    monkeypatch.setattr(page_key, "now", lambda: "2020-06-01T00:00:00Z")
     assert box.apply(ENDED_ONE)["state"] == "done"
     monkeypatch.undo()
     other = dataclasses.replace(ENDED_ONE, network=dataclasses.replace(ONE.network, hostname="renamed"))
@@ -151,7 +151,7 @@ def test_a_boot_that_cannot_use_it_shows_the_own_one_and_says_so(box, monkeypatc
     assert box.apply(LB)["state"] == "done"
     if how == "openssl":
         monkeypatch.setattr(
-            web_pair, "unusable", lambda management: {"certificate": "is signed in a way that is too weak"}
+            page_key, "unusable", lambda management: {"certificate": "is signed in a way that is too weak"}
         )
     else:
         monkeypatch.setattr(ModelHost, "bad_web", "ssl_certificate")
@@ -165,10 +165,10 @@ def test_a_boot_that_cannot_use_it_shows_the_own_one_and_says_so(box, monkeypatc
 
 def test_a_file_that_somebody_spoilt_is_drift_and_is_repaired(box):
     assert box.apply(LB)["state"] == "done"
-    box.host.files[pair(box, LB)] = OTHER.management.pair
+    box.host.files[key_file(box, LB)] = OTHER.management.page_key
     box.applier.drift.look()
     box.restart_daemon()
-    assert box.host.files[pair(box, LB)] == LB.management.pair and shown(box) == fingerprint(LB)
+    assert box.host.files[key_file(box, LB)] == LB.management.page_key and shown(box) == fingerprint(LB)
 
 
 def test_another_change_leaves_it_alone(box):
@@ -184,7 +184,7 @@ def test_whatever_holds_the_key_is_for_root_alone(box):
     assert box.apply(LB)["state"] == "done"
     secret = pems.LB_KEY.splitlines()[1]
     holders = {path: box.host.modes[path] for path, text in box.host.files.items() if secret in text}
-    assert holders == {pair(box, LB): 0o640, box.paths.running: 0o600}
+    assert holders == {key_file(box, LB): 0o640, box.paths.running: 0o600}
     assert json.loads(box.host.files[box.paths.running])["snapshot"]["management"]["key"] == pems.LB_KEY
     for path in box.paths.state.rglob("*"):
         if path.is_file() and secret in path.read_text(errors="replace"):
@@ -192,7 +192,7 @@ def test_whatever_holds_the_key_is_for_root_alone(box):
 
 
 def test_openssl_says_whether_they_belong_together():
-    assert web_pair.unusable(Management(certificate=pems.LB, key=pems.LB_KEY)) == {}
-    assert web_pair.unusable(Management(certificate=pems.LB, key=pems.LB_KEY_OF_EC)) == {}
-    assert list(web_pair.unusable(Management(certificate=pems.LB, key=pems.LB_KEY_LOCKED))) == ["key"]
-    assert list(web_pair.unusable(Management(certificate="x", key="y"))) == ["key"]
+    assert page_key.unusable(Management(certificate=pems.LB, key=pems.LB_KEY)) == {}
+    assert page_key.unusable(Management(certificate=pems.LB, key=pems.LB_KEY_OF_EC)) == {}
+    assert list(page_key.unusable(Management(certificate=pems.LB, key=pems.LB_KEY_LOCKED))) == ["key"]
+    assert list(page_key.unusable(Management(certificate="x", key="y"))) == ["key"]

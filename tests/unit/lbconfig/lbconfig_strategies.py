@@ -318,14 +318,14 @@ allows = st.lists(
     min_size=1,
     unique=True,
 ).map(tuple)
-pairs = st.sampled_from(
+page_keys = st.sampled_from(
     [("", "")] * 3 + [(pems.LB, pems.LB_KEY), (pems.LB + pems.ROOT, pems.LB_KEY_OF_EC), (pems.RSA, pems.RSA_KEY)]
 )
 accesses = st.builds(
-    lambda allow, port, pair, interfaces: Management(allow, port, *pair, interfaces),
+    lambda allow, port, page_key, interfaces: Management(allow, port, *page_key, interfaces),
     allows,
     st.sampled_from([443, 443, 81, 8443, 32767, 65535]),
-    pairs,
+    page_keys,
     st.sampled_from([(), (), ("up0",)]),
 )
 sorry_pages = st.builds(SorryPage, some_texts, st.lists(texts.filter(bool), max_size=3).map(tuple))

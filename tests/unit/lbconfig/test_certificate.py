@@ -177,7 +177,7 @@ def test_what_nginx_reads_names_the_pair_and_does_not_hold_it():
     for text in texts - {web.render(SAMPLE)}:
         assert "PRIVATE" not in text and text.startswith(web.alone(GOOD))
     assert web.render(SAMPLE) == web.alone(SAMPLE) == web.alone(GOOD)
-    assert GOOD.management.pair == showing(pems.LB.rstrip(), pems.LB_KEY.rstrip()).management.pair
+    assert GOOD.management.page_key == showing(pems.LB.rstrip(), pems.LB_KEY.rstrip()).management.page_key
 
 
 def test_the_key_is_a_secret_and_the_certificate_is_none():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from applier.kept.web_pair import changed_problems
+from applier.kept.page_key import changed_problems
 from applier.wire import shapes
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import (

@@ -133,14 +133,14 @@ class MoveWebPage(Step):
         try:
             web_server.load(job.host, job.paths, job.new.web, management)
         except HostError as error:
-            if not (job.lenient and management.pair):
+            if not (job.lenient and management.page_key):
                 raise
             # Without a web page nobody could give the box another certificate.
             job.trouble(
                 HostError("the web page shows the box's own certificate, as yours cannot be used", None, str(error))
             )
             web_server.load(job.host, job.paths, web.alone(job.new.snapshot))
-        return f"port {management.port}{', with your certificate' if management.pair else ''}"
+        return f"port {management.port}{', with your certificate' if management.page_key else ''}"
 
     def undo(self, job: Job) -> None:
         if job.saved.web:

@@ -24,7 +24,7 @@ from applier.kept.generations import Generations
 from applier.kept.turn import Held, Turn
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import PEM_BLOCK
-from applier.wire.shapes import Certificate, Nothing, Pair, Restored
+from applier.wire.shapes import Certificate, Nothing, PageKey, Restored
 
 log = logging.getLogger("applier")
 
@@ -48,7 +48,7 @@ class Recovery:
         """The box's own; empty where it has none on its disk."""
         return {"certificate": _blocks(self._certificate)}
 
-    def pair(self) -> Pair:
+    def page_key(self) -> PageKey:
         """The same with its private key, for a backup file."""
         return {"certificate": _blocks(self._certificate), "key": _blocks(self._key)}
 
@@ -56,7 +56,7 @@ class Recovery:
         """`number`: of the newest revision that came back; generations get higher ones. Twice is as good as once."""
         with self._turn.take(f"a backup file is being restored by {user}"):
             try:
-                changed = bool(certificate) and self.pair() != {"certificate": certificate, "key": key}
+                changed = bool(certificate) and self.page_key() != {"certificate": certificate, "key": key}
                 if changed:
                     self._put(certificate, key)
                 self._generations.skip_to(number)
@@ -97,7 +97,7 @@ class Recovery:
             os.chown(new[0], -1, self._paths.tls.stat().st_gid)  # nginx's group
             new[0].chmod(0o640)
             durable.write(new[1], certificate.encode(), 0o644)
-            _check_pair(new[1], new[0])
+            _check_page_key(new[1], new[0])
             durable.sync_folder(self._paths.tls)
         except (OSError, ApplierRefused):
             for path in new:
@@ -122,7 +122,7 @@ def _blocks(path: Path) -> str:
     return "".join(re.findall(PEM_BLOCK, text.replace("\r\n", "\n")))
 
 
-def _check_pair(certificate: Path, key: Path) -> None:
+def _check_page_key(certificate: Path, key: Path) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
     except (ssl.SSLError, ValueError) as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from applier.base.paths import Paths
 from applier.host.host import FOR_ITS_GROUP, Host, HostError, run, wait_until
-from applier.kept import web_pair
+from applier.kept import page_key
 from applier.parts import director
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import Management
@@ -26,7 +26,7 @@ _PORT = re.compile(r"listen (\d+) ")
 def differs(host: Host, paths: Paths, new: Target) -> bool:
     """Whether nginx runs, or would start, with something else."""
     return any(host.read(path) != new.web for path in (paths.web, paths.web_read)) or (
-        bool(new.web_pair) and host.read(_pair(paths, new.snapshot.management)) != new.web_pair
+        bool(new.page_key) and host.read(_file(paths, new.snapshot.management)) != new.page_key
     )
 
 
@@ -38,11 +38,11 @@ def load(host: Host, paths: Paths, text: str, management: Management = OWN) -> N
     before = host.read(paths.web)
     at_boot = before is None and host.read(paths.web_read) is None
     host.put(paths.web_read, None)  # a kill from here on must not leave a note that is not true
-    if management.pair:
-        _put_pair(host, paths, management)
+    if management.page_key:
+        _put_page_key(host, paths, management)
     host.put(paths.web, text)
     runs = not at_boot and director.service(host, _folder(paths)).pid is not None
-    if runs or management.pair:
+    if runs or management.page_key:
         try:
             run(host, [f"{_folder(paths)}/run", "-t", "-q"])
         except HostError:
@@ -57,19 +57,19 @@ def load(host: Host, paths: Paths, text: str, management: Management = OWN) -> N
 
 def forget(host: Host, paths: Paths, management: Management) -> None:
     """Remove certificate and key that nothing names any more; what nginx reads stays."""
-    if management.pair and web.name(management) not in (host.read(paths.web) or ""):
-        host.put(_pair(paths, management), None)
+    if management.page_key and web.name(management) not in (host.read(paths.web) or ""):
+        host.put(_file(paths, management), None)
 
 
-def _put_pair(host: Host, paths: Paths, management: Management) -> None:
-    if sentences := web_pair.unusable(management):
+def _put_page_key(host: Host, paths: Paths, management: Management) -> None:
+    if sentences := page_key.unusable(management):
         field, words = next(iter(sentences.items()))
         raise HostError(f"the {field} of the web page", None, f"it {words}")
-    if host.read(_pair(paths, management)) != management.pair:
-        host.put(_pair(paths, management), management.pair, FOR_ITS_GROUP)
+    if host.read(_file(paths, management)) != management.page_key:
+        host.put(_file(paths, management), management.page_key, FOR_ITS_GROUP)
 
 
-def _pair(paths: Paths, management: Management) -> Path:
+def _file(paths: Paths, management: Management) -> Path:
     return paths.certificates / web.name(management)
 
 

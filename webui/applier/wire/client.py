@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         GenerationEntry,
         InstallStarted,
         Nothing,
-        Pair,
+        PageKey,
         RepairStarted,
         Restored,
         Review,
@@ -209,9 +209,9 @@ class Client:
         """The box's own one of the web page."""
         return self._ask("certificate")
 
-    def pair(self) -> Pair:
+    def page_key(self) -> PageKey:
         """The same with its private key, for a backup file."""
-        return self._ask("pair")
+        return self._ask("page_key")
 
     def restore(self, certificate: str, key: str, number: int, user: str) -> Restored:
         """Root's part of a backup file. `number`: of its newest revision."""

@@ -188,7 +188,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "boot_slot": {"slot": _slot, "user": _user},
     "reboot": {"user": _user},
     "certificate": {},
-    "pair": {},
+    "page_key": {},
     "restore": {"certificate": _pem, "key": _pem, "number": _revision, "user": _user},
     "capacity": {},
     "capacity_watch": {"seconds": _watch_seconds, "user": _user},

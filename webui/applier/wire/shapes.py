@@ -400,7 +400,7 @@ class Certificate(TypedDict):
     certificate: str  # PEM; empty: the box has none of its own
 
 
-class Pair(TypedDict):
+class PageKey(TypedDict):
     certificate: str
     key: str  # PEM
 

@@ -104,7 +104,7 @@ def _management(running: Management, new: Management) -> Iterator[str]:
         yield f"The web page can no longer be reached from {', '.join(gone)}."
     if running.port != new.port:
         yield f"The web page moves to port {new.port}."
-    if running.pair != new.pair:
+    if running.page_key != new.page_key:
         yield "The web page shows another certificate, about which your browser may warn."
     if shut := [name for name in running.interfaces if not new.answers_on(name)]:
         yield f"The web page can no longer be reached on {' and '.join(shut)}."

@@ -370,7 +370,7 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
         sentences.append(f"The web page answers on {_answers_on(after)} instead of {_answers_on(before)}.")
         if after.interfaces and not (before.interfaces and {*before.interfaces} <= {*after.interfaces}):
             impacts.append("The web UI can no longer be reached on the other interfaces.")
-    if before.pair != after.pair:
+    if before.page_key != after.page_key:
         sentences += certificate_words(before, after)
         impacts.append("A browser that does not trust this certificate warns, and asks whether to go on.")
     if sentences:

@@ -1,7 +1,7 @@
 """Certificates and private keys as PEM text, and what a certificate says: for whom, by whom, until when, which key.
 
 What a certificate says is read here, as the standard library does not tell it without a file; whether it is
-sound, and whether a key belongs to it, is asked of OpenSSL (applier/kept/web_pair.py).
+sound, and whether a key belongs to it, is asked of OpenSSL (applier/kept/page_key.py).
 """
 
 from __future__ import annotations

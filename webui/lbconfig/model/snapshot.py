@@ -378,7 +378,7 @@ class Management:
     interfaces: tuple[str, ...] = dataclasses.field(default=(), metadata=INTERFACE)
 
     @property
-    def pair(self) -> str:
+    def page_key(self) -> str:
         """Both as one file, as a web server reads them; empty where the box shows its own."""
         return f"{self.certificate.rstrip()}\n{self.key.rstrip()}\n" if self.certificate else ""
 

@@ -16,7 +16,7 @@ def render(snapshot: Snapshot) -> str:
     """In nginx's syntax, for the inside of its server block."""
     management = snapshot.management
     lines = listening(management.port)
-    if management.pair:
+    if management.page_key:
         place = f"{FOLDER}/{name(management)}"
         lines += [f"ssl_certificate {place};", f"ssl_certificate_key {place};"]
     return "".join(f"{line}\n" for line in lines)
@@ -32,5 +32,5 @@ def listening(port: int) -> list[str]:
 
 
 def name(management: Management) -> str:
-    """Of the file with certificate and key. Another pair has another name, so the review tells them apart."""
-    return f"{hashlib.sha256(management.pair.encode()).hexdigest()[:32]}.pem"
+    """Of the file with certificate and key. Others have another name, so the review tells them apart."""
+    return f"{hashlib.sha256(management.page_key.encode()).hexdigest()[:32]}.pem"

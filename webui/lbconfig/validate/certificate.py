@@ -1,6 +1,6 @@
 """The rules for the certificate of the web page and its private key, as far as their texts tell.
 
-The time is not asked here, nor whether the key belongs to the certificate: see applier/kept/web_pair.py.
+The time is not asked here, nor whether the key belongs to the certificate: see applier/kept/page_key.py.
 """
 
 from __future__ import annotations

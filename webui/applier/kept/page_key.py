@@ -26,7 +26,7 @@ _WORDS = {
 def changed_problems(new: Snapshot, running: Snapshot) -> list[Problem]:
     """Of a valid snapshot. A certificate that runs may grow old, and other changes are applied anyway."""
     wished = new.management
-    if not wished.pair or wished.pair == running.management.pair:
+    if not wished.page_key or wished.page_key == running.management.page_key:
         return []
     place = Place("management", "management")
     return list(each(place, certificate=out_of_time(wished))) or list(each(place, **unusable(wished)))
@@ -43,10 +43,10 @@ def out_of_time(management: Management) -> str | None:
 
 def unusable(management: Management) -> dict[str, str]:
     """A sentence beside `certificate` or `key`; empty: a web server can work with both."""
-    handle = os.memfd_create("pair")
+    handle = os.memfd_create("page_key")
     try:
         with open(handle, "w", closefd=False) as file:
-            file.write(management.pair)
+            file.write(management.page_key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(f"/proc/self/fd/{handle}", password=lambda: "")
     except (ssl.SSLError, ValueError) as error:
