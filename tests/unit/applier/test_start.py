@@ -15,7 +15,7 @@ from applier.host.host import Output
 from applier.kept import storage
 from applier.kept.generations import Generations
 from applier.wire.errors import ApplierRefused
-from lbconfig.model.snapshot import FACTORY
+from lbconfig.model.snapshot import FACTORY, to_data
 from lbconfig.target import Target
 
 
@@ -197,7 +197,7 @@ def test_a_damaged_generation_is_replaced_by_its_second_copy(tmp_path, what):
     damage(box.paths.state, what)
     box.power_cut()
     status = box.applier.status()
-    assert status["snapshot"] == json.loads(json.dumps(dataclasses.asdict(TWO)))
+    assert status["snapshot"] == to_data(TWO)
     assert status["confirmed"] == status["generation"] == 3
     assert "Generation 2" in box.faults()["generation-missing"]
     box.power_cut()

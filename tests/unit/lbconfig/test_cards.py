@@ -8,6 +8,7 @@ from lbconfig_samples import SAMPLE
 
 from lbconfig.model.firewall import Firewall, Rule
 from lbconfig.model.network import Bond, Bridge, Interface, Network, PolicyRoute, StaticRoute, Vlan
+from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import CardChoice, Fallback, HealthCheck, Management, Snapshot, Tuning, from_json, to_json
 from lbconfig.validate import cards
 from lbconfig.validate.cards import Card
@@ -15,9 +16,11 @@ from lbconfig.validate.services import validate
 
 # Texts that name no interface. A new one is written down here, or marked with network_model.INTERFACE.
 OTHER_TEXTS = {
-    "Interface": {"addresses", "note"},
+    "Interface": {"addresses", "floating", "note"},
     "Management": {"allow", "certificate", "key"},
     "Network": {"dns", "gateway", "gateway6", "hostname", "ntp", "search"},
+    "Pair": {"id"},
+    "PairBox": {"cable_address", "key"},
     "PolicyRoute": {"source", "via"},
     "RealServer": {"address", "name"},
     "Rule": {"destinations", "name", "note", "ports", "sources"},
@@ -68,6 +71,7 @@ EVERYWHERE = dataclasses.replace(
     management=Management(("10.0.0.0/8",), interfaces=("c1", "c2")),
     firewall=Firewall((Rule(1, "servers", interface="c2"), Rule(2, "others", note="c2"))),
     tuning=Tuning(cards=(CardChoice("c2", queues=2),)),
+    pair=Pair("0" * 32, (PairBox(Network(), Tuning(), "c2", "", ""), PairBox(Network(), Tuning(), "c1", "", ""))),
 )
 
 

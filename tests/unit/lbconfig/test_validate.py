@@ -130,7 +130,8 @@ def test_a_wrong_value_is_refused_by_name(make, field, value, path):
 
 
 BOOLEANS = ("dhcp", "enabled", "hash_port", "hash_next", "one_packet", "call_id", "verify", "old_tls", "on")
-LISTS = ("routes", "policies", "dns", "search", "ntp")
+LISTS = ("routes", "policies", "dns", "search", "ntp", "floating")
+TEXTS = ("addresses", "floating", "more_addresses", "tags", "dns", "search", "ntp")
 KINDS = ("vlan", "bond", "bridge")
 
 
@@ -150,7 +151,15 @@ def test_a_wrong_type_is_a_problem_and_no_crash(make, wrong):
             *LISTS,
         ):
             continue
-        if wrong == ("a",) and field.name in ("addresses", "more_addresses", "tags", "dns", "search", "ntp"):
+        if wrong == ("a",) and field.name in (
+            "addresses",
+            "floating",
+            "more_addresses",
+            "tags",
+            "dns",
+            "search",
+            "ntp",
+        ):
             continue
         if wrong is None and field.name in KINDS:
             continue

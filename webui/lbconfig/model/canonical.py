@@ -6,13 +6,13 @@ megabytes, and a change is about few of them.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 
 from lbconfig.model.kept import kept
 from lbconfig.model.lines import line
 from lbconfig.model.snapshot import Snapshot, VirtualService, plain
+from lbconfig.model.writing import written
 
 
 @kept
@@ -30,7 +30,7 @@ def service_name(service: VirtualService) -> str:
 def text(snapshot: Snapshot) -> str:
     """JSON with sorted keys, which `from_json` reads; equal snapshots, equal text."""
     parts = []
-    for name in sorted(field.name for field in dataclasses.fields(Snapshot)):
+    for name in sorted(written(snapshot)):
         value = getattr(snapshot, name)
         if name == "services":
             lines = ",\n".join(service_text(one) for one in value)
@@ -49,9 +49,5 @@ def digest(snapshot: Snapshot) -> str:
 @kept
 def named(snapshot: Snapshot) -> dict[str, object]:
     """Plain data with the name of each service in its place."""
-    rest = {
-        field.name: plain(getattr(snapshot, field.name))
-        for field in dataclasses.fields(Snapshot)
-        if field.name != "services"
-    }
+    rest = {name: plain(getattr(snapshot, name)) for name in written(snapshot) if name != "services"}
     return rest | {"services": [service_name(one) for one in snapshot.services]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lbconfig.model.writing import SPARSE
+
 INTERFACE = {"interface": True}  # of a field that names an interface; where its card is another one, so is the name
 
 
@@ -79,6 +81,8 @@ class Interface:
     vlan: Vlan | None = None
     bond: Bond | None = None
     bridge: Bridge | None = None
+    # In a pair, held by the box that leads, beside the VIPs: "10.2.0.254/24". Both boxes name the same ones.
+    floating: tuple[str, ...] = field(default=(), metadata=SPARSE)
 
     @property
     def members(self) -> tuple[str, ...]:

@@ -78,7 +78,9 @@ def _reader(hint: object, exact: bool) -> Reader:
     if typing.get_origin(hint) is types.UnionType:  # of a type and None
         return functools.partial(_or_nothing, _reader(typing.get_args(hint)[0], exact))
     if typing.get_origin(hint) is tuple:
-        return functools.partial(_list, _reader(typing.get_args(hint)[0], exact))
+        kinds = typing.get_args(hint)
+        count = None if kinds[-1] is Ellipsis else len(kinds)
+        return functools.partial(_list, _reader(kinds[0], exact), count)
     if not isinstance(hint, type):
         raise TypeError(f"{hint} is no type that a field can have")
     if dataclasses.is_dataclass(hint):
@@ -92,9 +94,12 @@ def _or_nothing(read: Reader, value: object, path: str) -> object:
     return None if value is None else read(value, path)
 
 
-def _list(read: Reader, value: object, path: str) -> tuple[object, ...]:
+def _list(read: Reader, count: int | None, value: object, path: str) -> tuple[object, ...]:
+    """`count`: of entries that there must be; None: any number."""
     if not isinstance(value, list | tuple):
         raise SnapshotError(path, f"must be a list, not {_type_name(value)}")
+    if count is not None and len(value) != count:
+        raise SnapshotError(path, f"must have exactly {count} entries, and has {len(value)}")
     if len(value) > MAX_ITEMS:
         raise SnapshotError(path, f"has more than {MAX_ITEMS} entries")
     return tuple(read(entry, f"{path}[{index}]") for index, entry in enumerate(value))

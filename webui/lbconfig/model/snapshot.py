@@ -7,7 +7,6 @@ the path of what is wrong; whether it makes sense is `lbconfig.validate`'s quest
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +26,8 @@ from lbconfig.model.network import Network as Network
 from lbconfig.model.network import PolicyRoute as PolicyRoute
 from lbconfig.model.network import StaticRoute as StaticRoute
 from lbconfig.model.network import Vlan as Vlan
+from lbconfig.model.pair import Pair as Pair
+from lbconfig.model.pair import PairBox as PairBox
 from lbconfig.model.ports import PORT, PORTS
 from lbconfig.model.reading import MAX_ITEMS as MAX_ITEMS
 from lbconfig.model.reading import MAX_TEXT as MAX_TEXT
@@ -36,6 +37,8 @@ from lbconfig.model.tuning import CardChoice as CardChoice
 from lbconfig.model.tuning import Power as Power
 from lbconfig.model.tuning import SettingChoice as SettingChoice
 from lbconfig.model.tuning import Tuning as Tuning
+from lbconfig.model.writing import SPARSE, written
+from lbconfig.model.writing import plain as plain
 
 Kind = TypeVar("Kind")
 
@@ -429,6 +432,8 @@ class Snapshot:
     firewall: Firewall = NO_RULES
     tuning: Tuning = Tuning()  # noqa: RUF009
     schema: int = SCHEMA
+    # Two boxes: then `network` and `tuning` are empty, and each of its boxes has its own (lbconfig.pair.view).
+    pair: Pair | None = dataclasses.field(default=None, metadata=SPARSE)
 
     @property
     def enabled_services(self) -> tuple[VirtualService, ...]:
@@ -450,27 +455,7 @@ FACTORY = Snapshot(
 
 def to_data(snapshot: Snapshot) -> dict[str, object]:
     """The snapshot as plain dicts, lists, strings, ints and bools (tuples become lists)."""
-    return {name: plain(getattr(snapshot, name)) for name in _names(Snapshot)}
-
-
-def plain(value: object) -> object:
-    """The same of any value that a snapshot is made of."""
-    if type(value) in _AS_IT_IS:  # most are, and there are a hundred thousand of them
-        return value
-    if isinstance(value, tuple):
-        return [plain(one) for one in value]
-    if dataclasses.is_dataclass(value):
-        names = _names(type(value))  # type: ignore[arg-type] # a class is hashable; mypy asks it of what the class makes
-        return {name: plain(getattr(value, name)) for name in names}
-    return str(value) if isinstance(value, StrEnum) else value
-
-
-_AS_IT_IS = frozenset({str, int, bool, type(None)})
-
-
-@functools.cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+    return {name: plain(getattr(snapshot, name)) for name in written(snapshot)}
 
 
 def to_json(snapshot: Snapshot) -> str:
