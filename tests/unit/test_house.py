@@ -15,8 +15,8 @@ OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()
 # From the ground up: a room needs only those before it. What is not here and imports nothing of ours is free.
 FLOORS = {
     "lbconfig": (
-        "model", "wanted", "hardware", "capacity", "migrate", "render", "diff", "validate", "target", "judge", "schema",
-        "agreement", "agreement_lines",
+        "model", "wanted", "pair", "hardware", "capacity", "migrate", "render", "diff", "validate", "target", "judge",
+        "schema", "agreement", "agreement_lines",
     ),
     "applier": (
         "base", "wire", "host", "disk", "kept", "hardware", "parts", "apply", "service", "capacity", "update", "daemon",

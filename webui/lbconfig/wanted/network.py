@@ -13,11 +13,15 @@ from lbconfig.wanted.netstate import EVERYWHERE, MAIN, METRIC6, Link, NetworkSta
 
 
 def wanted(snapshot: Snapshot) -> NetworkState:
-    """What the kernel's network should look like. The snapshot must be valid."""
+    """What the kernel's network should look like. The snapshot must be valid; of a pair it is a view.
+
+    In a pair the VIPs are not the network's: who leads holds them (lbconfig.pair.floating).
+    """
     network = snapshot.network
     used = [interface for interface in network.interfaces if interface.on]
     own = {address.partition("/")[0] for interface in used for address in interface.addresses}
-    vips = sorted({vip for service in snapshot.enabled_services for vip in service.vips} - own, key=order)
+    services = snapshot.enabled_services if snapshot.pair is None else ()
+    vips = sorted({vip for service in services for vip in service.vips} - own, key=order)
     carriers = homes(network, vips)
     addresses = []
     for interface in used:

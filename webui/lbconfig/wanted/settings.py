@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lbconfig.model.firewall import Where
 from lbconfig.model.snapshot import FloodDefence, Forwarding, Policy, Snapshot
 from lbconfig.wanted.network import homes, policy_route
 
@@ -62,6 +63,7 @@ def settings(snapshot: Snapshot | None = None) -> tuple[Setting, ...]:
         _answers(snapshot),
         *_announcements(snapshot),
         _conntrack(snapshot),
+        *_pair(snapshot),
         *redirects,
         *_forged(snapshot),
     )
@@ -154,13 +156,40 @@ def _announcements(snapshot: Snapshot) -> Iterator[Setting]:
 def _conntrack(snapshot: Snapshot) -> Setting:
     """A connection keeps what it began with (IP_VS_CONN_F_NFCT), so that a change breaks none."""
     key = "net/ipv4/vs/conntrack"
-    if any(
+    if _has_source_nat(snapshot):
+        return Setting(key, "1", "source NAT: the connections of IPVS are known to the firewall, which rewrites them")
+    return Setting(key, "0", "IPVS keeps its own connection table; the firewall matches by address")
+
+
+def _has_source_nat(snapshot: Snapshot) -> bool:
+    return any(
         service.forwarding_of(server) is Forwarding.SNAT
         for service in snapshot.enabled_services
         for server in service.machines
+    )
+
+
+def _pair(snapshot: Snapshot) -> Iterator[Setting]:
+    """How the kernel tells the peer of its connections, and what the peer's connection tracking makes of them.
+
+    With the kernel's own values a connection with a packet now and then is sent once, and its copy runs out while it
+    lives. backup_only would switch the balancer off, as both boxes listen all the time.
+    """
+    if snapshot.pair is None:
+        return
+    for name, value, reason in (
+        ("sync_version", "1", "the peer is told of IPv6, persistence and timeouts, too"),
+        ("sync_threshold", "0 2", "the peer is told of a connection when it is there and not for each packet"),
+        ("sync_refresh_period", "10", "the peer is told of quiet connections again before its copies run out"),
+        ("sync_retries", "1", "what may have been lost is told once more"),
+        ("sync_sock_size", str(4 * 1024 * 1024), "room for what is told while the peer is busy"),
+        ("backup_only", "0", "a box that listens to its peer balances anyway"),
     ):
-        return Setting(key, "1", "source NAT: the connections of IPVS are known to the firewall, which rewrites them")
-    return Setting(key, "0", "IPVS keeps its own connection table; the firewall matches by address")
+        yield Setting(f"net/ipv4/vs/{name}", value, reason)
+    if _has_source_nat(snapshot) or snapshot.firewall.of(Where.THROUGH):
+        loose = "a tracked connection goes on at the box that takes over"
+        yield Setting("net/netfilter/nf_conntrack_tcp_loose", "1", loose)
+        yield Setting("net/netfilter/nf_conntrack_tcp_be_liberal", "1", "and when it comes back to the first one")
 
 
 def render(snapshot: Snapshot) -> str:
