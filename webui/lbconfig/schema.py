@@ -16,6 +16,7 @@ from lbconfig.model import names, ports
 from lbconfig.model.snapshot import MAX_ITEMS, MAX_TEXT, SCHEMA, Snapshot
 from lbconfig.validate import fields as rules
 from lbconfig.validate.balance import INTERVALS, MAX_SLOW_START
+from lbconfig.validate.pair import ADVERT
 from lbconfig.validate.tuning import MAX_QUEUES, MAX_RING
 from lbconfig.wanted.table import LEAST_SHARE
 
@@ -50,6 +51,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "Agent.floor": (LEAST_SHARE, 100),
     "VirtualService.slow_start": (0, MAX_SLOW_START),
     "Management.port": (1, 65535),
+    "Pair.advert": ADVERT,
     "CardChoice.queues": (0, MAX_QUEUES),
     "CardChoice.rx_ring": (0, MAX_RING),
     "CardChoice.tx_ring": (0, MAX_RING),
@@ -101,6 +103,14 @@ SENTENCES: dict[str, str] = {
     "HealthCheck.more_requests": "Of HTTP, at most 5: sent after the first one; their answers must be good as well.",
     "Request.expect": "Text that the answer must contain; empty: any good answer.",
     "Interface.addresses": "With prefix length: 10.1.0.2/24. Virtual addresses are not listed: services bring them.",
+    "Interface.floating": "In a pair: with prefix length, held by the box that leads; both boxes name the same ones.",
+    "Snapshot.pair": "Two boxes that are one director. Then network and tuning are empty: each box has its own.",
+    "Pair.id": "32 hexadecimal digits.",
+    "Pair.advert": "Milliseconds between two advertisements of the box that leads.",
+    "Pair.hand_over_by_itself": "The box that leads hands over when its peer is fitter.",
+    "PairBox.cable": "The interface of the pair cable.",
+    "PairBox.cable_address": "The box's own address there, with prefix length; network has it as well.",
+    "PairBox.key": "The public key of WireGuard: 32 bytes as base64.",
     "Network.gateway": "The default gateway; empty: none, or the one that DHCP brings.",
     "Network.gateway6": "The default gateway of IPv6; empty: none.",
     "Management.allow": "Networks from which the web page of the box may be reached.",
@@ -162,11 +172,9 @@ def _of_type(hint: object, definitions: dict[str, Part], longest: int) -> Part:
     if typing.get_origin(hint) is types.UnionType:  # of a type and None
         return {"anyOf": [_of_type(typing.get_args(hint)[0], definitions, longest), {"type": "null"}]}
     if typing.get_origin(hint) is tuple:
-        return {
-            "type": "array",
-            "items": _of_type(typing.get_args(hint)[0], definitions, longest),
-            "maxItems": MAX_ITEMS,
-        }
+        kinds = typing.get_args(hint)
+        items = {"type": "array", "items": _of_type(kinds[0], definitions, longest)}
+        return items | ({"maxItems": MAX_ITEMS} if kinds[-1] is Ellipsis else _exactly(len(kinds)))
     if not isinstance(hint, type):
         raise TypeError(f"{hint} is no type that a field can have")
     if hint in _SCALARS:
@@ -175,6 +183,10 @@ def _of_type(hint: object, definitions: dict[str, Part], longest: int) -> Part:
         definitions[hint.__name__] = {}  # its place, for what may be inside itself
         definitions[hint.__name__] = _enumeration(hint) if issubclass(hint, enum.Enum) else _object(hint, definitions)
     return {"$ref": f"#/$defs/{hint.__name__}"}
+
+
+def _exactly(count: int) -> Part:
+    return {"minItems": count, "maxItems": count}
 
 
 def _enumeration(kind: type[enum.Enum]) -> Part:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from lbconfig.model.addresses import IPAddress, contains
 from lbconfig.model.problem import Place, Problem, quote
 from lbconfig.model.snapshot import Snapshot
+from lbconfig.pair import ORDINALS, views
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted.netstate import MAIN, Route
 
@@ -33,7 +35,23 @@ def access_problem(snapshot: Snapshot, address: str) -> Problem | None:
 
 
 def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
-    """The box would have no way to him. He can still reach it from another place, or at another address of his."""
+    """The box would have no way to him. He can still reach it from another place, or at another address of his.
+
+    Of a pair each box needs one: either may lead.
+    """
+    found = (_way_problem(one, address) for one in views(snapshot))
+    return next((_of_pair(snapshot, box, one) for box, one in enumerate(found) if one), None)
+
+
+def _of_pair(snapshot: Snapshot, box: int, problem: Problem) -> Problem:
+    """With the box, where it is one of a pair."""
+    if len(views(snapshot)) == 1 or not problem.path.startswith("network."):
+        return problem
+    name = f"{problem.object} of the {ORDINALS[box]} box {quote(views(snapshot)[box].network.hostname)}"
+    return replace(problem, object=name, path=f"pair.boxes[{box}].{problem.path}")
+
+
+def _way_problem(snapshot: Snapshot, address: str) -> Problem | None:
     admin = _parsed(address)
     network = snapshot.network
     used = [interface for interface in network.interfaces if interface.on]
@@ -58,6 +76,10 @@ def entrance_problem(snapshot: Snapshot, address: str) -> Problem | None:
 
     Where DHCP brings a network to an interface that it answers on, that is unknown.
     """
+    return next((found for one in views(snapshot) if (found := _entrance_problem(one, address))), None)
+
+
+def _entrance_problem(snapshot: Snapshot, address: str) -> Problem | None:
     admin, management = _parsed(address), snapshot.management
     if admin is None or not management.interfaces:
         return None

@@ -74,6 +74,7 @@ from lbconfig.validate.neighbours import (
     vips_at_sorry_port,
 )
 from lbconfig.validate.network import management_problems, network_problems, usable
+from lbconfig.validate.pair import alone_problems, pair_problems
 from lbconfig.validate.reach import admin_problem, lease_problems
 from lbconfig.validate.routes import answers_problem
 from lbconfig.validate.tuning import tuning_problems
@@ -92,8 +93,11 @@ def validate(snapshot: Snapshot) -> list[Problem]:
 @kept
 def _validated(snapshot: Snapshot) -> tuple[Problem, ...]:
     # The shape first: no rule below is asked about a port that is no number.
-    wrong = _wrong_shape(snapshot)
-    return (wrong,) if wrong else tuple(_problems(snapshot))
+    if wrong := _wrong_shape(snapshot):
+        return (wrong,)
+    if snapshot.pair is not None:
+        return tuple(pair_problems(snapshot, snapshot.pair, _problems))
+    return (*_problems(snapshot), *alone_problems(snapshot.network))
 
 
 def _wrong_shape(snapshot: Snapshot) -> Problem | None:
