@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Snapshot, to_data
+from lbconfig.pair import view
 from lbconfig.render import ldirectord, render
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
@@ -24,6 +25,12 @@ One = TypeVar("One")
 class Target:
     number: int | None
     snapshot: Snapshot
+    box: int = 0  # of a pair: which of its boxes this is
+
+    @cached_property
+    def own(self) -> Snapshot:
+        """The snapshot as this box has it."""
+        return view(self.snapshot, self.box)
 
     @property
     def stored(self) -> int:
@@ -46,7 +53,7 @@ class Target:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        return render(self.snapshot)
+        return render(self.snapshot, self.box)
 
     @property
     def rules(self) -> str:
@@ -79,7 +86,7 @@ class Target:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        return sysctl.settings(self.snapshot)
+        return sysctl.settings(self.own)
 
     @property
     def timeouts(self) -> tuple[int, int, int]:
@@ -87,7 +94,7 @@ class Target:
 
     @cached_property
     def network(self) -> NetworkState:
-        return interfaces.wanted(self.snapshot)
+        return interfaces.wanted(self.own)
 
     @cached_property
     def table(self) -> Table:

@@ -13,10 +13,11 @@ from lbconfig_samples import DNS, SAMPLE, WEB
 from lbconfig_strategies import examples, snapshots
 
 from lbconfig.model.snapshot import Forwarding, Interface, RealServer, Snapshot, from_data
+from lbconfig.pair import view
 from lbconfig.render import nftables
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-CASES = [from_data(json.loads(path.read_text())) for path in sorted(GOLDEN.glob("*/snapshot.json"))]
+CASES = [view(from_data(json.loads(path.read_text())), 0) for path in sorted(GOLDEN.glob("*/snapshot.json"))]
 
 
 def elements(text: str, name: str) -> list[str]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 from lbconfig.model.kept import kept
 from lbconfig.model.snapshot import Snapshot, Tuning
-from lbconfig.render import ldirectord, nftables, resolver, sorry, tuning, web
+from lbconfig.pair import view, views
+from lbconfig.render import keepalived, ldirectord, nftables, pair_files, resolver, sorry, tuning, web
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
 from lbconfig.wanted import table as ipvs
@@ -25,16 +26,28 @@ RENDERERS: dict[str, Callable[[Snapshot], str]] = {
 }
 
 TUNING = "tuning.conf"  # only where an admin has chosen something
+OF_A_PAIR: dict[str, Callable[[Snapshot], str]] = {
+    "floating.json": pair_files.render_floating,
+    "keepalived.conf": keepalived.render,
+    "pair.conf": pair_files.render_link,
+}
 
 
-def render(snapshot: Snapshot) -> dict[str, str]:
-    """File name to text. Only for a snapshot that `validate` found no problem in."""
-    return dict(_files(snapshot))
+def render(snapshot: Snapshot, box: int | None = None) -> dict[str, str]:
+    """File name to text. Only for a snapshot that `validate` found no problem in.
+
+    Of a pair: the files of one box; without `box` those of both, by "HOST NAME/FILE NAME", as an admin reviews them.
+    """
+    found = views(snapshot) if box is None else (view(snapshot, box),)
+    if len(found) == 1:
+        return dict(_files(found[0]))
+    return {f"{one.network.hostname}/{name}": text for one in found for name, text in _files(one).items()}
 
 
 @kept
 def _files(snapshot: Snapshot) -> dict[str, str]:
-    files = {name: renderer(snapshot) for name, renderer in RENDERERS.items()}
+    renderers = RENDERERS if snapshot.pair is None else RENDERERS | OF_A_PAIR
+    files = {name: renderer(snapshot) for name, renderer in renderers.items()}
     return files if snapshot.tuning == Tuning() else files | {TUNING: tuning.render(snapshot)}
 
 

@@ -152,9 +152,9 @@ def _management(snapshot: Snapshot, version: int) -> list[str]:
 
 
 def foreign_vips(all_of: All, version: int) -> list[str]:
-    """VIPs that are not an interface's own address: a shared address must keep its web UI."""
+    """VIPs that are not an interface's address as well: a shared address must keep its web UI."""
     used = [interface for interface in all_of[0].network.interfaces if interface.on]
-    own = {address.partition("/")[0] for interface in used for address in interface.addresses}
+    own = {text.partition("/")[0] for interface in used for text in (*interface.addresses, *interface.floating)}
     vips = {vip for snapshot in all_of for service in snapshot.enabled_services for vip in service.vips} - own
     return sorted((vip for vip in vips if addresses.version(vip) == version), key=order)
 

@@ -20,8 +20,8 @@ server says to the box itself stays tracked then: it may belong to a connection 
 errors, which belong to no connection that is tracked, are matched by their type.
 
 With source NAT it is tracked after all (net.ipv4.vs.conntrack), and a packet that IPVS sends on is masqueraded as it
-leaves. Its tracked connection was made for the VIP: a server may stand behind one VIP with source NAT and behind
-another one without.
+leaves; in a pair it gets a floating address instead, which goes on at the box that takes over. Its tracked connection
+was made for the VIP: a server may stand behind one VIP with source NAT and behind another one without.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lbconfig.model.snapshot import (
     Snapshot,
     VirtualService,
 )
-from lbconfig.render import own_rules, tracking, translation
+from lbconfig.render import own_rules, pair_rules, tracking, translation
 from lbconfig.render.firewall_sets import FAMILIES, All, by_mark, sets
 
 _AFTER_IPVS = 150
@@ -54,7 +54,7 @@ _WEB_LIMIT = "limit rate over 20/second burst 40 packets"
 def _part(snapshot: Snapshot) -> tuple[object, ...]:
     """All of a snapshot that the rules are made of."""
     services = tuple(map(_of_service, snapshot.enabled_services))
-    return services, snapshot.network, snapshot.management, snapshot.firewall
+    return services, snapshot.network, snapshot.management, snapshot.firewall, snapshot.pair
 
 
 @kept
@@ -95,9 +95,11 @@ def _rules(all_of: All) -> str:
         *translation.lasting(all_of),
         "table inet fairlead {",
         *sets(all_of),
+        *pair_rules.sets(snapshot),
         *(_before_tracking(all_of) if tracking.wanted(all_of) else _marking(all_of)),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_before_ipvs(all_of),
+        *pair_rules.chain(snapshot),
         *_input(all_of),
         "",
         *_forward(all_of),
@@ -119,8 +121,9 @@ def _before_tracking(all_of: All) -> list[str]:
         if _has(all_of, version):
             rules.append(f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} notrack accept")
     rules += _answers(all_of, f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept")
-    port = all_of[0].management.port
-    return [*_prerouting([*rules, *tracking.web(port)]), *tracking.web_answers(port)]
+    snapshot = all_of[0]
+    rules += [*pair_rules.untracked(snapshot), *tracking.web(snapshot.management.port)]
+    return [*_prerouting(rules), *tracking.answers(snapshot)]
 
 
 def _marking(all_of: All) -> list[str]:
@@ -202,6 +205,7 @@ def _input(all_of: All) -> list[str]:
     later = f"tcp dport != {web} tcp flags & (syn | ack) != syn"
     rules = [
         f"type filter hook input priority {_AFTER_IPVS}; policy drop;",
+        *pair_rules.at_input(snapshot),
         *_of_services(all_of, "counter drop"),
         *([f"tcp dport {SORRY_PORT} accept"] if _has_sorry_page(all_of) else []),
         "iif lo accept",
@@ -258,14 +262,16 @@ def _forward(all_of: All) -> list[str]:
 
 def _answered(all_of: All) -> list[str]:
     """What IPVS does not know is dropped without a word in the log: answers that come late are no attack."""
-    marked, six = f"meta mark {_OF_ANSWER:#x}", _has(all_of, 6)
+    marked, six, peer = f"meta mark {_OF_ANSWER:#x}", _has(all_of, 6), pair_rules.at_forward(all_of[0])
     known = {
         version: f"ip{suffix} saddr @answering{suffix} accept"
         for version, suffix, _ in FAMILIES
         if _has(all_of, version)
     }
     if tracking.wanted(all_of):
-        return [*(f"{marked} {rule}" for rule in known.values()), *([f"{marked} counter drop"] if known else [])]
-    rules = [known[4]] if 4 in known else []
-    rules += [f"{marked} {known[6]}", f"{marked} counter drop"] if six else []
-    return rules + _answers(all_of, "counter drop", 4)
+        passed = [f"{marked} {rule}" for rule in known.values()]
+        return [*passed, *peer, *([f"{marked} counter drop"] if known else [])]
+    passed = [known[4]] if 4 in known else []
+    passed += [f"{marked} {known[6]}"] if six else []
+    dropped = [f"{marked} counter drop"] if six else []
+    return [*passed, *peer, *dropped, *_answers(all_of, "counter drop", 4)]

@@ -99,10 +99,10 @@ def chains(firewall: Firewall, own_ports: Collection[int]) -> list[str]:
 _ENDS = {Where.SERVICES: ["accept"]}
 
 
-def masquerades(firewall: Firewall) -> list[str]:
-    """For the chain of source NAT."""
+def masquerades(firewall: Firewall, verdict: str = "masquerade") -> list[str]:
+    """For the chain of source NAT. `verdict`: what writes the source."""
     wanted = any(rule.masquerade for rule in firewall.of(Where.THROUGH))
-    return [f"\t\tmeta mark {MASQUERADE:#x} masquerade"] if wanted else []
+    return [f"\t\tmeta mark {MASQUERADE:#x} {verdict}"] if wanted else []
 
 
 def _enabled(firewall: Firewall) -> list[Rule]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lbconfig.model.firewall import Where
-from lbconfig.render import own_rules, translation
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.render import own_rules, pair_rules, translation
 from lbconfig.render.firewall_sets import All
 
 
@@ -28,11 +29,13 @@ def web(port: int) -> list[str]:
     ]
 
 
-def web_answers(port: int) -> list[str]:
+def answers(snapshot: Snapshot) -> list[str]:
+    """The chain about what the box itself sends: answers of the web UI, and what a pair's box says to its peer."""
     return [
         "\tchain untracked_web_answers {",
         "\t\ttype filter hook output priority raw; policy accept;",
-        f"\t\ttcp sport {port} notrack",
+        f"\t\ttcp sport {snapshot.management.port} notrack",
+        *(f"\t\t{rule}" for rule in pair_rules.untracked_answers(snapshot)),
         "\t}",
         "",
     ]

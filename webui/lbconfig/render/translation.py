@@ -1,16 +1,24 @@
-"""Source NAT, and the connections whose tracking it needs."""
+"""Source NAT, and the connections whose tracking it needs.
+
+A box that is alone writes its own address. In a pair that would end each such connection at a hand-over, so there it
+is a floating address of the network by which the packet leaves, where there is one: rather one that interfaces name
+than a VIP, whose ports are services'.
+"""
 
 from __future__ import annotations
 
 from lbconfig.model import addresses
-from lbconfig.model.addresses import order
+from lbconfig.model.addresses import contains, order
 from lbconfig.model.kept import kept
-from lbconfig.model.snapshot import Forwarding, VirtualService
+from lbconfig.model.snapshot import Forwarding, Snapshot, VirtualService
 from lbconfig.model.spelling import in_comment
+from lbconfig.pair import floating, named_floating, sides
 from lbconfig.render import own_rules
 from lbconfig.render.firewall_sets import FAMILIES, All, Element, by_mark, by_place, foreign_vips, one_set
+from lbconfig.wanted.network import static_networks
 
 LASTING = "inet fairlead_translation"
+FLOATING_SOURCE = "floating_source"  # a chain
 
 
 def lasting(all_of: All) -> list[str]:
@@ -59,8 +67,12 @@ def _before_all_else(rules: list[str]) -> list[str]:
 
 
 def _tracked(all_of: All, version: int) -> list[str]:
-    """VIPs with source NAT; where the box masquerades, also its own addresses: answers come to them."""
+    """VIPs with source NAT; also those that packets leave with: answers come to them.
+
+    That is an own address where the box masquerades, and in a pair a floating one.
+    """
     masquerades = any(own_rules.masquerades(snapshot.firewall) for snapshot in all_of)
+    written = {text for snapshot in all_of for texts in _sources(snapshot, version) for text in texts.values()}
     foreign = set(foreign_vips(all_of, version))
     found = {
         vip
@@ -68,7 +80,7 @@ def _tracked(all_of: All, version: int) -> list[str]:
         for service in snapshot.enabled_services
         for vip in service.vips
         if addresses.version(vip) == version
-        and (bool(_with_own_source(service)) or (masquerades and vip not in foreign))
+        and (bool(_with_own_source(service)) or vip in written or (masquerades and vip not in foreign))
     }
     return sorted(found, key=order)
 
@@ -76,28 +88,72 @@ def _tracked(all_of: All, version: int) -> list[str]:
 def chain(all_of: All) -> list[str]:
     """Only where it is wanted: a chain of this kind makes the kernel look at every packet once more."""
     sets, rules = [], []
+    verdict = _verdict(all_of[0])
     for version, suffix, kind in FAMILIES:
         if masqueraded := _masqueraded(all_of, version):
             name, place = f"masqueraded{suffix}", f"{kind} . inet_proto . {kind} . inet_service"
             sets += one_set(name, place, masqueraded, "VIPs and real servers with source NAT")
             rules.append(
-                f"\t\tct original ip{suffix} daddr . meta l4proto . ip{suffix} daddr . th dport @{name} masquerade"
+                f"\t\tct original ip{suffix} daddr . meta l4proto . ip{suffix} daddr . th dport @{name} {verdict}"
             )
         if marked := _masqueraded_marks(all_of, version):
             name = f"masqueraded_marks{suffix}"
             sets += one_set(name, f"mark . {kind}", marked, "the same for services of several ports")
-            rules.append(f"\t\tmeta mark . ip{suffix} daddr @{name} masquerade")
-    rules += own_rules.masquerades(all_of[0].firewall)
+            rules.append(f"\t\tmeta mark . ip{suffix} daddr @{name} {verdict}")
+    rules += own_rules.masquerades(all_of[0].firewall, verdict)
     if not rules:
         return []
     return [
         *sets,
+        *_with_floating_source(all_of[0]),
         "\tchain postrouting {",
         "\t\ttype nat hook postrouting priority srcnat; policy accept;",
         *rules,
         "\t}",
         "",
     ]
+
+
+def _verdict(snapshot: Snapshot) -> str:
+    return "masquerade" if snapshot.pair is None else f"goto {FLOATING_SOURCE}"
+
+
+def _with_floating_source(snapshot: Snapshot) -> list[str]:
+    """The chain that chooses it: by the network that a packet goes to, else by the interface that it leaves by."""
+    if snapshot.pair is None:
+        return []
+    sets, rules = [], []
+    for version, suffix, kind in FAMILIES:
+        networks, interfaces = _sources(snapshot, version)
+        ip = f"ip{suffix}"
+        for name, what, key, flag, found, words in (
+            (f"floating_networks{suffix}", kind, f"{ip} daddr", "interval", networks, "by the network"),
+            (f"floating_interfaces{suffix}", "ifname", "oifname", "", interfaces, "by the interface"),
+        ):
+            if found:
+                elements = [f"{one} : {address}" for one, address in found.items()]
+                sets += one_set(name, f"{what} : {kind}", elements, f"sources of packets {words}", flag, "map")
+                rules.append(f"\t\tsnat {ip} to {key} map @{name}")
+    return [*sets, f"\tchain {FLOATING_SOURCE} {{", *rules, "\t\tmasquerade", "\t}", ""]
+
+
+def _sources(snapshot: Snapshot, version: int) -> tuple[dict[str, str], dict[str, str]]:
+    """The floating address for each network and for each interface, as elements of nft; none without a pair."""
+    both = sides(snapshot)
+    if both is None:
+        return {}, {}
+    named, network = named_floating(snapshot.network), snapshot.network
+    held = [(home, text.partition("/")[0]) for home, text in floating(snapshot, both.number)]
+    ranked = sorted((one for one in held if addresses.version(one[1]) == version), key=lambda one: one[1] not in named)
+    by_network, by_interface = {}, {}
+    for interface in network.interfaces:
+        here = [address for home, address in ranked if home == interface.name]
+        for net in static_networks(interface):
+            if inside := [address for address in here if contains(net, address)]:
+                by_network[str(net)] = inside[0]
+        if here:
+            by_interface[f'"{interface.name}"'] = here[0]
+    return by_network, by_interface
 
 
 def _masqueraded(all_of: All, version: int) -> list[str]:

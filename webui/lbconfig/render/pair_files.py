@@ -1,0 +1,40 @@
+"""What the boxes of a pair hold and how they reach each other: the files of the floater and of WireGuard."""
+
+from __future__ import annotations
+
+import json
+
+from lbconfig.model.addresses import endpoint
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.pair import KEEPALIVE, LEASE, LINK_ADDRESSES, LINK_PORT, SYNC_GROUPS, floating, sides
+
+VERSION = 1  # of floating.json
+
+
+def render_floating(snapshot: Snapshot) -> str:
+    """JSON with an address a line, for the floater; of a box that is alone it is empty."""
+    both = sides(snapshot)
+    if both is None:
+        return ""
+    addresses = ",\n".join(json.dumps(one) for one in floating(snapshot, both.number))
+    inside = f"\n{addresses}\n" if addresses else ""
+    return f'{{"version": {VERSION}, "lease": {LEASE}, "addresses": [{inside}]}}\n'
+
+
+def render_link(snapshot: Snapshot) -> str:
+    """In wg(8)'s syntax, of the peer alone: the box's private key is no part of any file that is rendered."""
+    both = sides(snapshot)
+    if both is None:
+        return ""
+    address = LINK_ADDRESSES[1 - both.number].partition("/")[0]
+    lines = [
+        "[Interface]",
+        f"ListenPort = {LINK_PORT}",
+        "",
+        "[Peer]",
+        f"PublicKey = {both.peer.key}",
+        f"AllowedIPs = {', '.join((f'{address}/32', *SYNC_GROUPS))}",
+        f"Endpoint = {endpoint(both.peer.cable_address.partition('/')[0], LINK_PORT)}",
+        f"PersistentKeepalive = {KEEPALIVE}",
+    ]
+    return "".join(f"{line}\n" for line in lines)

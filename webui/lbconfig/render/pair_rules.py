@@ -1,0 +1,92 @@
+"""What the firewall of a pair's box knows of its peer. Without a pair each function gives nothing.
+
+The kernel's sync trusts whoever can send to its port: on any interface but the link of the pair, a neighbour could
+write the table of connections. Its socket is open as the others are, so the drop stands before the rule about those.
+"""
+
+from __future__ import annotations
+
+from lbconfig.model import addresses
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.pair import CHANNEL_PORT, LINK, LINK_PORT, SYNC_PORT, heartbeats, peers_addresses, sides
+from lbconfig.render.firewall_sets import FAMILIES, one_set
+
+CHAIN = "from_peer"
+VRRP = "meta l4proto 112"
+
+
+def sets(snapshot: Snapshot) -> list[str]:
+    """Where the peer's own addresses are, and by which of the box's interfaces it speaks."""
+    both = sides(snapshot)
+    if both is None or snapshot.pair is None:
+        return []
+    lines = []
+    for version, suffix, kind in FAMILIES:
+        beats = [one for one in heartbeats(snapshot.pair, both.number) if addresses.version(one.peer) == version]
+        speaks = [f'"{one.interface}" . {one.peer}' for one in beats]
+        lines += one_set(f"heartbeats{suffix}", f"ifname . {kind}", speaks, "the peer's advertisements")
+        own = [text for text in peers_addresses(snapshot) if addresses.version(text) == version]
+        lines += one_set(f"peer{suffix}", kind, own, "the peer's own addresses")
+    return lines
+
+
+def chain(snapshot: Snapshot) -> list[str]:
+    """What comes by the link between the boxes: the kernel's sync, the channel and pings, and the answers to both."""
+    if snapshot.pair is None:
+        return []
+    return [
+        f"\tchain {CHAIN} {{",
+        f"\t\tudp dport {SYNC_PORT} accept",
+        f"\t\ttcp dport {CHANNEL_PORT} accept",
+        f"\t\ttcp sport {CHANNEL_PORT} tcp flags & (syn | ack) != syn socket transparent 0 accept",
+        "\t\ticmp type { echo-request, echo-reply, destination-unreachable } accept",
+        "\t\tcounter drop",
+        "\t}",
+        "",
+    ]
+
+
+def at_input(snapshot: Snapshot) -> list[str]:
+    """The first rules about what comes for the box itself."""
+    both = sides(snapshot)
+    if both is None:
+        return []
+    peer = both.peer.cable_address.partition("/")[0]
+    suffix = "6" if addresses.version(peer) == 6 else ""
+    cable = f'iifname "{both.own.cable}" ip{suffix} saddr {peer} udp dport {LINK_PORT}'
+    return [
+        f'udp dport {SYNC_PORT} iifname != "{LINK}" counter drop',
+        f'iifname "{LINK}" goto {CHAIN}',
+        f"{cable} accept",
+        f"udp dport {LINK_PORT} counter drop",
+        f"{VRRP} iifname . ip saddr @heartbeats accept",
+        f"{VRRP} iifname . ip6 saddr @heartbeats6 accept",
+        f"{VRRP} counter drop",
+    ]
+
+
+def at_forward(snapshot: Snapshot) -> list[str]:
+    """Nothing passes by the link. Answers to the peer's checks may come by the servers' gateway, which is this box."""
+    if snapshot.pair is None:
+        return []
+    return [
+        f'iifname "{LINK}" counter drop',
+        f'oifname "{LINK}" counter drop',
+        "ip daddr @peer accept",
+        "ip6 daddr @peer6 accept",
+    ]
+
+
+def untracked(snapshot: Snapshot) -> list[str]:
+    """What comes from the peer belongs to no connection that anybody asks about; what is routed may."""
+    if snapshot.pair is None:
+        return []
+    here = "fib daddr type local notrack"
+    return [f'iifname "{LINK}" notrack', f"udp dport {LINK_PORT} {here}", f"{VRRP} {here}"]
+
+
+def untracked_answers(snapshot: Snapshot) -> list[str]:
+    """The same of what goes to the peer."""
+    if snapshot.pair is None:
+        return []
+    return [f'oifname "{LINK}" notrack', f"udp sport {LINK_PORT} notrack", f"{VRRP} notrack"]
