@@ -19,6 +19,17 @@ from lbconfig.model.firewall import Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.model.icmp import Care, Message
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import Snapshot, VirtualService
+from lbconfig.pair import (
+    CHANNEL_PORT,
+    LINK,
+    LINK_ADDRESSES,
+    LINK_PORT,
+    SYNC_PORT,
+    heartbeats,
+    peers_addresses,
+    sides,
+    views,
+)
 from lbconfig.validate.reach import nearest
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
@@ -41,13 +52,20 @@ class Verdict:
 
 
 def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> Verdict:
-    """`leased`: addresses of the box that the snapshot does not name, from DHCP. All of them without their length."""
+    """`leased`: addresses of the box that the snapshot does not name, from DHCP. All of them without their length.
+
+    Of a pair the box is the first one, or that whose view the snapshot is; and it leads.
+    """
+    snapshot = views(snapshot)[0]
     used = [one for one in snapshot.network.interfaces if one.on]
-    own = {text.partition("/")[0] for one in used for text in one.addresses} | {*leased}
+    own = {text.partition("/")[0] for one in used for text in (*one.addresses, *one.floating)} | {*leased}
     vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     if reason := _forged(snapshot, packet, own | vips):
         return Verdict(Fate.DROPPED, reason, None)
-    if packet.destination in own | vips or ipaddress.ip_address(packet.destination).is_multicast:
+    if reason := _by_link(snapshot, packet):
+        return Verdict(Fate.DROPPED, reason, None)
+    link = {_link_address(snapshot, own=True)}
+    if packet.destination in own | vips | link or ipaddress.ip_address(packet.destination).is_multicast:
         return _to_the_box(_Question(snapshot, packet, own, vips))
     return _through(_Question(snapshot, packet, own, vips))
 
@@ -65,7 +83,7 @@ class _Question(NamedTuple):
 
 def _forged(snapshot: Snapshot, packet: Packet, own: set[str]) -> str:
     """Why the kernel drops it before any rule; "" where it does not. Of IPv4 only (rp_filter)."""
-    if version(packet.source) == 6:
+    if version(packet.source) == 6 or (packet.interface == LINK and snapshot.pair):
         return ""
     if packet.source in own:
         return f"{packet.source} is this box's own address: the kernel drops a packet that comes with it from outside."
@@ -116,6 +134,8 @@ def _to_the_box(question: _Question) -> Verdict:
         if decided.fate is Fate.PASSED:
             return Verdict(Fate.PASSED, decided.words, Where.SERVICES, decided.rule, service)
         return decided
+    if decided := _from_peer(snapshot, packet):
+        return decided
     if _is_dhcp(question):
         return Verdict(Fate.PASSED, "It is an answer of a DHCP server, for an interface that asks for one.", Where.BOX)
     if question.is_tcp and packet.port in snapshot.own_ports:
@@ -127,6 +147,53 @@ def _to_the_box(question: _Question) -> Verdict:
     if packet.protocol is RuleProtocol.PING:
         return Verdict(Fate.PASSED, "The box answers pings, at most 50 a second.", Where.BOX)
     return Verdict(Fate.DROPPED, "No rule allows it: what nobody allowed is dropped.", Where.BOX)
+
+
+def _link_address(snapshot: Snapshot, own: bool) -> str:
+    """The address of the box, or that of its peer, on the link between them; "" without a pair."""
+    both = sides(snapshot)
+    return LINK_ADDRESSES[both.number if own else 1 - both.number].partition("/")[0] if both else ""
+
+
+def _by_link(snapshot: Snapshot, packet: Packet) -> str:
+    """Why nothing of it comes by the link between the boxes of a pair; "" where it may."""
+    both = sides(snapshot)
+    if both is None or packet.interface != LINK:
+        return ""
+    if packet.source != _link_address(snapshot, own=False):
+        return f"By {LINK} comes only what has {both.peer.name}'s address there: WireGuard drops the rest."
+    return ""
+
+
+def _from_peer(snapshot: Snapshot, packet: Packet) -> Verdict | None:
+    """What the two boxes of a pair say to each other; nobody else may say it, whatever the admin's rules allow."""
+    both = sides(snapshot)
+    if both is None or snapshot.pair is None:
+        return None
+    udp, peer = packet.protocol is RuleProtocol.UDP, both.peer.name
+    if packet.interface == LINK:
+        ports = {RuleProtocol.UDP: SYNC_PORT, RuleProtocol.TCP: CHANNEL_PORT}
+        answers = packet.protocol is RuleProtocol.ICMP and packet.icmp in _OF_PEER
+        said = packet.protocol is RuleProtocol.PING or answers
+        if said or ports.get(packet.protocol) == packet.port:
+            return Verdict(Fate.PASSED, f"It is a message of {peer}, the other box of the pair.", Where.BOX)
+        return Verdict(Fate.DROPPED, f"By {LINK} the boxes of the pair take their own messages only.", Where.BOX)
+    if udp and packet.port == SYNC_PORT:
+        return Verdict(Fate.DROPPED, f"Connections are taken from {peer} by {LINK} only.", Where.BOX)
+    if udp and packet.port == LINK_PORT:
+        cable = (both.own.cable, both.peer.cable_address.partition("/")[0])
+        if (packet.interface, packet.source) == cable:
+            return Verdict(Fate.PASSED, f"It belongs to the link to {peer}.", Where.BOX)
+        return Verdict(Fate.DROPPED, f"The link to {peer} is over the pair cable only.", Where.BOX)
+    if packet.protocol is RuleProtocol.VRRP:
+        beats = [(one.interface, one.peer) for one in heartbeats(snapshot.pair, both.number)]
+        if (packet.interface, packet.source) in beats:
+            return Verdict(Fate.PASSED, f"It is an advertisement of {peer}.", Where.BOX)
+        return Verdict(Fate.DROPPED, f"Advertisements are taken from {peer} only, at its own addresses.", Where.BOX)
+    return None
+
+
+_OF_PEER = (0, 3)  # types of ICMP: the answers to pings, and that something is not reached
 
 
 def _as_message(packet: Packet) -> Verdict | None:
@@ -172,6 +239,10 @@ def _is_dhcp(question: _Question) -> bool:
 
 def _through(question: _Question) -> Verdict:
     snapshot, packet = question.snapshot, question.packet
+    if packet.interface == LINK or packet.destination == _link_address(snapshot, own=False):
+        return Verdict(Fate.DROPPED, f"Nothing is routed by {LINK}, the link to the other box.", Where.THROUGH)
+    if packet.destination in peers_addresses(snapshot):
+        return Verdict(Fate.PASSED, "It is routed to the other box of the pair, which may have asked.", Where.THROUGH)
     if _is_reply(snapshot, packet):
         return Verdict(
             Fate.DROPPED,

@@ -1,6 +1,7 @@
 """Two network namespaces: the box with its rules, and everybody else, who sends single packets.
 
     outside: c0 === up0 :box: down0 === s0 :outside
+             p0 === pair0 :box        as if it were the link of a pair
 
 Packets are made here byte by byte and sent on the wire, so that nothing but the box decides what becomes of them.
 """
@@ -23,15 +24,18 @@ from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
 from lbconfig.wanted.netstate import EVERYWHERE, MAIN
 
-BOX_SIDE, OUTSIDE = {"up0": "02:00:00:00:00:01", "down0": "02:00:00:00:00:02"}, "02:00:00:00:00:99"
-WIRES = {"up0": "c0", "down0": "s0"}
+BOX_SIDE = {"up0": "02:00:00:00:00:01", "down0": "02:00:00:00:00:02", "pair0": "02:00:00:00:00:03"}
+OUTSIDE = "02:00:00:00:00:99"
+WIRES = {"up0": "c0", "down0": "s0", "pair0": "p0"}
 ADDRESSES = {
     "up0": ["192.168.50.1/24", "192.168.50.100/32", "192.168.50.101/32", "2001:db8:50::1/64", "2001:db8:50::100/128"],
     "down0": ["10.2.0.1/24", "2001:db8:2::1/64"],
+    "pair0": ["169.254.64.1/30"],
 }
 NEIGHBOURS = {
-    "up0": ["192.168.50.2", "192.168.50.77", "2001:db8:50::2"],
-    "down0": ["10.2.0.11", "2001:db8:2::11"],
+    "up0": ["192.168.50.2", "192.168.50.3", "192.168.50.77", "2001:db8:50::2", "2001:db8:50::3"],
+    "down0": ["10.2.0.3", "10.2.0.11", "2001:db8:2::11"],
+    "pair0": ["169.254.64.2"],
 }
 SETTINGS = {
     "net/ipv4/ip_forward": 1,
@@ -69,7 +73,7 @@ NUMBERS = {
 SENDER = """
 import json, select, socket, sys, time
 wires = {}
-for name in ("c0", "s0"):
+for name in ("c0", "s0", "p0"):
     one = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     one.bind((name, 0))
     wires[name] = one

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck as Slow
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import INTERFACES, aimed, firewalls, packets
+from lbconfig_pairs import ID, KEYS
 from lbconfig_strategies import examples
 
 from applier.parts import firewall
@@ -31,13 +32,17 @@ from lbconfig.model.snapshot import (
     Interface,
     Management,
     Network,
+    Pair,
+    PairBox,
     PolicyRoute,
     Protocol,
     RealServer,
     Snapshot,
     StaticRoute,
+    Tuning,
     VirtualService,
 )
+from lbconfig.pair import view
 from lbconfig.render import nftables
 from lbconfig.validate.services import validate
 from lbconfig.wanted import settings as sysctl
@@ -236,6 +241,99 @@ def test_what_dhcp_brings_is_not_known(lab):
     ):
         verdict = judge(snapshot, Packet(source, "10.2.0.1", RuleProtocol.PING, 0, interface))
         assert ("kernel drops" in verdict.words) == forged, verdict
+
+
+PEER = Network(
+    "lb2",
+    "192.168.50.2",
+    (
+        Interface("up0", addresses=("192.168.50.3/24", "2001:db8:50::3/64")),
+        Interface("down0", addresses=("10.2.0.3/24", "2001:db8:2::3/64")),
+    ),
+    "2001:db8:50::2",
+)
+PAIR = dataclasses.replace(
+    SNAPSHOT,
+    network=Network(),
+    pair=Pair(
+        ID,
+        (
+            PairBox(dataclasses.replace(SNAPSHOT.network, hostname="lb1"), Tuning(), "down0", "10.2.0.1/24", KEYS[0]),
+            PairBox(PEER, Tuning(), "down0", "10.2.0.3/24", KEYS[1]),
+        ),
+    ),
+)
+HERE, LINKED = "192.168.50.1", "169.254.64.1"
+OF_A_PAIR = [
+    *((Packet(source, HERE, RuleProtocol.VRRP, 0, "up0"), passed) for source, passed in (
+        ("192.168.50.3", True), ("192.168.50.77", False), ("203.0.113.7", False),
+    )),
+    (Packet("10.2.0.3", "10.2.0.1", RuleProtocol.VRRP, 0, "down0"), True),
+    (Packet("2001:db8:50::3", "2001:db8:50::1", RuleProtocol.VRRP, 0, "up0"), False),  # it speaks IPv4 there
+    (Packet("10.2.0.3", "10.2.0.1", RuleProtocol.UDP, 51820, "down0"), True),
+    (Packet("10.2.0.11", "10.2.0.1", RuleProtocol.UDP, 51820, "down0"), False),
+    (Packet("192.168.50.3", HERE, RuleProtocol.UDP, 51820, "up0"), False),
+    (Packet("10.2.0.3", "10.2.0.1", RuleProtocol.UDP, 8848, "down0"), False),
+    (Packet("192.168.50.77", HERE, RuleProtocol.UDP, 8848, "up0"), False),
+    *((Packet("169.254.64.2", LINKED, protocol, port, "pair0"), passed) for protocol, port, passed in (
+        (RuleProtocol.UDP, 8848, True), (RuleProtocol.TCP, 64504, True), (RuleProtocol.PING, 0, True),
+        (RuleProtocol.TCP, 443, False), (RuleProtocol.UDP, 53, False), (RuleProtocol.ESP, 0, False),
+    )),
+    (Packet("169.254.64.2", HERE, RuleProtocol.TCP, 443, "pair0"), False),
+    (Packet("169.254.64.2", "198.51.100.9", RuleProtocol.TCP, 80, "pair0"), False),
+    (Packet("192.168.50.77", "169.254.64.2", RuleProtocol.TCP, 64504, "up0"), False),
+    # A server answers a check of the peer's by its gateway, which is this box: from a port of a service, or another.
+    (Packet("10.2.0.11", "192.168.50.3", RuleProtocol.TCP, 40000, "down0", 8000), True),
+    (Packet("10.2.0.11", "192.168.50.3", RuleProtocol.TCP, 40000, "down0", 9000), True),
+    (Packet("2001:db8:2::11", "2001:db8:50::3", RuleProtocol.TCP, 40000, "down0", 80), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rules", [(), (Rule(1, "all to the box"), Rule(2, "all through it", where=Where.THROUGH))], ids=["none", "all"]
+)
+def test_what_the_boxes_of_a_pair_say_to_each_other(lab, rules):
+    """Nobody else says it, whatever the admin's rules allow; tracked or not."""
+    snapshot = dataclasses.replace(PAIR, firewall=Firewall(rules))
+    assert validate(snapshot) == []
+    with lab.routed(view(snapshot, 0)):
+        lab.load(nftables.render(view(snapshot, 0)), whole=True)
+        for packet, passed in OF_A_PAIR:
+            verdict, seen = judge(snapshot, packet), lab.send(packet, same_port=packet.source_port != 40000)
+            assert (verdict.fate is Fate.PASSED) == seen.passed == passed, (packet, verdict, seen)
+            assert verdict.rule is None and not seen.rules, (packet, verdict, seen)
+
+
+def test_what_leaves_a_pair_masqueraded_has_a_floating_address(lab):
+    """That of the network that it goes to, or of the interface by which it leaves; else the box's own."""
+    rule = Rule(1, "updates", where=Where.THROUGH, masquerade=True)
+    out = Packet("10.2.0.11", "198.51.100.9", RuleProtocol.UDP, 53, "down0")
+    near = Packet("198.51.100.9", "10.2.0.11", RuleProtocol.UDP, 53, "up0")
+    for floating, source in (((), "192.168.50.100"), (("192.168.50.15/24",), "192.168.50.15")):
+        boxes = [floats(one, floating) for one in PAIR.pair.boxes]
+        snapshot = dataclasses.replace(
+            PAIR, pair=dataclasses.replace(PAIR.pair, boxes=tuple(boxes)), firewall=Firewall((rule,))
+        )
+        assert validate(snapshot) == []
+        with lab.routed(view(snapshot, 0)):
+            lab.load(nftables.render(view(snapshot, 0)))
+            [sent] = lab.send(out, LATER).answers
+            assert sent[12:16] == socket.inet_aton(source)
+            [sent] = lab.send(near, LATER).answers
+            assert sent[12:16] == socket.inet_aton("10.2.0.1")
+
+
+def floats(box: PairBox, floating: tuple[str, ...]) -> PairBox:
+    front, *others = box.network.interfaces
+    interfaces = (dataclasses.replace(front, floating=floating), *others)
+    return dataclasses.replace(box, network=dataclasses.replace(box.network, interfaces=interfaces))
+
+
+def test_what_nobody_can_send_by_the_link():
+    """WireGuard lets the peer's address there through alone."""
+    for source in ("169.254.64.1", "10.0.0.1", "2001:db8::1"):
+        target = "2001:db8:50::1" if ":" in source else LINKED
+        assert judge(PAIR, Packet(source, target, RuleProtocol.UDP, 8848, "pair0")).fate is Fate.DROPPED
 
 
 def test_an_interface_that_is_off_has_no_address():
