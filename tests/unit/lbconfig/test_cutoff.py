@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from lbconfig_pairs import KEYS, PAIR, with_both, with_box, with_interface, with_network, with_pair
 
 from lbconfig.diff import cutoff as module
 from lbconfig.diff.cutoff import cutoff, follow
@@ -179,3 +180,60 @@ def test_the_browser_goes_on_where_the_web_page_answers():
     # Where the old address answers anyway (the routes decide where a packet arrives), the page stays there.
     assert follow(ONE, on("eth1"), "192.168.10.2", "10.2.0.9", {}) == "10.2.0.1"
     assert follow(ONE, on("eth0"), "192.168.10.2", "192.168.10.9", {}) == "192.168.10.2"
+
+
+# --- pairs ---
+
+MADE = dataclasses.replace(PAIR, services=())
+BEFORE = dataclasses.replace(
+    MADE,
+    network=Network(
+        "lb1",
+        "10.0.2.2",
+        (
+            Interface("eth0", addresses=("10.0.2.15/24", "2001:db8:1::15/64")),
+            Interface("eth1", addresses=("10.2.0.1/24",)),
+        ),
+    ),
+    pair=None,
+)
+
+
+def test_a_pair_is_confirmed_at_an_address_that_floats():
+    """The admin keeps his URL: the former address of the box is held by whichever leads."""
+    assert cutoff(BEFORE, MADE).reasons == ("The box becomes one of a pair.",)
+    assert cutoff(MADE, BEFORE).reasons == ("The box leaves the pair.",)
+    live = {"10.0.2.15": "eth0", "10.0.2.21": "eth0"}
+    assert follow(BEFORE, MADE, "10.0.2.15", "10.0.2.77", live) == "10.0.2.15"
+    assert follow(MADE, MADE, "10.0.2.15", "10.0.2.77", live) == "10.0.2.15"
+    assert cutoff(BEFORE, MADE).addresses[:2] == ("10.0.2.15", "2001:db8:1::15")
+    assert {"10.0.2.21", "10.0.2.22", "192.0.2.2"} <= {*cutoff(BEFORE, MADE).addresses}
+
+
+def test_who_came_by_a_box_of_its_own_goes_on_at_a_floating_address_when_that_goes():
+    new = with_interface(0, "eth0", addresses=("10.0.2.31/24", "2001:db8:1::31/64"))
+    assert follow(PAIR, new, "10.0.2.21", "10.0.2.77", {}) in ("10.0.2.15", "10.0.2.31", "10.0.2.22")
+    assert cutoff(PAIR, new).reasons == ("lb1: The addresses of eth0 change.",)
+
+
+@pytest.mark.parametrize(
+    ("new", "reasons"),
+    [
+        (PAIR, ()),
+        (dataclasses.replace(PAIR, services=()), ()),
+        (with_pair(advert=100, hand_over_by_itself=False), ()),
+        (with_both("eth1", floating=("10.2.0.1/24", "10.2.0.2/24")), ()),
+        (
+            with_both("eth1", floating=()),
+            ("lb1: A floating address of eth1 is removed.", "lb2: A floating address of eth1 is removed."),
+        ),
+        (with_network(1, gateway=""), ("lb2: The default gateway changes.",)),
+        (
+            with_box(1, key=KEYS[0]),
+            ("lb2: The pair cable changes, and the boxes have to find each other again.",),
+        ),
+        (with_pair(id="f" * 32), ("The box becomes one of another pair.",)),
+    ],
+)
+def test_what_of_a_pair_asks_to_be_confirmed(new, reasons):
+    assert cutoff(PAIR, new).reasons == reasons

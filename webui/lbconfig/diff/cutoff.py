@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from lbconfig.model.addresses import contains, version, within
-from lbconfig.model.snapshot import Management, Network, Snapshot
+from lbconfig.model.snapshot import Management, Network, Pair, Snapshot
+from lbconfig.pair import views
 from lbconfig.wanted.network import static_networks
 
 SHORTEST, LONGEST, USUAL = 10, 3600, 90  # seconds within which to confirm
@@ -40,10 +41,11 @@ class Cutoff:
 
 def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
     """What the change from one valid snapshot to the other can do to the one who makes it."""
+    shown = _open(new)
     return Cutoff(
-        reasons=(*_network(running.network, new.network), *_management(running.management, new.management)),
-        addresses=tuple(_places(_open(new))),
-        dhcp=tuple(sorted(_asking(_open(new)))),
+        reasons=(*_boxes(running, new), *_management(running.management, new.management)),
+        addresses=tuple(_places(shown)),
+        dhcp=tuple(sorted(_asking(shown))),
     )
 
 
@@ -54,20 +56,41 @@ def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mappi
     where it stays, or where that is unknown: it is no address of the box at all (a name, a port that somebody
     forwards). "": it goes, and there is no other that is known.
     """
-    before, network = _places(running.network), _open(new)
-    after = _places(network)
-    if live.get(used) in _asking(running.network) - _asking(network):
+    runs, networks = _networks(running), _open(new)
+    before, after = _places(runs), _places(networks)
+    if live.get(used) in _asking(runs) - _asking(networks):
         before = {**before, used: live[used]}
     if used not in before or used in after:
         return used
     candidates = [address for address in after if version(address) == version(used)] or list(after)
-    near = {address for address in candidates if _same_network(network, address, client)}
+    near = {address for address in candidates if _same_network(networks, address, client)}
     link = before[used]
-    if link in _asking(network) and not near and link not in {after[address] for address in candidates}:
+    if link in _asking(networks) and not near and link not in {after[address] for address in candidates}:
         return ""  # what DHCP brings to the same interface is a better guess than another interface
     # False comes first.
     ranked = sorted(candidates, key=lambda one: (one not in near, after[one] != link, one in before))
     return ranked[0] if ranked else ""
+
+
+def _boxes(running: Snapshot, new: Snapshot) -> Iterator[str]:
+    """The networks of the box, or of both of a pair. A floating address stays, whichever of them leads."""
+    if (running.pair is None) != (new.pair is None):
+        yield "The box becomes one of a pair." if new.pair else "The box leaves the pair."
+        return
+    for old, now in zip(_networks(running), _networks(new), strict=True):
+        whose = f"{now.hostname}: " if new.pair else ""
+        yield from (f"{whose}{reason}" for reason in _network(old, now))
+    if running.pair and new.pair:
+        yield from _pair(running.pair, new.pair)
+
+
+def _pair(running: Pair, new: Pair) -> Iterator[str]:
+    """What only a pair has; the networks are told already."""
+    for old, now in zip(running.boxes, new.boxes, strict=True):
+        if (old.cable, old.cable_address, old.key) != (now.cable, now.cable_address, now.key):
+            yield f"{now.name}: The pair cable changes, and the boxes have to find each other again."
+    if running.id != new.id:
+        yield "The box becomes one of another pair."
 
 
 def _network(running: Network, new: Network) -> Iterator[str]:
@@ -92,6 +115,9 @@ def _interfaces(running: Network, new: Network) -> Iterator[str]:
             yield f"DHCP on {name} is switched {'on' if wished.dhcp else 'off'}."
         elif old.addresses != wished.addresses:
             yield f"The addresses of {name} change."
+        elif replace(old, floating=()) == replace(wished, floating=()):
+            if set(old.floating) - set(wished.floating):
+                yield f"A floating address of {name} is removed."
         else:
             yield f"Interface {name} is configured differently."
     if not names and [*before] != [*after]:
@@ -116,11 +142,18 @@ def _management(running: Management, new: Management) -> Iterator[str]:
         yield "How the web page is reached changes."
 
 
-def _open(snapshot: Snapshot) -> Network:
-    """The network, of its interfaces only those that the web UI answers on."""
-    network = snapshot.network
-    shown = tuple(one for one in network.interfaces if snapshot.management.answers_on(one.name))
-    return replace(network, interfaces=shown)
+def _networks(snapshot: Snapshot) -> list[Network]:
+    """Of the box; of a pair those of both."""
+    return [one.network for one in views(snapshot)]
+
+
+def _open(snapshot: Snapshot) -> list[Network]:
+    """The same, of their interfaces only those that the web UI answers on."""
+    answers_on = snapshot.management.answers_on
+    return [
+        replace(network, interfaces=tuple(one for one in network.interfaces if answers_on(one.name)))
+        for network in _networks(snapshot)
+    ]
 
 
 def _covered(text: str, allow: tuple[str, ...]) -> bool:
@@ -129,19 +162,21 @@ def _covered(text: str, allow: tuple[str, ...]) -> bool:
     return any(within(network, other) for other in others)
 
 
-def _places(network: Network) -> Mapping[str, str]:
-    """Address to interface, of those that are on."""
-    used = [interface for interface in network.interfaces if interface.on]
-    return {text.partition("/")[0]: interface.name for interface in used for text in interface.addresses}
+def _places(networks: Iterable[Network]) -> Mapping[str, str]:
+    """Address to interface, of those that are on; where there are floating ones, they come first."""
+    used = [interface for network in networks for interface in network.interfaces if interface.on]
+    floating = {text.partition("/")[0]: interface.name for interface in used for text in interface.floating}
+    return floating | {text.partition("/")[0]: interface.name for interface in used for text in interface.addresses}
 
 
-def _asking(network: Network) -> set[str]:
+def _asking(networks: Iterable[Network]) -> set[str]:
     """The interfaces that ask DHCP."""
-    return {interface.name for interface in network.interfaces if interface.on and interface.dhcp}
+    return {one.name for network in networks for one in network.interfaces if one.on and one.dhcp}
 
 
-def _same_network(network: Network, address: str, client: str) -> bool:
-    nets = [net for interface in network.interfaces for net in static_networks(interface) if contains(net, address)]
+def _same_network(networks: Iterable[Network], address: str, client: str) -> bool:
+    used = [interface for network in networks for interface in network.interfaces]
+    nets = [net for interface in used for net in static_networks(interface) if contains(net, address)]
     try:
         return any(contains(net, client) for net in nets)
     except ValueError:

@@ -12,6 +12,7 @@ from lbconfig.diff.change import list_change
 from lbconfig.diff.firewall import firewall
 from lbconfig.diff.network import NETWORK as NETWORK
 from lbconfig.diff.network import network_changes
+from lbconfig.diff.pair import pair_changes
 from lbconfig.diff.tuning import tuning_changes
 from lbconfig.model import names
 from lbconfig.model.addresses import endpoint, shown
@@ -92,14 +93,15 @@ def _range(begin: int, end: int) -> str:
 
 def summary(old: Snapshot, new: Snapshot) -> list[Change]:
     """The changes in the order of the new snapshot, then what is removed, then network and management."""
+    paired = old.pair is not None or new.pair is not None
     return [
         *_services(old, new),
-        *network_changes(old.network, new.network),
+        *(pair_changes(old, new) if paired else network_changes(old.network, new.network)),
         *_management(old, new),
         *firewall(old.firewall, new.firewall),
         *_sorry(old, new),
         *_policy(old, new),
-        *tuning_changes(old.tuning, new.tuning),
+        *(() if paired else tuning_changes(old.tuning, new.tuning)),
     ]
 
 
