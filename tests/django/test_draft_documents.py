@@ -11,13 +11,13 @@ from tests.fake import appliance
 from draft import documents
 from draft import store as draft
 from draft.models import Draft, Part, Rule, Service
-from lbconfig.model.snapshot import SCHEMA, RealServer, SnapshotError
+from lbconfig.model.snapshot import SCHEMA, Network, Pair, PairBox, RealServer, SnapshotError, Tuning
 
 
 def test_each_part_of_a_snapshot_has_its_document(client):
     assert set(documents.PARTS) == set(Part.objects.values_list("name", flat=True))
     whole = dataclasses.asdict(draft.current())
-    assert set(whole) == {*documents.PARTS, "services", "firewall", "schema"}
+    assert set(whole) == {*documents.PARTS, *documents.OPTIONAL, "services", "firewall", "schema"}
 
 
 def test_what_could_not_be_read_again_is_not_stored(client):
@@ -56,3 +56,16 @@ def test_a_draft_of_an_older_software_is_brought_forward(client):
     assert draft.same(draft.current(), wanted) and Draft.objects.get().schema == SCHEMA
     assert dict(Service.objects.values_list("pk", "version")) == versions
     assert Rule.objects.count() == len(wanted.firewall.rules)
+
+
+def test_a_pair_is_kept_and_gone(client):
+    """What is imported is in the draft as it is, and nothing of it stays behind."""
+    before = draft.current()
+    box = PairBox(before.network, before.tuning, "eth9", "192.0.2.1/30", "A" * 43 + "=")
+    pair = Pair("0" * 32, (box, dataclasses.replace(box, cable_address="192.0.2.2/30")))
+    wanted = dataclasses.replace(before, network=Network(), tuning=Tuning(), pair=pair)
+    draft.replace(wanted, "kim")
+    assert draft.current() == wanted and Part.objects.get(pk="pair").wish == pair
+    counted = draft.counter()
+    draft.replace(before, "kim")
+    assert draft.current() == before and not Part.objects.filter(pk="pair") and draft.counter() > counted

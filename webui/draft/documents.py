@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 import typing
 from typing import Any, TypeVar
 
@@ -22,6 +23,12 @@ PARTS: dict[str, type] = {
     name: hint
     for name, hint in typing.get_type_hints(Snapshot).items()
     if name != "firewall" and isinstance(hint, type) and dataclasses.is_dataclass(hint)
+}
+# What it has once, or not at all.
+OPTIONAL: dict[str, type] = {
+    name: typing.get_args(hint)[0]
+    for name, hint in typing.get_type_hints(Snapshot).items()
+    if typing.get_origin(hint) is types.UnionType
 }
 
 

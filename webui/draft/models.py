@@ -102,7 +102,7 @@ class Part(Document):
 
     @property
     def wish(self) -> Any:
-        return documents.read(documents.PARTS[self.name], self.data)
+        return documents.read((documents.PARTS | documents.OPTIONAL)[self.name], self.data)
 
 
 class Removal(models.Model):

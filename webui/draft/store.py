@@ -13,7 +13,7 @@ from django.db.models import Model, Q
 from django.utils import timezone
 
 from draft import firewall
-from draft.documents import PARTS, Kept, checked_text, text
+from draft.documents import OPTIONAL, PARTS, Kept, checked_text, text
 from draft.models import Draft, Part, Removal, Rule, Service
 from draft.stamps import ONLY_ROW, change_number, stamp, stamp_all
 from lbconfig import migrate
@@ -24,7 +24,7 @@ from lbconfig.model.snapshot import SCHEMA, ServerState, Snapshot, VirtualServic
 AT_ONCE = 500  # rows named in one statement; SQLite takes a limited number of parameters
 
 _services = Kept(VirtualService)
-_parts = {name: Kept(kind) for name, kind in PARTS.items()}
+_parts = {name: Kept(kind) for name, kind in (PARTS | OPTIONAL).items()}
 
 
 def is_filled() -> bool:
@@ -147,6 +147,11 @@ def write_part(name: str, value: object, user: str) -> None:
         row.save()
 
 
+def _remove_part(name: str) -> None:
+    if Part.objects.filter(pk=name).delete()[0]:
+        change_number()
+
+
 def replace(snapshot: Snapshot, user: str) -> None:
     """Make the draft equal to `snapshot`. Objects that stay the same keep their version."""
     with transaction.atomic():
@@ -161,6 +166,11 @@ def replace(snapshot: Snapshot, user: str) -> None:
         stored = set(Part.objects.values_list("name", flat=True))
         for name in PARTS:
             if name not in stored or getattr(before, name) != getattr(snapshot, name):
+                write_part(name, getattr(snapshot, name), user)
+        for name in OPTIONAL:
+            if getattr(snapshot, name) is None:
+                _remove_part(name)
+            elif getattr(before, name) != getattr(snapshot, name):
                 write_part(name, getattr(snapshot, name), user)
         firewall.replace(snapshot.firewall, user)
 

@@ -28,6 +28,7 @@ from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.render import files_digest, render
 from lbconfig.validate import cards
 from lbconfig.validate.cards import Card
+from lbconfig.validate.pair import membership_problems
 from lbconfig.validate.reach import access_problem
 from lbconfig.validate.services import lease_problems, validate
 
@@ -201,6 +202,7 @@ def _problems(
     new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card]
 ) -> list[shapes.Problem]:
     found = validate(new) or [
+        *membership_problems(new, running),
         *lease_problems(new, leases),
         *changed_problems(new, running),
         *(cards.problems(new, running, present) if present else ()),
