@@ -173,7 +173,8 @@ def _pair(snapshot: Snapshot) -> Iterator[Setting]:
     """How the kernel tells the peer of its connections, and what the peer's connection tracking makes of them.
 
     With the kernel's own values a connection with a packet now and then is sent once, and its copy runs out while it
-    lives. backup_only would switch the balancer off, as both boxes listen all the time.
+    lives. backup_only would switch the balancer off, as both boxes listen all the time. The keys of connection tracking
+    are there once the firewall asks for states, and its rules are loaded before.
     """
     if snapshot.pair is None:
         return
