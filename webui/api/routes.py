@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -17,6 +16,7 @@ from accounts.scopes import SCOPES
 from api.auth import Caller
 from api.bodies import JSON, SMALL
 from api.errors import ApiError
+from lbconfig.model import writing
 from lbconfig.validate.fields import MAX_ID
 
 ANY: frozenset[str] = frozenset(SCOPES)
@@ -135,4 +135,4 @@ def tag_of(data: object) -> str:
 
 def plain(value: Any) -> dict[str, Any]:
     """A dataclass of lbconfig as JSON has it."""
-    return json.loads(json.dumps(dataclasses.asdict(value)))
+    return {name: writing.plain(getattr(value, name)) for name in writing.written(value)}
