@@ -11,7 +11,7 @@ from lbconfig_pairs import PAIR, SERVICES, box, drawn_pairs, network, with_both,
 
 from lbconfig.model.canonical import digest
 from lbconfig.model.firewall import Action, Firewall, Rule, Where
-from lbconfig.model.snapshot import Forwarding, Snapshot
+from lbconfig.model.snapshot import Forwarding, RealServer, Snapshot, VirtualService
 from lbconfig.pair import view, views
 from lbconfig.render import OF_A_PAIR, keepalived, nftables, render, tracking
 from lbconfig.target import Target
@@ -133,9 +133,13 @@ def test_source_nat_writes_a_floating_address():
 
 
 def test_where_no_interface_names_one_a_virtual_address_is_written():
+    """Answers come to it, so it stays tracked, though its own service has no source NAT."""
+    plain = VirtualService(9, "plain", "10.0.2.50", 80, real_servers=(RealServer(9, "10.2.0.19", 80),))
     snapshot = with_both("eth0", floating=())
-    rules = nftables.render(view(dataclasses.replace(snapshot, services=SERVICES[:3]), 1))
-    assert '"eth0" : 10.0.2.100' in elements(rules, "floating_interfaces")
+    found = dataclasses.replace(snapshot, services=(*SERVICES[:3], plain), firewall=Firewall())
+    rules = nftables.render(view(found, 1))
+    assert '"eth0" : 10.0.2.50' in elements(rules, "floating_interfaces")
+    assert "10.0.2.50" in elements(rules, "tracked")
 
 
 def test_the_web_page_answers_at_floating_addresses_that_interfaces_name():
