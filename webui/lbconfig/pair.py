@@ -137,9 +137,11 @@ def heartbeats(pair: Pair, box: int) -> tuple[Heartbeat, ...]:
     ends = (_of(one.cable, (one.cable_address,)) for one in pair.boxes)
     cable = [*zip(*ends, strict=False)]  # one, or none
     found: list[tuple[_Attached, _Attached]] = []
+    used: set[tuple[int, str]] = set()  # interfaces of each box
     for one, other in [*cable, *((one, there[one.network]) for one in first if one.network in there)]:
-        used = any(one.interface == a.interface or other.interface == b.interface for a, b in found)
-        if not used and one.network == other.network:
+        here = {(0, one.interface), (1, other.interface)}
+        if one.network == other.network and not used & here:
+            used |= here
             found.append((one, other))
     numbers = _numbers(str(one.network) for one, _ in found)
     return tuple(

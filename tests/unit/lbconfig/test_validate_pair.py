@@ -108,6 +108,21 @@ ETH = "network.interfaces[{}].{}".format
             f"{FIRST}.{ETH('pair0', 'name')}",
             "is the link between the boxes",
         ),
+        (
+            with_network(1, interfaces=(*network(1).interfaces, Interface("bond0", bond=Bond(("pair0",))))),
+            f"{SECOND}.{ETH('pair0', 'name')}",
+            "is the link between the boxes",
+        ),
+        (
+            with_interface(1, "eth1", addresses=("10.2.0.22/24", "169.254.64.2/16")),
+            f"{SECOND}.{ETH('eth1', 'addresses')}",
+            "is in 169.254.64.0/30, the network of the link",
+        ),
+        (
+            with_interface(1, "eth1", addresses=tuple(f"10.2.{n}.22/24" for n in range(255)) * 2),
+            f"{SECOND}.{ETH('eth1', 'addresses')}",
+            "more than 256 addresses",
+        ),
         # Floating addresses.
         *(
             (floats(text), f"{FIRST}.{ETH('eth1', 'floating')}", words)

@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from lbconfig.model.addresses import IPNetwork
+from lbconfig.model.addresses import IPNetwork, contains
 from lbconfig.model.problem import Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
-from lbconfig.pair import BOXES, CHANNEL_PORT, LINK, ORDINALS, heartbeats, named_floating, view
+from lbconfig.pair import BOXES, CHANNEL_PORT, LINK, LINK_ADDRESSES, ORDINALS, heartbeats, named_floating, view
 from lbconfig.validate.fields import host_address, in_range, interface_address, interface_name
+from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
-from lbconfig.validate.network import usable
+from lbconfig.validate.network import MAX_ADDRESSES, usable
 from lbconfig.wanted.network import homes, links, static_networks
 
 Rules = Callable[[Snapshot], list[Problem]]  # for a box that is alone
@@ -30,6 +31,7 @@ MAX_FLOATING = 4096
 LEAST_CABLE_MTU = 1280  # bytes; below it the link has no room for what the kernel sends
 ID = re.compile(r"[0-9a-f]{32}")
 KEY_BYTES = 32
+_LINK_NETWORK = ipaddress.ip_interface(LINK_ADDRESSES[0]).network
 
 
 def alone_problems(network: Network) -> Iterator[Problem]:
@@ -48,6 +50,8 @@ def pair_problems(snapshot: Snapshot, pair: Pair, rules: Rules) -> Iterator[Prob
     yield from _of_views(snapshot, pair, rules)
     for box in BOXES:
         yield from _box(pair, box)
+    if any(_too_much(box.network) for box in pair.boxes):  # which is told; what follows compares each with each
+        return
     yield from _apart(pair)
     yield from _floating(snapshot, pair)
     yield from _services(snapshot, pair)
@@ -130,9 +134,19 @@ def _box(pair: Pair, box: int) -> Iterator[Problem]:
     if 0 < mtu < LEAST_CABLE_MTU:
         words = f"must be at least {LEAST_CABLE_MTU} on the pair cable, or 0, not {number(mtu)}"
         yield _interface_place(pair, box, own.cable).problem("mtu", words)
-    if LINK in known:
+    if any(link.name == LINK for link in links(own.network)):
         words = f"{quote(LINK)} is the link between the boxes, which the box makes by itself"
         yield _interface_place(pair, box, LINK).problem("name", words)
+    for interface in usable(own.network).interfaces:
+        for text in interface.addresses:
+            if contains(_LINK_NETWORK, text.partition("/")[0]):
+                words = f"{text} is in {_LINK_NETWORK}, the network of the link between the boxes"
+                yield _interface_place(pair, box, interface.name).problem("addresses", words)
+
+
+def _too_much(network: Network) -> bool:
+    addresses = sum(len(interface.addresses) for interface in network.interfaces)
+    return len(network.interfaces) > MAX_INTERFACES or addresses > MAX_ADDRESSES
 
 
 def _key(text: str) -> str | None:
