@@ -131,7 +131,9 @@ def begin(hand: Hand, console: str) -> None:
 def test_from_first_boot_to_a_balanced_packet(lab, director, world, page):
     hand = Hand(page)
     begin(hand, lab.first_console)
-    assert set(world.count(f"{VIP}:80/", 30)) == set(SERVERS)
+    answers = world.count(f"{VIP}:80/", 30)
+    # By least connections no server's share is exact, but none is left out of a turn for long.
+    assert set(answers) == set(SERVERS) and answers.total() == 30 and min(answers.values()) >= 5, answers
     assert hand.clicks <= 12 and hand.fields <= 12, (hand.clicks, hand.fields)
     assert not director.status()["setup_code_active"]
 
