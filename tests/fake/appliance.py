@@ -22,17 +22,18 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.fake import kernel as fake_kernel
 from tests.fake import run as fake_run
 from tests.fake.capacity import FakeCapacity, FakeCapacityState
 from tests.fake.drift import FakeDrift, FakeDriftState
 from tests.fake.hardware import FakeHardware, FakeMachine
 from tests.fake.recovery import FakeBelongings, FakeRecovery
+from tests.fake.sample import sample_snapshot
 from tests.fake.updates import FakeUpdate, FakeUpdates, check_up
 
 from applier.apply.pending import Ask
 from applier.apply.review import admit, parse, review
 from applier.apply.runs import TITLES, RunRecord
-from applier.host.ipvs_listing import Entry
 from applier.service import doctor, health
 from applier.wire.errors import ApplierDown, ApplierRefused
 from applier.wire.shapes import (
@@ -43,7 +44,6 @@ from applier.wire.shapes import (
     Event,
     Fault,
     GenerationEntry,
-    InterfaceStatus,
     Nothing,
     Review,
     RoomMade,
@@ -57,64 +57,12 @@ from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model import canonical
 from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import (
-    CheckKind,
-    HealthCheck,
-    Interface,
-    Management,
-    Network,
-    Protocol,
-    RealServer,
-    Scheduler,
-    ServerState,
     Snapshot,
-    VirtualService,
     to_data,
 )
 from lbconfig.render import render
-from lbconfig.validate.cards import Card, of_status
-from lbconfig.wanted import table as ipvs
 
 SETUP_CODE = "TEST-CODE-2222"
-
-
-def sample_snapshot() -> Snapshot:
-    shop = VirtualService(
-        id=1,
-        name="shop",
-        address="192.168.10.80",
-        port=80,
-        scheduler=Scheduler.WRR,
-        check=HealthCheck(CheckKind.HTTP, path="/health", expect="ok"),
-        real_servers=(
-            RealServer(1, "10.2.0.11", 80, weight=2),
-            RealServer(2, "10.2.0.12", 80),
-            RealServer(3, "10.2.0.13", 80, state=ServerState.DISABLED),
-        ),
-    )
-    mail = VirtualService(
-        id=2,
-        name="mail",
-        address="192.168.10.25",
-        port=25,
-        scheduler=Scheduler.LC,
-        real_servers=(RealServer(4, "10.2.0.21", 25), RealServer(5, "10.2.0.22", 25)),
-    )
-    names = VirtualService(
-        id=3,
-        name="names",
-        address="192.168.10.53",
-        port=53,
-        protocol=Protocol.UDP,
-        scheduler=Scheduler.RR,
-        check=HealthCheck(CheckKind.OFF),
-        real_servers=(RealServer(6, "10.2.0.31", 53), RealServer(7, "10.2.0.32", 53)),
-    )
-    interfaces = (Interface("eth0", addresses=("192.168.10.2/24",)), Interface("eth1", addresses=("10.2.0.1/24",)))
-    return Snapshot(
-        services=(shop, mail, names),
-        network=Network(hostname="sample", gateway="192.168.10.1", interfaces=interfaces),
-        management=Management(allow=("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
-    )
 
 
 @dataclass
@@ -200,8 +148,10 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "confirmed": b.confirmed,
                 "snapshot": None if runs in known else to_data(b.snapshot),
                 "digest": runs,
-                "running": health.Told()(b.snapshot, _entries(b), checked_for=3600.0, downs=_downs(b)),
-                "interfaces": _interfaces(b),
+                "running": health.Told()(
+                    b.snapshot, fake_kernel.entries(b), checked_for=3600.0, downs=fake_kernel.downs(b)
+                ),
+                "interfaces": fake_kernel.interfaces(b),
                 "faults": _faults(b),
                 "setup_code_active": not b.setup_done,
                 "apply": b.run.to_data() if b.run else None,
@@ -216,8 +166,8 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
     def check(self, snapshot: Snapshot | dict[str, object]) -> Review:
         with self._box() as b:
             _refuse(b)
-            seen = health.Told()(b.snapshot, _entries(b), checked_for=3600.0)
-            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen, present=_present(b))
+            seen = health.Told()(b.snapshot, fake_kernel.entries(b), checked_for=3600.0)
+            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen, present=fake_kernel.present(b))
 
     def apply(
         self,
@@ -236,7 +186,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
             if reason := fake_run.busy(b):
                 raise ApplierRefused("busy", reason)
             new = _parse(snapshot)
-            files = admit(new, b.snapshot, digest, base, b.confirmed, client, present=_present(b))
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client, present=fake_kernel.present(b))
             found = cutoff(b.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
@@ -285,7 +235,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
     def events(self) -> list[Event]:
         """That each server which is down has left."""
         with self._box() as b:
-            return [event for downs in _downs(b).values() for event in downs.values()]
+            return [event for downs in fake_kernel.downs(b).values() for event in downs.values()]
 
     def rule_counters(self) -> list[RuleCounter]:
         """The same on every call, so that screens can be compared."""
@@ -316,7 +266,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                     if not files:
                         found.pop("files", None)
                     return found
-        raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
+        raise ApplierRefused("unknown-generation", f"There is no revision {number}.")
 
     def setup_open(self) -> SetupOpen:
         with self._box() as b:
@@ -380,75 +330,3 @@ def _refuse(b: Box) -> None:
 
 def _parse(snapshot: Snapshot | dict[str, object] | str) -> Snapshot:
     return parse(to_data(snapshot) if isinstance(snapshot, Snapshot) else snapshot)
-
-
-def _entries(b: Box) -> health.Entries:
-    """What the kernel's table would hold, with connections that look alive but are the same on every call."""
-    table = {
-        ipvs.key(service): {
-            (server.address, server.port): _entry(b, service, server)
-            for server in service.real_servers
-            if server.in_table
-        }
-        for service in b.snapshot.enabled_services
-    }
-    for service in b.snapshot.enabled_services:
-        servers, fallback = table[ipvs.key(service)], service.fallback_server
-        fallback_is_down = fallback and (fallback.address, fallback.port) in b.down
-        if fallback and not fallback_is_down and not any(entry.weight for entry in servers.values()):
-            servers[fallback.address, fallback.port] = Entry(1, active=7)
-    return table
-
-
-def _downs(b: Box) -> dict[int, dict[tuple[str, int], Event]]:
-    """The same on every call, so that screens can be compared."""
-    return {
-        service.id: {
-            (server.address, server.port): {
-                "when": "2026-01-31T02:14:00Z",
-                "service": service.id,
-                "name": service.name,
-                "server": server.address,
-                "port": server.port,
-                "state": "down",
-                "reason": "503 Service Unavailable",
-                "failures": service.check.failures,
-                "seconds": 0.021,
-            }
-            for server in service.machines
-            if (server.address, server.port) in b.down
-        }
-        for service in b.snapshot.enabled_services
-    }
-
-
-def _entry(b: Box, service: VirtualService, server: RealServer) -> Entry:
-    if service.check.kind is not CheckKind.OFF and (server.address, server.port) in b.down:
-        return Entry(weight=0)
-    if server.state is ServerState.QUIESCED:
-        return Entry(weight=0, active=server.id)
-    return Entry(ipvs.weight_of(service, server), active=12 * server.weight + server.id, inactive=3 * server.id)
-
-
-def _present(b: Box) -> tuple[Card, ...]:
-    """Nobody looks, unless a test says which cards there are."""
-    return () if b.cards is None else of_status(_interfaces(b))
-
-
-def _interfaces(b: Box) -> list[InterfaceStatus]:
-    snapshot, known = b.snapshot, {one.name: one for one in b.snapshot.network.interfaces}
-    cards = known if b.cards is None else dict.fromkeys([*(name for name in known if known[name].made), *b.cards])
-    vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
-    return [
-        {
-            "name": interface.name,
-            "mac": f"52:54:00:00:00:{index + 1:02x}",
-            "up": True,
-            "addresses": [*interface.addresses, *(vips if index == 0 else [])],
-            "kind": "vlan" if interface.vlan else "bond" if interface.bond else "bridge" if interface.bridge else "",
-            "master": next((one.name for one in snapshot.network.interfaces if interface.name in one.members), ""),
-            "mtu": interface.mtu or 1500,
-            "speed": 1000 if not interface.made else 0,
-        }
-        for index, interface in enumerate(known.get(name, Interface(name)) for name in cards)
-    ]
