@@ -28,7 +28,7 @@ def test_it_is_saved_and_reviewed(client):
     assert "A silent UDP exchange is forgotten after: 30 s instead of 300 s." in review
     assert "Take TCP connections that began elsewhere: yes." in review
     assert "Persistent clients leave a server that drains or is down: no." in review
-    assert "It holds for all services" in review
+    assert "This applies to all services" in review
 
 
 def test_when_the_table_gives_way_is_chosen_and_reviewed(client):

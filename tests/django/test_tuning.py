@@ -59,7 +59,7 @@ def test_the_review_says_it_and_the_box_follows(client):
     said = words(client.get("/changes/"))
     assert "Kernel setting net/core/somaxconn" in said
     assert "512 instead of the box's own value." in said
-    assert "Its queues: 2, instead of the box's choice." in said
+    assert "Queues: 2 instead of the box's choice." in said
     snapshot = draft.current()
     review = connect().check(snapshot)
     assert review["diff"].keys() == {"tuning.conf"}

@@ -13,13 +13,12 @@ from applier.wire.client import ApplierDown, ApplierRefused, connect
 from draft import editing
 from draft import store as draft
 from draft.pages import Page, check, finish
-from lbconfig.hardware.settings import TABLE, Tunable
-from lbconfig.model.names import POWER
+from lbconfig.hardware.settings import AT_START, TABLE, Tunable
+from lbconfig.model.names import OF_A_CARD, POWER
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import CardChoice, Power, SettingChoice, Snapshot, Tuning
 from web.kept_input import keeps_input
 
-OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
 WHOLE = "Give a whole number, or nothing."
 MAX_VALUE = 60  # characters of a setting
 
@@ -61,7 +60,11 @@ class TuningForm(forms.Form):
     def cards(self) -> list[dict]:
         """By card: its name, its driver, and its fields."""
         return [
-            {"name": name, "driver": card.get("driver", ""), "fields": [self[f"{name} {part}"] for part in OF_A_CARD]}
+            {
+                "name": name,
+                "driver": card.get("driver", ""),
+                "fields": [self[f"{name} {part}"] for part in OF_A_CARD],
+            }
             for name, card in self.known.cards.items()
         ]
 
@@ -178,7 +181,7 @@ def _now(card: dict, part: str) -> str:
 
 
 def _setting_field(row: Tunable, standard: str) -> forms.CharField:
-    later = " It takes effect at the next start of the box." if row.at_start else ""
+    later = f" {AT_START}" if row.at_start else ""
     return forms.CharField(
         label=row.key.removeprefix("module/").replace("/", "."),
         required=False,

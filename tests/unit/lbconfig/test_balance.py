@@ -51,14 +51,14 @@ def test_what_may_be_said():
         ({"agent": Agent(AgentKind.TEXT, 2**80)}, "agent.port", "must be 1 to 65535"),
         ({"agent": Agent(AgentKind.TEXT, 1, 1)}, "agent.interval", "must be 2 to 60, not 1"),
         ({"agent": Agent(AgentKind.TEXT, floor=9)}, "agent.floor", "must be 10 to 100, not 9"),
-        ({"agent": Agent(AgentKind.RESPONSE, 8080)}, "agent.port", "means nothing"),
-        ({"agent": Agent(floor=20)}, "agent.floor", "means nothing"),
+        ({"agent": Agent(AgentKind.RESPONSE, 8080)}, "agent.port", "has no effect"),
+        ({"agent": Agent(floor=20)}, "agent.floor", "has no effect"),
         ({"slow_start": 601}, "slow_start", "must be 0 to 600, not 601"),
         ({"slow_start": 5, "scheduler": Scheduler.SH}, "slow_start", "needs a scheduler that goes by weights"),
         ({"least_healthy": LeastHealthy(3)}, "least_healthy.servers", "must be 0 to 2, not 3"),
         ({"least_healthy": LeastHealthy(-1)}, "least_healthy.servers", "must be 0 to 2, not -1"),
-        ({"least_healthy": LeastHealthy(0, TooFew.KEEP)}, "least_healthy.then", "means nothing"),
-        ({"least_healthy": LeastHealthy(1, TooFew.KEEP, 2)}, "least_healthy.again", "means nothing"),
+        ({"least_healthy": LeastHealthy(0, TooFew.KEEP)}, "least_healthy.then", "has no effect"),
+        ({"least_healthy": LeastHealthy(1, TooFew.KEEP, 2)}, "least_healthy.again", "has no effect"),
         ({"least_healthy": LeastHealthy(2, TooFew.ASIDE, 1)}, "least_healthy.again", "must be 2 to 2, not 1"),
         (
             {"least_healthy": LeastHealthy(1), "check": HealthCheck(CheckKind.OFF)},
@@ -85,16 +85,15 @@ def test_the_review_says_it():
     new = balanced(agent=TEXT, slow_start=30, least_healthy=LeastHealthy(1, TooFew.ASIDE, 2))
     [there] = summary(old, new)
     assert there.sentences == (
-        "The weights of its servers follow an agent on each server (port 3333, every 5 s); "
-        "each gets at least 10 % of its own.",
-        "A server that was down gets back to its weight within 30 s.",
+        "Server weights follow an agent on each server (port 3333, every 5 s); each gets at least 10 % of its own.",
+        "Slow start: a server that was down returns to its full weight within 30 s.",
         "When fewer than 1 of its servers are up: serve nobody, until 2 are up.",
     )
     [back] = summary(new, old)
     assert back.sentences == (
-        "The weights of its servers stay as you set them.",
-        "A server that was down gets its whole weight at once.",
-        "Any number of its servers may be down.",
+        "Server weights stay as configured.",
+        "A server that was down gets its full weight at once.",
+        "No minimum number of healthy servers.",
     )
 
 

@@ -13,7 +13,8 @@ from lbconfig_strategies import snapshots
 
 from lbconfig.diff import network as diff_network
 from lbconfig.diff import services as diff
-from lbconfig.diff.services import Change, summary, unified
+from lbconfig.diff.files import unified
+from lbconfig.diff.services import Change, summary
 from lbconfig.model import names
 from lbconfig.model.snapshot import (
     Bond,
@@ -64,7 +65,7 @@ def test_a_new_service_is_described_in_full():
     added = only(SAMPLE, dataclasses.replace(SAMPLE, services=(WEB,)))
     assert added.kind == "added" and added.object == "virtual service 'dns'" and added.impact is None
     assert added.sentences == (
-        "It is UDP 10.0.2.100:53, round robin (rr), with NAT.",
+        "It serves UDP 10.0.2.100:53, round robin (rr), with NAT.",
         "Health check: ping (every 2 s, timeout 2 s, down after 2).",
         "Real server 10.2.0.11:53, weight 1.",
         "Real server 10.2.0.12:53, weight 1, disabled.",
@@ -73,7 +74,7 @@ def test_a_new_service_is_described_in_full():
 
 def test_a_removed_service_closes_its_connections():
     removed = only(dataclasses.replace(SAMPLE, services=(DNS,)))
-    assert removed == Change("removed", "virtual service 'web'", ("It was TCP 10.0.2.100:80.",), diff.CLOSED)
+    assert removed == Change("removed", "virtual service 'web'", ("It served TCP 10.0.2.100:80.",), diff.CLOSED)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +161,7 @@ def test_network_and_management():
             diff_network.NETWORK,
         ),
         "interface 'eth2'": ("added", ("It has no address.",), None),
-        "interface 'eth1'": ("removed", ("It has no address any more.",), diff_network.NETWORK),
+        "interface 'eth1'": ("removed", ("It loses its addresses.",), diff_network.NETWORK),
     }
     allow = only(with_allow("192.0.2.0/24"))
     assert allow.sentences == ("Access from 192.0.2.0/24 is added.", "Access from 10.0.2.0/24 is removed.")
@@ -229,7 +230,7 @@ def test_everything_has_a_name():
 
 def test_the_words_of_a_network_are_kept_short():
     assert only(with_network(interfaces=(*NETWORK.interfaces, Interface("eth9", dhcp=True)))).sentences == (
-        "It has an address by DHCP.",
+        "It has an address from DHCP.",
     )
     assert HealthCheck().kind == CheckKind.CONNECT
 
@@ -246,21 +247,21 @@ def test_options_of_a_service():
     )  # fmt: skip
     change = only(new)
     assert change.sentences[1:] == (
-        "A client comes back to its server for 300 s, clients of one /24 together.",
-        "The client's port counts for the hash.",
+        "Persistence: a client keeps its server for 300 s; clients of one /24 count as one.",
+        "The client's port is part of the hash.",
         "A client whose server takes no connections goes to another one.",
         "Note: 'ask Kim'.",
-        "Real server 10.2.0.11:8000 drains: no new connections, those that are open go on.",
-        "Real server 10.2.0.12:8000: at most 100 connections, new ones again below 80.",
+        "Real server 10.2.0.11:8000 drains: no new connections; open ones continue.",
+        "Real server 10.2.0.12:8000: at most 100 connections, and again below 80.",
     )
     assert change.impact == diff.REFUSED  # the scheduler; draining closes nothing
     assert summary(new, SAMPLE)[0].sentences[1:] == (
-        "Persistence is switched off.",
-        "The client's port does not count any more.",
+        "Persistence is off.",
+        "The client's port is no longer part of the hash.",
         "A client whose server takes no connections gets no answer.",
         "The note is removed.",
         "Real server 10.2.0.11:8000 takes connections.",
-        "Real server 10.2.0.12:8000: takes connections without a limit.",
+        "Real server 10.2.0.12:8000: has no connection limit.",
     )
 
 
@@ -275,7 +276,7 @@ def test_who_answers_while_all_are_down():
     assert summary(other, checked)[0].sentences == (
         "While all real servers are down, a fallback server 10.2.0.99:80 (checked: it takes connections) answers.",
     )
-    assert summary(other, SAMPLE)[0].sentences == ("While all real servers are down, nobody answers.",)
+    assert summary(other, SAMPLE)[0].sentences == ("While all real servers are down, clients get no answer.",)
     [change] = summary(SAMPLE, dataclasses.replace(SAMPLE, sorry=SorryPage("Soon", ())))
     assert change.object == "sorry page" and change.impact is None
     assert change.sentences == ("Its title changes from 'We will be back soon' to 'Soon'.", "Its text changes.")
@@ -290,12 +291,12 @@ def test_several_requests_of_a_check():
 def test_a_service_is_disabled_and_enabled():
     off = with_service(enabled=False)
     change = only(off)
-    assert (change.sentences, change.impact) == (("Is disabled: the box does not serve it any more.",), diff.CLOSED)
+    assert (change.sentences, change.impact) == (("Disabled: the box no longer serves it.",), diff.CLOSED)
     change = only(SAMPLE, off)
-    assert (change.sentences, change.impact) == (("Is enabled: the box serves it.",), None)
+    assert (change.sentences, change.impact) == (("Enabled: the box serves it.",), None)
     gone = dataclasses.replace(SAMPLE, services=(DNS,))
     assert only(gone, off).impact is None
-    assert "It is disabled: the box does not serve it." in only(off, gone).sentences
+    assert "Disabled: the box does not serve it." in only(off, gone).sentences
 
 
 # --- the network ---------------------------------------------------------------------------------
@@ -314,18 +315,18 @@ BOND = Interface("bond0", addresses=("10.1.0.1/24",), bond=Bond(("eth1", "eth2")
 def test_a_new_bond_is_described_with_its_members():
     ((kind, name, sentences, impact),) = network_summary((), (BOND,))
     assert (kind, name) == ("added", "interface 'bond0'")
-    assert sentences[0] == "It is a bond of eth1 and eth2; one speaks, the others stand by (active-backup)."
-    assert "eth1 speaks whenever it can." in sentences
-    assert "stops for a moment while it becomes a member" in impact
+    assert sentences[0] == "It is a bond of eth1 and eth2; one active, the others stand by (active-backup)."
+    assert "Primary member: eth1." in sentences
+    assert "stops for a moment while the card joins" in impact
 
 
 def test_what_is_taken_apart_is_said():
     other = dataclasses.replace(BOND, bond=Bond(("eth1", "eth2"), BondMode.LACP))
     (change,) = network_summary((BOND,), (other,))
-    assert "taken apart and put together again" in change[3]
+    assert "It is rebuilt" in change[3]
     more = dataclasses.replace(BOND, bond=dataclasses.replace(BOND.bond, miimon=50))
     (change,) = network_summary((BOND,), (more,))
-    assert change[2:] == (("It looks at its cables every 50 ms.",), None)
+    assert change[2:] == (("Link check interval: 50 ms.",), None)
 
 
 def test_a_vlan_moves_and_a_note_goes():
@@ -336,7 +337,7 @@ def test_a_vlan_moves_and_a_note_goes():
         "Its MTU is 1400.",
         "The note is removed.",
     )
-    assert "taken apart" in change[3]
+    assert "rebuilt" in change[3]
 
 
 def test_routes_ways_out_names_and_time_are_told():
@@ -350,10 +351,10 @@ def test_routes_ways_out_names_and_time_are_told():
     )
     assert [one[:3] for one in found] == [
         ("changed", "network", ("Name server 10.0.2.3 is added.", "Time server pool.ntp.org is added.")),
-        ("added", "route to 10.9.0.0/16", ("It goes by 10.0.2.9 (metric 5).",)),
-        ("added", "source-based route of 10.0.2.100", ("What is sent from this address leaves by 10.0.2.8 on eth0.",)),
+        ("added", "route to 10.9.0.0/16", ("It goes via 10.0.2.9 (metric 5).",)),
+        ("added", "source-based route of 10.0.2.100", ("Packets from this address leave via 10.0.2.8 on eth0.",)),
     ]
-    assert all("another way" in one[3] for one in found[1:])
+    assert all("the new route" in one[3] for one in found[1:])
 
 
 def patched(old: list[str], lines: list[str]) -> list[str]:

@@ -194,9 +194,11 @@ def test_the_diff_of_rules():
     [added] = changes(Firewall(), Firewall((one,)))
     assert (added.kind, added.object) == ("added", "firewall rule 'one'")
     assert added.sentences == ("Deny everything from 10.0.0.0/8 to virtual services.",)
-    assert "Clients of virtual services may be shut out" in added.impact
+    assert "This can block clients of virtual services" in added.impact
     [removed] = changes(Firewall((two,)), Firewall())
-    assert removed.sentences == ("It was: Allow everything to this box.",) and "go on until they end" in removed.impact
+    assert (
+        removed.sentences == ("It was: Allow everything to this box.",) and "continue until they end" in removed.impact
+    )
     [moved] = changes(Firewall((one, two)), Firewall((two, one)))
     assert moved.sentences == ("Their order is now 'two', 'one'.",)
     [off] = changes(Firewall((two,)), Firewall((dataclasses.replace(two, enabled=False),)))

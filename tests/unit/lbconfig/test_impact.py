@@ -63,12 +63,12 @@ def test_an_edit_keeps_all(fields):
         ),
         (
             {"real_servers": WEB.real_servers[:2]},
-            12, 0, "No connection is open to what leaves; 12 connections are kept.",
+            12, 0, "No connection is open to the servers that leave; 12 connections are kept.",
         ),
-        ({"port": 81}, 0, 12, "It leaves its old place: 12 connections there are closed."),
-        ({"address": "192.168.10.81"}, 0, 12, "It leaves its old place: 12 connections there are closed."),
-        ({"more_ports": "443"}, 0, 12, "It leaves its old place: 12 connections there are closed."),
-        ({"protocol": Protocol.UDP}, 0, 12, "It leaves its old place: 12 connections there are closed."),
+        ({"port": 81}, 0, 12, "It leaves its old address or port: 12 connections there are closed."),
+        ({"address": "192.168.10.81"}, 0, 12, "It leaves its old address or port: 12 connections there are closed."),
+        ({"more_ports": "443"}, 0, 12, "It leaves its old address or port: 12 connections there are closed."),
+        ({"protocol": Protocol.UDP}, 0, 12, "It leaves its old address or port: 12 connections there are closed."),
         ({"enabled": False}, 0, 12, "12 connections through it are closed."),
     ],
 )  # fmt: skip

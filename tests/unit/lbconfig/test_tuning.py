@@ -70,8 +70,8 @@ def test_changes_in_plain_words():
     assert changes(Tuning(), other) == [
         ("added", "kernel setting net/core/somaxconn", "512 instead of the box's own value.", None),
         (
-            "changed", "network card eth0", "Its queues: 2, instead of the box's choice.",
-            "The card stops for a moment, and what goes over it waits.",
+            "changed", "network card eth0", "Queues: 2 instead of the box's choice.",
+            "The card stops for a moment, and traffic over it waits.",
         ),
         ("changed", "hardware", "Clock and sleep of the CPUs: ready within 10 µs.", None),
     ]  # fmt: skip
@@ -81,9 +81,9 @@ def test_changes_in_plain_words():
 
 def test_what_waits_for_the_next_start_says_so():
     [change] = changes(Tuning(), Tuning((SettingChoice(TABLE_SIZE, "20"),)))
-    assert change[-1] == "It takes effect at the next start of the box."
+    assert change[-1] == "It takes effect when the box restarts."
     [change] = changes(Tuning(), Tuning(spread=False))
     assert change[2:] == (
         "Queues and interrupts of the network cards are left as the kernel has them.",
-        "What the box has spread so far stays until its next start.",
+        "What has been spread so far stays until the box restarts.",
     )

@@ -18,7 +18,7 @@ from lbconfig.hardware.findings.every import findings
 from lbconfig.hardware.findings.finding import Finding
 from lbconfig.hardware.layout import Seat, layout
 from lbconfig.hardware.plan.whole import plan
-from lbconfig.hardware.settings import TABLE_SIZE, Wanted, wanted
+from lbconfig.hardware.settings import AT_START, TABLE_SIZE, Wanted, wanted
 from lbconfig.model.tuning import Tuning
 from lbconfig.target import Target
 
@@ -26,7 +26,6 @@ log = logging.getLogger("applier")
 
 # The schedulers that nearly everybody has; the kernel loads others when a service wants them.
 BALANCER = ("ip_vs", "ip_vs_rr", "ip_vs_wrr", "ip_vs_lc", "ip_vs_wlc")
-AT_START = "It takes effect at the next start of the box."
 
 
 class Core(Protocol):

@@ -20,20 +20,20 @@ def balance_changes(old: VirtualService, new: VirtualService) -> Iterator[str]:
 
 def _agent(agent: Agent) -> str:
     if agent.kind is AgentKind.OFF:
-        return "The weights of its servers stay as you set them."
+        return "Server weights stay as configured."
     asked = f" (port {agent.port}, every {agent.interval} s)" if agent.kind is not AgentKind.RESPONSE else ""
     told = names.AGENTS[agent.kind].long
-    return f"The weights of its servers follow {told}{asked}; each gets at least {agent.floor} % of its own."
+    return f"Server weights follow {told}{asked}; each gets at least {agent.floor} % of its own."
 
 
 def _slow_start(seconds: int) -> str:
     if not seconds:
-        return "A server that was down gets its whole weight at once."
-    return f"A server that was down gets back to its weight within {seconds} s."
+        return "A server that was down gets its full weight at once."
+    return f"Slow start: a server that was down returns to its full weight within {seconds} s."
 
 
 def _least(least: LeastHealthy) -> str:
     if not least.servers:
-        return "Any number of its servers may be down."
+        return "No minimum number of healthy servers."
     again = f", until {least.again} are up" if least.then is TooFew.ASIDE and least.again else ""
     return f"When fewer than {least.servers} of its servers are up: {names.TOO_FEW[least.then].long}{again}."

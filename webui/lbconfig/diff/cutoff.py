@@ -119,7 +119,7 @@ def _interfaces(running: Network, new: Network) -> Iterator[str]:
             if set(old.floating) - set(wished.floating):
                 yield f"A floating address of {name} is removed."
         else:
-            yield f"Interface {name} is configured differently."
+            yield f"Interface {name} changes its settings."
     if not names and [*before] != [*after]:
         yield "The order of the interfaces changes, and with it where virtual addresses are placed."
 
@@ -131,7 +131,7 @@ def _management(running: Management, new: Management) -> Iterator[str]:
     if running.port != new.port:
         yield f"The web page moves to port {new.port}."
     if running.page_key != new.page_key:
-        yield "The web page shows another certificate, about which your browser may warn."
+        yield "The web page gets another certificate; your browser may warn about it."
     if shut := [name for name in running.interfaces if not new.answers_on(name)]:
         yield f"The web page can no longer be reached on {' and '.join(shut)}."
     elif new.interfaces and not running.interfaces:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from lbconfig.model import names
 from lbconfig.model.addresses import endpoint
-from lbconfig.model.snapshot import CheckKind, Scheduler, Snapshot
+from lbconfig.model.snapshot import CheckKind, Forwarding, Scheduler, Snapshot
 from lbconfig.wanted import table as ipvs
 from lbconfig.wanted.netstate import MAIN, Link, NetworkState, Route, RoutingRule
 from lbconfig.wanted.settings import Setting
@@ -22,9 +22,9 @@ Where = Literal["table", "firewall", "links", "addresses", "routes", "settings",
 
 REFUSED = "New connections to it may be refused for a moment."
 CLOSED = "Connections through it are closed."
-PATH = "What takes this way now takes the right one."
+PATH = "Traffic on this route moves to the right one."
 ENDS = "Connections to this address end."
-PAUSES = "What goes over this interface pauses for a moment."
+PAUSES = "Traffic over this interface pauses for a moment."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ def _by_health(change: TableChange, snapshot: Snapshot) -> bool:
 
 def _service(change: TableChange, name: str) -> Difference:
     if not isinstance(change.new, Service):
-        why = "The box takes connections at a place that nobody has asked it to serve."
+        why = "The box takes connections for a service that is not configured."
         return Difference("table", f"virtual service {_place(change.service)}", "none", "there", why, CLOSED)
     object_ = f"virtual service '{name}'"
     if not isinstance(change.old, Service):
-        return Difference("table", object_, "in the kernel's table", "not there", "Nobody answers its clients.")
+        return Difference("table", object_, "in the kernel's table", "not there", "Its clients get no answer.")
     new, old = _service_words(change.new), _service_words(change.old)
     words = [key for key in new if new[key] != old[key]]
-    why = "Its clients are handed to its real servers in another way than you chose."
+    why = "Its clients are distributed differently than configured."
     disturbs = REFUSED if "scheduler" in words else ""
     return Difference(
         "table", object_, ", ".join(new[key] for key in words), ", ".join(old[key] for key in words), why, disturbs
@@ -104,7 +104,7 @@ def _service_words(service: Service) -> dict[str, str]:
 def _server(change: TableChange, place: ServerKey, name: str, checked: bool) -> Difference:
     object_ = f"real server {endpoint(*place)} of virtual service '{name}'"
     if not isinstance(change.new, Server):
-        why = "It gets connections of clients that you have not given it."
+        why = "It gets connections although it is not configured."
         return Difference("table", object_, "none", "there", why, "Connections to it are closed.")
     if not isinstance(change.old, Server):
         wanted = "in the kernel's table"
@@ -118,7 +118,7 @@ def _server(change: TableChange, place: ServerKey, name: str, checked: bool) -> 
 
 
 def _server_words(server: Server, weight: bool = True) -> dict[str, str]:
-    methods = {"masq": "NAT", "route": "direct routing", "tunnel": "tunnel"}
+    methods = {"masq": names.FORWARDING[Forwarding.NAT].long, "route": names.FORWARDING[Forwarding.DIRECT].long}
     words = {
         "method": methods.get(server.method, server.method),
         "tunnel": f"tunnel {server.tunnel or 'ipip'}",
@@ -148,11 +148,11 @@ def _link(present: Link | None, wish: Link) -> Difference:
     object_ = f"interface {wish.name}"
     if present is None:
         kind = wish.kind or "network card"
-        why = "All that goes over it is cut off."
+        why = "Everything that uses it is cut off."
         return Difference("links", object_, f"a {kind} that is on", "not there", why)
     new, old = _link_words(wish, wish), _link_words(present, wish)
     words = [key for key in new if new[key] != old.get(key)]
-    why = "What goes over it may be cut off, or come in pieces that others drop."
+    why = "Traffic over it may be cut off, or its packets may be too large for others."
     return Difference(
         "links",
         object_,
@@ -184,10 +184,10 @@ def _addresses(
             why = "The box does not answer at this address, so no client reaches the services there."
             yield Difference("addresses", f"virtual address {host}", f"on {name}", "not there", why)
         else:
-            why = "Whoever reaches the box, or the real servers, by this address does not any more."
+            why = "Clients and real servers that use this address no longer reach the box."
             yield Difference("addresses", f"address {address}", f"on {name}", "not there", why)
     for name, address in foreign.addresses:
-        why = "The box answers at an address that nobody gave it; it may be somebody else's."
+        why = "The box answers at an address that is not configured; it may belong to another machine."
         yield Difference("addresses", f"address {address}", "none", f"on {name}", why, ENDS)
 
 
@@ -199,12 +199,12 @@ def _routes(
         if route in present.routes or route.device in absent:
             continue
         other = others.pop(route.key, None)
-        why = "Answers to clients beyond this router, or packets to real servers there, do not arrive."
+        why = "Answers to clients behind this router, or packets to real servers there, do not arrive."
         yield Difference(
             "routes", _route(route), _way(route), _way(other) if other else "not there", why, PATH if other else ""
         )
     for route in others.values():
-        why = "Packets leave by a way that you have not set."
+        why = "Packets take a route that is not configured."
         yield Difference("routes", f"{_route(route)} {_way(route)}", "none", "there", why, PATH)
 
 
@@ -215,13 +215,13 @@ def _route(route: Route) -> str:
 
 
 def _way(route: Route) -> str:
-    return f"by {route.via} on {route.device}" if route.via else f"on {route.device}"
+    return f"via {route.via} on {route.device}" if route.via else f"on {route.device}"
 
 
 def _rule(rule: RoutingRule, wished: bool) -> Difference:
     table = "main" if rule.table == MAIN else str(rule.table)
     words = ("there", "not there") if wished else ("none", "there")
-    why = "Answers from this address leave by another router than you chose."
+    why = "Answers from this address leave through another router than configured."
     return Difference("routes", f"rule for packets from {rule.source} (routing table {table})", *words, why, PATH)
 
 
@@ -249,5 +249,5 @@ def timeouts(present: tuple[int, int, int], wanted: tuple[int, int, int]) -> lis
     said: Mapping[tuple[int, int, int], str] = {
         one: "TCP {} s, TCP after its end {} s, UDP {} s".format(*one) for one in (present, wanted)
     }
-    why = "The kernel forgets silent connections sooner or later than you chose."
+    why = "The kernel forgets idle connections sooner or later than configured."
     return [Difference("settings", "timeouts of connections", said[wanted], said[present], why)]

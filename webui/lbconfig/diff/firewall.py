@@ -8,8 +8,8 @@ from lbconfig.diff import rule_words
 from lbconfig.diff.change import Change
 from lbconfig.model.firewall import Action, Firewall, Rule, Where
 
-CLIENTS = "Clients of virtual services may be shut out from now on, also in connections that are open."
-STAYS = "Connections that are open go on until they end."
+CLIENTS = "This can block clients of virtual services, even in open connections."
+STAYS = "Open connections continue until they end."
 
 
 def firewall(old: Firewall, new: Firewall) -> Iterator[Change]:

@@ -99,13 +99,13 @@ def _places(service: VirtualService) -> set[tuple[str, int]]:
 def _sentence(leaves: str, kept: int, closed: int, refused: bool, releases: bool) -> str:
     words = {
         "service": f"{_open(closed)} through it {_are(closed)} {_end(releases)}.",
-        "place": f"It leaves its old place: {_open(closed)} there {_are(closed)} {_end(releases)}.",
+        "place": f"It leaves its old address or port: {_open(closed)} there {_are(closed)} {_end(releases)}.",
         "server": f"{_open(closed)} to servers that leave {_are(closed)} {_end(releases)}, {kept} {_are(kept)} kept.",
     }
     none = {
         "service": "No connection is open through it at this moment.",
-        "place": "It leaves its old place; no connection is open there at this moment.",
-        "server": f"No connection is open to what leaves; {_open(kept)} {_are(kept)} kept.",
+        "place": "It leaves its old address or port; no connection is open there at this moment.",
+        "server": f"No connection is open to the servers that leave; {_open(kept)} {_are(kept)} kept.",
     }
     said = []
     if leaves:

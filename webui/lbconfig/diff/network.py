@@ -9,10 +9,10 @@ from lbconfig.model import names
 from lbconfig.model.network import BY_HASH, ONE_SPEAKS, Bond, BondMode, Interface, Network, PolicyRoute, StaticRoute
 
 NETWORK = "The box may be reached at another address, or not at all."
-APART = "It is taken apart and put together again: whatever goes over it stops for a moment."
-JOINS = "What goes over a card stops for a moment while it becomes a member."
-PLACES = "Virtual addresses that no interface's own network contains may be placed on another one."
-OTHER_WAY = "Packets to there take another way from the next one on."
+APART = "It is rebuilt: traffic over it stops for a moment."
+JOINS = "Traffic over a card stops for a moment while the card joins."
+PLACES = "Virtual addresses outside the networks of all interfaces may move to another interface."
+OTHER_WAY = "Traffic takes the new route at once."
 
 
 def network_changes(old: Network, new: Network) -> Iterator[Change]:
@@ -33,9 +33,9 @@ def _whole(old: Network, new: Network) -> Iterator[Change]:
     moved = {name: pair for name, pair in gateways.items() if pair[0] != pair[1]}
     sentences += [f"{name} changes from {a or 'none'} to {b or 'none'}." for name, (a, b) in moved.items()]
     for words, field, nobody in (
-        ("Name server", "dns", "The name servers that DHCP brings are asked."),
+        ("Name server", "dns", "Name servers from DHCP are used."),
         ("Search domain", "search", ""),
-        ("Time server", "ntp", "The time servers that DHCP brings are asked."),
+        ("Time server", "ntp", "Time servers from DHCP are used."),
     ):
         before, after = getattr(old, field), getattr(new, field)
         sentences += list_change(before, after, f"{words} {{}}".format)
@@ -58,7 +58,7 @@ def _interfaces(old: Network, new: Network) -> Iterator[Change]:
             yield _interface_change(before[name], interface)
     for name, interface in before.items():
         if name not in after:
-            gone = "It is taken away." if interface.made else "It has no address any more."
+            gone = "It is deleted." if interface.made else "It loses its addresses."
             yield Change("removed", f"interface '{name}'", (gone,), NETWORK)
     if [name for name in before if name in after] != [name for name in after if name in before]:
         yield Change("changed", "order of the interfaces", (PLACES,))
@@ -88,29 +88,29 @@ def _members(interface: Interface) -> str:
 
 
 def _address_words(interface: Interface) -> str:
-    words = [*(["an address by DHCP"] if interface.dhcp else []), *interface.addresses]
+    words = [*(["an address from DHCP"] if interface.dhcp else []), *interface.addresses]
     return " and ".join(words) or "no address"
 
 
 def _options(interface: Interface) -> dict[str, str]:
     """The sentence about each setting that most interfaces do not have."""
     return {
-        "on": "" if interface.on else "It is switched off, with its addresses.",
+        "on": "" if interface.on else "It is off, with its addresses.",
         "mtu": f"Its MTU is {interface.mtu}." if interface.mtu else "",
         "note": f"Note: '{interface.note}'." if interface.note else "",
-        "stp": "It speaks spanning tree (STP)." if interface.bridge and interface.bridge.stp else "",
+        "stp": "Spanning tree (STP) is on." if interface.bridge and interface.bridge.stp else "",
         **(_bond_options(interface.bond) if interface.bond else {}),
     }
 
 
 def _bond_options(bond: Bond) -> dict[str, str]:
-    found = {"miimon": f"It looks at its cables every {bond.miimon} ms."}
+    found = {"miimon": f"Link check interval: {bond.miimon} ms."}
     if bond.mode is BondMode.LACP:
-        found["lacp_rate"] = f"It greets {names.LACP_RATES[bond.lacp_rate].long}."
+        found["lacp_rate"] = f"LACP rate: {names.LACP_RATES[bond.lacp_rate].long}."
     if bond.mode in BY_HASH:
-        found["hash_policy"] = f"Its members share by {names.HASH_POLICIES[bond.hash_policy].long}."
+        found["hash_policy"] = f"Transmit hash policy: {names.HASH_POLICIES[bond.hash_policy].long}."
     if bond.mode in ONE_SPEAKS and bond.primary:
-        found["primary"] = f"{bond.primary} speaks whenever it can."
+        found["primary"] = f"Primary member: {bond.primary}."
     return found
 
 
@@ -118,8 +118,8 @@ OFF = {
     "on": "It is switched on.",
     "mtu": "Its MTU is no longer set.",
     "note": "The note is removed.",
-    "stp": "It does not speak spanning tree (STP) any more.",
-    "primary": "Whichever member is up speaks.",
+    "stp": "Spanning tree (STP) is off.",
+    "primary": "No primary member.",
 }
 
 
@@ -140,7 +140,7 @@ def _interface_change(old: Interface, new: Interface) -> Change:
     return Change(
         "changed",
         f"interface '{new.name}'",
-        tuple(filter(None, sentences)) or ("A setting is kept for later.",),
+        tuple(filter(None, sentences)) or ("A setting changes that has no effect now.",),
         " ".join(impacts) or None,
     )
 
@@ -187,16 +187,16 @@ def _policies(old: Network, new: Network) -> Iterator[Change]:
     for source, policy in after.items():
         if before.get(source) != policy:
             kind: Kind = "changed" if source in before else "added"
-            sentence = f"What is sent from this address leaves {_way(policy)}."
+            sentence = f"Packets from this address leave {_way(policy)}."
             yield Change(kind, f"source-based route of {source}", (sentence,), OTHER_WAY)
     for source in before:
         if source not in after:
-            sentence = "What is sent from this address leaves as everything else does."
+            sentence = "Packets from this address use the normal routes."
             yield Change("removed", f"source-based route of {source}", (sentence,), OTHER_WAY)
 
 
 def _way(route: StaticRoute | PolicyRoute) -> str:
-    words = [f"by {route.via}"] if route.via else []
+    words = [f"via {route.via}"] if route.via else []
     words += [f"on {route.interface}"] if route.interface else []
     metric = getattr(route, "metric", 0)
     return " ".join([*words, *([f"(metric {metric})"] if metric else [])])

@@ -1,14 +1,14 @@
-"""What changes from one snapshot to the next: file by file, and in plain words."""
+"""What changes from one snapshot to the next, in plain words."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbconfig.diff.balance import balance_changes
 from lbconfig.diff.change import Change as Change
 from lbconfig.diff.change import list_change
+from lbconfig.diff.checks import check_changes, check_words, program_lines
 from lbconfig.diff.firewall import firewall
 from lbconfig.diff.network import NETWORK as NETWORK
 from lbconfig.diff.network import network_changes
@@ -17,18 +17,12 @@ from lbconfig.diff.tuning import tuning_changes
 from lbconfig.model import names
 from lbconfig.model.addresses import endpoint, shown
 from lbconfig.model.certificate import first
-from lbconfig.model.checks import KINDS
 from lbconfig.model.snapshot import (
-    CheckKind,
     FallbackCheck,
     FallbackKind,
     FloodDefence,
-    HealthCheck,
-    HttpMethod,
     Management,
-    Matching,
     RealServer,
-    Request,
     ServerState,
     Snapshot,
     VirtualService,
@@ -37,58 +31,8 @@ from lbconfig.model.snapshot import (
 REFUSED = "New connections may be refused for a moment."
 CLOSED = "Open connections through it are closed."
 SERVER_CLOSED = "Open connections to a server that is removed or disabled are closed."
-MOVED = "The service leaves its old place: open connections through it are closed."
-CONTEXT = 3  # lines around a change
-ALL_SERVICES = "It holds for all services, from the next packet of each connection on."
-
-
-def unified(old_files: Mapping[str, str], new_files: Mapping[str, str]) -> dict[str, str]:
-    """The unified diff of every file that differs, in the order of the names."""
-    changed = {}
-    for name in sorted({*old_files, *new_files}):
-        old, new = old_files.get(name, ""), new_files.get(name, "")
-        if old != new or (name in old_files) != (name in new_files):
-            changed[name] = "".join(_unified(old.splitlines(keepends=True), new.splitlines(keepends=True), name))
-    return changed
-
-
-def _unified(old: list[str], new: list[str], name: str) -> Iterator[str]:
-    """As difflib.unified_diff has it, which would look at every line of files that differ in few of very many."""
-    begin = _alike(old, new)
-    end = min(_alike(old[::-1], new[::-1]), len(old) - begin, len(new) - begin)
-    old_end, new_end = len(old) - end, len(new) - end
-    between = difflib.SequenceMatcher(None, old[begin:old_end], new[begin:new_end]).get_opcodes()
-    whole = difflib.SequenceMatcher(None, "", "")
-    # get_opcodes keeps what it found there, and finds it there; the type stubs know only what is documented.
-    whole.opcodes = [  # type: ignore[attr-defined]
-        *([("equal", 0, begin, 0, begin)] if begin else []),
-        *((tag, *(place + begin for place in places)) for tag, *places in between),
-        *([("equal", old_end, len(old), new_end, len(new))] if end else []),
-    ]
-    yield from (f"--- running/{name}\n", f"+++ new/{name}\n")
-    for group in whole.get_grouped_opcodes(CONTEXT):
-        (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
-        yield f"@@ -{_range(old_from, old_to)} +{_range(new_from, new_to)} @@\n"
-        for tag, old_from, old_to, new_from, new_to in group:
-            if tag == "equal":
-                yield from (f" {line}" for line in old[old_from:old_to])
-            else:
-                yield from (f"-{line}" for line in old[old_from:old_to])
-                yield from (f"+{line}" for line in new[new_from:new_to])
-
-
-def _alike(one: list[str], other: list[str]) -> int:
-    """How many lines both begin with."""
-    for count, (here, there) in enumerate(zip(one, other, strict=False)):
-        if here != there:
-            return count
-    return min(len(one), len(other))
-
-
-def _range(begin: int, end: int) -> str:
-    """Lines as a diff counts them: from 1, and where there are none, the one before."""
-    length = end - begin
-    return str(begin + 1) if length == 1 else f"{begin + bool(length)},{length}"
+MOVED = "The service leaves its old address or port: open connections through it are closed."
+ALL_SERVICES = "This applies to all services, from the next packet of each connection."
 
 
 def summary(old: Snapshot, new: Snapshot) -> list[Change]:
@@ -119,7 +63,7 @@ def _services(old: Snapshot, new: Snapshot) -> Iterator[Change]:
     for service in old.services:
         if service.id not in after:
             impact = CLOSED if service.enabled else None
-            yield Change("removed", _object(service), (f"It was {_where(service)}.",), impact, service.id)
+            yield Change("removed", _object(service), (f"It served {_where(service)}.",), impact, service.id)
 
 
 def _object(service: VirtualService) -> str:
@@ -135,11 +79,11 @@ def _where(service: VirtualService) -> str:
 def _description(service: VirtualService) -> tuple[str, ...]:
     forwarding = names.FORWARDING[service.forwarding].long
     return (
-        f"It is {_where(service)}, {names.scheduler(service.scheduler)}, with {forwarding}.",
-        *([] if service.enabled else ["It is disabled: the box does not serve it."]),
+        f"It serves {_where(service)}, {names.scheduler(service.scheduler)}, with {forwarding}.",
+        *([] if service.enabled else ["Disabled: the box does not serve it."]),
         *(option.on for option in _options(service) if option.value),
-        f"Health check: {_check_words(service.check)}.",
-        *_program_lines("", service.check.program),
+        f"Health check: {check_words(service.check)}.",
+        *program_lines("", service.check.program),
         *(f"Real server {_server_words(service, server)}." for server in service.real_servers),
     )
 
@@ -154,21 +98,27 @@ class _Option(NamedTuple):
 
 def _options(service: VirtualService) -> tuple[_Option, ...]:
     bits = service.persistence_prefix
-    together = f", clients of one /{bits} together" if bits else ""
+    together = f"; clients of one /{bits} count as one" if bits else ""
     return (
         _Option(
             (service.persistence, bits) if service.persistence else None,
-            f"A client comes back to its server for {service.persistence} s{together}.",
-            "Persistence is switched off.",
+            f"Persistence: a client keeps its server for {service.persistence} s{together}.",
+            "Persistence is off.",
         ),
-        _Option(service.one_packet, "Each packet is balanced by itself.", "One-packet scheduling is switched off."),
+        _Option(
+            service.one_packet,
+            "One-packet scheduling: each packet is balanced separately.",
+            "One-packet scheduling is off.",
+        ),
         _Option(
             service.call_id,
-            "SIP calls (by Call-ID) are kept together, not clients.",
-            "Clients are kept together, not SIP calls.",
+            "Persistence by SIP Call-ID instead of client address.",
+            "Persistence by client address instead of SIP Call-ID.",
         ),
         _Option(
-            service.hash_port, "The client's port counts for the hash.", "The client's port does not count any more."
+            service.hash_port,
+            "The client's port is part of the hash.",
+            "The client's port is no longer part of the hash.",
         ),
         _Option(
             service.hash_next,
@@ -178,7 +128,7 @@ def _options(service: VirtualService) -> tuple[_Option, ...]:
         _Option(
             service.fallback if service.fallback.kind is not FallbackKind.NONE else None,
             f"While all real servers are down, {_fallback_words(service)} answers.",
-            "While all real servers are down, nobody answers.",
+            "While all real servers are down, clients get no answer.",
         ),
         _Option(service.tags, f"Tags: {', '.join(service.tags)}.", "The tags are removed."),
         _Option(service.note, f"Note: '{service.note}'.", "The note is removed."),
@@ -202,9 +152,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
     moved = _front(old) != _front(new)
     sentences = []
     if old.enabled != new.enabled:
-        sentences.append(
-            "Is enabled: the box serves it." if new.enabled else "Is disabled: the box does not serve it any more."
-        )
+        sentences.append("Enabled: the box serves it." if new.enabled else "Disabled: the box no longer serves it.")
     if old.name != new.name:
         sentences.append(f"Name changes from '{old.name}' to '{new.name}'.")
     if moved:
@@ -219,16 +167,7 @@ def _service_change(old: VirtualService, new: VirtualService) -> Change:
     for before, after in zip(_options(old), _options(new), strict=True):
         if before.value != after.value:
             sentences.append(after.on if after.value else after.off)
-    if old.check != new.check:
-        check, now = _check_words(old.check), _check_words(new.check)
-        sentences.append(
-            f"Health check changes from {check} to {now}."
-            if check != now
-            else "The health check uses another password, or a setting that is not in use changes."
-            if old.check.program == new.check.program
-            else "The program of the health check changes."
-        )
-        sentences += _program_lines(old.check.program, new.check.program)
+    sentences += check_changes(old.check, new.check)
     server_sentences, closed = _server_changes(old, new)
     impacts = [
         text
@@ -274,7 +213,7 @@ def _server_change(old: RealServer, new: RealServer) -> Iterator[str]:
     if old.weight != new.weight:
         yield f"{name}: weight changes from {old.weight} to {new.weight}."
     if (old.upper, old.lower) != (new.upper, new.lower):
-        yield f"{name}: {_thresholds(new) or 'takes connections without a limit'}."
+        yield f"{name}: {_thresholds(new) or 'has no connection limit'}."
     if old.forwarding != new.forwarding:
         yield f"{name}: forwarding is {names.FORWARDING[new.forwarding].long if new.forwarding else _AS_SERVICE}."
     if old.state != new.state:
@@ -286,7 +225,7 @@ _AS_SERVICE = "that of the service"
 
 _STATES = {
     ServerState.ENABLED: "takes connections",
-    ServerState.QUIESCED: "drains: no new connections, those that are open go on",
+    ServerState.QUIESCED: "drains: no new connections; open ones continue",
     ServerState.DISABLED: "is disabled",
 }
 
@@ -294,7 +233,7 @@ _STATES = {
 def _thresholds(server: RealServer) -> str:
     if not server.upper:
         return ""
-    again = f", new ones again below {server.lower}" if server.lower else ""
+    again = f", and again below {server.lower}" if server.lower else ""
     return f"at most {server.upper} connections{again}"
 
 
@@ -304,58 +243,8 @@ def _server_words(service: VirtualService, server: RealServer) -> str:
     if service.forwarding_of(server) != service.forwarding:
         words.append(f"with {names.FORWARDING[service.forwarding_of(server)].long}")
     words += [_thresholds(server)] if server.upper else []
-    words += {ServerState.QUIESCED: ["draining"], ServerState.DISABLED: ["disabled"]}.get(server.state, [])
+    words += [] if server.state is ServerState.ENABLED else [names.SERVER_STATES[server.state].long]
     return ", ".join(words)
-
-
-_EXPECTING = {
-    Matching.CONTAINS: "expecting",
-    Matching.LACKS: "expecting an answer without",
-    Matching.PATTERN: "expecting the pattern",
-    Matching.LACKS_PATTERN: "expecting an answer without the pattern",
-}
-
-
-def _check_words(check: HealthCheck) -> str:
-    if check.kind == CheckKind.OFF:
-        return names.CHECKS[check.kind].long
-    words = [names.CHECKS[check.kind].long]
-    if check.port and check.kind != CheckKind.PING:
-        words.append(f"on port {check.port}")
-    told = {
-        "method": f"by {check.method.upper()}" if check.method is not HttpMethod.GET else "",
-        "path": f"of {check.path}",
-        "host": f"with host {check.host}" if check.host else "",
-        "login": f"as '{check.login}'" if check.login else "",
-        "database": f"in database '{check.database}'" if check.database else "",
-        "ask": f"asking '{check.ask}'" if check.ask else "",
-        "statuses": f"with status {check.statuses}" if check.statuses else "",
-        "expect": f"{_EXPECTING[check.matching]} '{check.expect}'" if check.expect else "",
-        "more_requests": " ".join(map(_request_words, check.more_requests)),
-        "verify": "with a good certificate" if check.verify else "",
-        "authority": "from an authority of its own" if check.verify and check.authority else "",
-        "program": f"of {len(check.program.splitlines())} lines" if check.program else "",
-        "old_tls": "with old TLS versions too, which anybody on the path can break" if check.old_tls else "",
-        "connects": f"with {check.connects} plain connects in between" if check.connects else "",
-    }
-    words += [told[name] for name in told if name in KINDS[check.kind].fields and told[name]]
-    times = [f"every {check.interval} s", f"timeout {check.timeout} s", f"down after {check.failures}"]
-    times += [f"{check.retry} s between them"] if check.retry else []
-    times += [f"up again after {check.successes}"] if check.successes > 1 else []
-    return f"{' '.join(words)} ({', '.join(times)})"
-
-
-def _request_words(request: Request) -> str:
-    return f"and of {request.path}" + (f" expecting '{request.expect}'" if request.expect else "")
-
-
-def _program_lines(old: str, new: str) -> list[str]:
-    """What an admin should have seen before it runs on his box; nothing for a program that goes."""
-    if old == new or not new:
-        return []
-    _, _, *lines = _unified(old.splitlines(), new.splitlines(), "program")
-    words = {"+": "added", "-": "removed"}
-    return [f"Program, {words[line[0]]}: '{line[1:]}'." for line in lines if line[0] in words and line[1:].strip()]
 
 
 # --- management, and what there is once ----------------------------------------------------------
@@ -376,7 +265,7 @@ def _management(old: Snapshot, new: Snapshot) -> Iterator[Change]:
         sentences += certificate_words(before, after)
         impacts.append("A browser that does not trust this certificate warns, and asks whether to go on.")
     if sentences:
-        yield Change("changed", "management", tuple(sentences), " ".join(impacts) or None)
+        yield Change("changed", "access", tuple(sentences), " ".join(impacts) or None)
 
 
 def _answers_on(management: Management) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbconfig.diff.change import Change, Kind
-from lbconfig.hardware.settings import BY_KEY
+from lbconfig.hardware.settings import AT_START, BY_KEY
 from lbconfig.model import names
 from lbconfig.model.tuning import CardChoice, Tuning
 
-RESTARTS = "The card stops for a moment, and what goes over it waits."
-LATER = "It takes effect at the next start of the box."
-FOR_THE_START = "What the box has spread so far stays until its next start."
+RESTARTS = "The card stops for a moment, and traffic over it waits."
+FOR_THE_START = "What has been spread so far stays until the box restarts."
 
 
 def tuning_changes(old: Tuning, new: Tuning) -> Iterator[Change]:
@@ -35,7 +34,7 @@ def _settings(old: Tuning, new: Tuning) -> Iterator[Change]:
             continue
         was = before.get(key, "the box's own value")
         said = f"{after[key]} instead of {was}." if key in after else f"Back to the box's own value, from {was}."
-        impact = LATER if key in BY_KEY and BY_KEY[key].at_start else None
+        impact = AT_START if key in BY_KEY and BY_KEY[key].at_start else None
         yield Change(_kind(key in before, key in after), f"kernel setting {key}", (said,), impact)
 
 
@@ -52,11 +51,7 @@ def _cards(old: Tuning, new: Tuning) -> Iterator[Change]:
 
 
 def _card_sentences(before: CardChoice, after: CardChoice) -> Iterator[str]:
-    for field, words in (
-        ("queues", "Its queues"),
-        ("rx_ring", "Packets that wait in it when they come in"),
-        ("tx_ring", "Packets that wait in it when they go out"),
-    ):
+    for field, words in names.OF_A_CARD.items():
         was, now = (str(getattr(card, field) or "the box's choice") for card in (before, after))
         if was != now:
-            yield f"{words}: {now}, instead of {was}."
+            yield f"{words}: {now} instead of {was}."

@@ -19,6 +19,7 @@ NET_DOC = "Linux, Documentation/admin-guide/sysctl/net.rst"
 FS_DOC = "Linux, Documentation/admin-guide/sysctl/fs.rst"
 TRACK_DOC = "Linux, Documentation/networking/nf_conntrack-sysctl.rst"
 TABLE_SIZE = "module/ip_vs/conn_tab_bits"
+AT_START = "It takes effect when the box restarts."  # what Tunable.at_start means to an admin
 MODULE = "module/"  # begins the key of a module's parameter
 _LAST_FREE_PORT = 64502  # the one after it is that of the sorry page (snapshot.SORRY_PORT)
 _MB = 1 << 20

@@ -133,8 +133,9 @@ CHECKS: dict[CheckKind, Name] = {
     CheckKind.SIMPLETCP: Name("send and expect", "The server answers what is sent with what is expected."),
     CheckKind.PROGRAM: Name("a program of your own", "A script that you write runs on this box; exit code 0 means up."),
 }
-
 # Those that most services need; a form shows the others under "more".
+COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)
+
 HTTP_METHODS: dict[HttpMethod, Name] = {
     HttpMethod.GET: Name("GET", "The page is fetched."),
     HttpMethod.HEAD: Name("HEAD", "Only its status is fetched."),
@@ -147,8 +148,6 @@ MATCHINGS: dict[Matching, Name] = {
     Matching.PATTERN: Name("matches", "The regular expression is found in the answer."),
     Matching.LACKS_PATTERN: Name("does not match", "The regular expression is nowhere found in the answer."),
 }
-
-COMMON_CHECKS = (CheckKind.CONNECT, CheckKind.HTTP, CheckKind.HTTPS, CheckKind.PING, CheckKind.OFF)
 
 AGENTS: dict[AgentKind, Name] = {
     AgentKind.OFF: Name("nothing", "Each server gets the share that you give it."),
@@ -224,7 +223,7 @@ COMMON_FORWARDING = (Forwarding.NAT, Forwarding.SNAT, Forwarding.DIRECT, Forward
 
 BOND_MODES: dict[BondMode, Name] = {
     BondMode.ACTIVE_BACKUP: Name(
-        "one speaks, the others stand by (active-backup)",
+        "one active, the others stand by (active-backup)",
         "Any switches, also two different ones; nothing to set there.",
     ),
     BondMode.LACP: Name("all share the load (LACP, 802.3ad)", "The switch must have the same ports in one LACP group."),
@@ -297,6 +296,8 @@ FLOOD_DEFENCES: dict[FloodDefence, Name] = {
     FloodDefence.NEVER: Name("never", "For tests: a flood can fill the memory."),
 }
 
+OF_A_CARD = {"queues": "Queues", "rx_ring": "Receive ring (packets)", "tx_ring": "Send ring (packets)"}
+
 POWER: dict[Power, Name] = {
     Power.BALANCED: Name(
         "ready within 100 µs",
@@ -307,6 +308,28 @@ POWER: dict[Power, Name] = {
     ),
     Power.BOARD: Name("as the board has it", "Nothing is set; the firmware and the kernel decide."),
 }
+
+
+# What a field of the model is called where its own name would have to be decoded.
+FIELDS = {
+    "allow": "allowed networks",
+    "call_id": "persistence by Call-ID",
+    "dns": "name servers",
+    "gateway6": "IPv6 gateway",
+    "lower": "lower threshold",
+    "miimon": "link check interval",
+    "ntp": "time servers",
+    "one_packet": "one-packet scheduling",
+    "persistence_prefix": "persistence mask",
+    "search": "search domains",
+    "upper": "upper threshold",
+    "via": "router",
+}
+
+
+def field(name: str) -> str:
+    """The field of a problem, for people: "tcp_timeout" is "tcp timeout"."""
+    return FIELDS.get(name, name.replace("_", " "))
 
 
 def scheduler(value: Scheduler) -> str:
