@@ -134,7 +134,7 @@ def test_who_looks_while_the_first_one_is_kept_does_not_lose_it(box, host, paths
     ended(box)
     [one] = box.capacity()["measurements"]
     paths.capacity.unlink()
-    record = capacity_record.Record(paths)
+    record = capacity_record.Measurements(paths)
     load, looked, added = record._load, threading.Event(), threading.Event()
 
     def slowly():
@@ -229,7 +229,7 @@ def test_a_full_disk_is_told(box, host, paths):
     paths.capacity.mkdir(parents=True)  # a folder cannot be replaced by a file
     box.capacity_watch(10, "ann")
     job = ended(box)
-    assert job["state"] == "failed" and "not measured to the end" in job["message"]
+    assert job["state"] == "failed" and "did not finish" in job["message"]
 
 
 @pytest.mark.parametrize("text", ["", "null", "[1]", '[{"when": ""}]', '{"a": 1}', "[[]]", '"x"', '["\\u0000"]'])

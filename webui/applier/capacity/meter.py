@@ -19,7 +19,7 @@ STALE = 10.0  # seconds after which a look is of another time
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Counters:
     when: float  # seconds, monotonic
     totals: Totals
     cpus: tuple[CpuTimes, ...]
@@ -37,16 +37,16 @@ def totals(host: Host) -> Totals:
         raise HostError(f"read {TOTALS}", None, str(error)) from None
 
 
-def look(host: Host, cards: tuple[str, ...]) -> Look:
+def read_counters(host: Host, cards: tuple[str, ...]) -> Counters:
     """`cards`: names of the network cards whose losses count."""
     found = totals(host)
     dropped = read_dropped(host.read(SOFTNET) or "")
     for name in cards:
         dropped += sum(int(host.read(NET / name / "statistics" / kind) or 0) for kind in LOST)
-    return Look(host.now(), found, read_cpus(host.read(CPUS) or ""), dropped)
+    return Counters(host.now(), found, read_cpus(host.read(CPUS) or ""), dropped)
 
 
-def between(before: Look, after: Look) -> Sample:
+def between(before: Counters, after: Counters) -> Sample:
     seconds = max(after.when - before.when, 0.001)
     lost = max(0, after.dropped - before.dropped)
     return Sample(seconds, rates(before.totals, after.totals, seconds), use(before.cpus, after.cpus), lost)

@@ -61,7 +61,7 @@ def to_limit(told: LimitStatus) -> Limit:
     return Limit(Rates(float(rates["connections"]), float(rates["packets"]), float(rates["bytes"])), cpus, told["held"])
 
 
-class Record:
+class Measurements:
     """The file; one that cannot be read counts as none, and is written anew by the next measurement."""
 
     def __init__(self, paths: Paths) -> None:

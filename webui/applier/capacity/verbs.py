@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from applier.base.paths import Paths
 from applier.capacity import ports as capacity_ports
 from applier.capacity import record as capacity_record
-from applier.capacity.meter import Look, Meter, between, look
+from applier.capacity.meter import Counters, Meter, between, read_counters
 from applier.capacity.record import to_rates
 from applier.host.host import Host, HostError
 from applier.kept.faults import now
@@ -94,7 +94,7 @@ class Capacities:
         self._core = core
         self._paths = core.paths
         self._host = core.host
-        self._record = capacity_record.Record(core.paths)
+        self._measurements = capacity_record.Measurements(core.paths)
         self._meter = Meter(core.host)
         self._starting = threading.Lock()
         self._job: Watch | None = None
@@ -110,7 +110,7 @@ class Capacities:
             "hardware": hardware.to_data(),
             "now": to_rates(rates) if rates else None,
             "load": self.load(),
-            "measurements": self._record.of(hardware),
+            "measurements": self._measurements.of(hardware),
             "ports": self._free_ports(),
         }
 
@@ -120,7 +120,7 @@ class Capacities:
             hardware = self._look_at_hardware()
             try:
                 cards = tuple(link.name for link in network.links(self._host) if self._is_card(link.name))
-                first = look(self._host, cards)
+                first = read_counters(self._host, cards)
             except HostError as error:
                 raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
             job = Watch(secrets.token_hex(4), user, seconds)
@@ -160,14 +160,14 @@ class Capacities:
 
     def load(self) -> LoadStatus | None:
         """None: never measured on this hardware, or the hardware is unknown."""
-        if not self._record.all():
+        if not self._measurements.all():
             return None
         try:
             hardware = self._hardware or self._look_at_hardware()
         except ApplierRefused as refusal:
             log.error("%s", refusal)
             return None
-        limits = self._record.known(hardware)
+        limits = self._measurements.known(hardware)
         if not limits:
             return None
         rates = self._now()
@@ -190,18 +190,18 @@ class Capacities:
 
     # --- the measurement ---------------------------------------------------------------------------
 
-    def _watch(self, job: Watch, hardware: Hardware, cards: tuple[str, ...], before: Look) -> None:
+    def _watch(self, job: Watch, hardware: Hardware, cards: tuple[str, ...], before: Counters) -> None:
         ended: Ended = "failed"
         try:
             while job.seconds < job.wanted and not job.stop:
                 self._host.sleep(SECOND)
-                after = look(self._host, cards)
+                after = read_counters(self._host, cards)
                 job.samples.append(between(before, after))
                 before = after
             limit = sustained(job.samples)
             ended = self._keep(job, hardware, [("", limit, job.dropped)] if limit else [])
         except (HostError, OSError, ValueError) as error:  # ValueError: a counter that is no number
-            job.message = f"It was not measured to the end: {error}."
+            job.message = f"The measurement did not finish: {error}."
         job.end(ended)
 
     def _between(self, job: Watch, hardware: Hardware, rig: capacity_ports.Rig) -> Ended:
@@ -216,9 +216,9 @@ class Capacities:
                 rig.end()
             return self._keep(job, hardware, rig.found())
         except capacity_ports.NotMeasured as error:
-            job.message = f"It was not measured to the end: {error}"
+            job.message = f"The measurement did not finish: {error}"
         except (HostError, OSError) as error:
-            job.message = f"It was not measured to the end: {error}."
+            job.message = f"The measurement did not finish: {error}."
         return "failed"
 
     def _keep(self, job: Watch, hardware: Hardware, found: Iterable[tuple[str, Limit, int]]) -> Ended:
@@ -237,7 +237,7 @@ class Capacities:
                 "dropped": dropped,
                 "traffic": traffic,
             }
-            self._record.add(one)
+            self._measurements.add(one)
             job.message, ended = f"Measured for {job.seconds:.0f} seconds, and kept.", "done"
         return "stopped" if job.stop else ended
 
