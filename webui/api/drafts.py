@@ -154,10 +154,7 @@ def _store(call: Call, before: Snapshot, name: str, data: object) -> Answer:
         raise ApiError(422, "lock-out", f"{lost}.", [lost])
     draft.replace(after, call.caller.name)
     value = plain(getattr(draft.current(), name))
-    consequences: list[shapes.Problem] = [
-        {"object": one.object, "field": one.field, "message": one.message, "path": one.path} for one in elsewhere
-    ]
-    saved: Saved = {"value": value, "consequences": consequences}
+    saved: Saved = {"value": value, "consequences": [shapes.of_problem(one) for one in elsewhere]}
     return Answer(saved, headers={"ETag": tag_of(value)})
 
 

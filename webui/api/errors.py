@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
@@ -30,14 +29,14 @@ class ApiError(Exception):
         status: int,
         code: str,
         message: str,
-        problems: Iterable[Problem | Mapping] = (),
+        problems: Iterable[Problem | shapes.Problem] = (),
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
-        self.problems = [dataclasses.asdict(one) if isinstance(one, Problem) else dict(one) for one in problems]
+        self.problems = [shapes.of_problem(one) if isinstance(one, Problem) else one for one in problems]
         self.headers = dict(headers or {})
 
     def answer(self) -> JsonResponse:

@@ -11,6 +11,7 @@ from changes.models import Keeping, Revision
 from draft import store as draft
 from lbconfig import migrate
 from lbconfig.diff import services as diff
+from lbconfig.diff.files import unified
 from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.render import render
 from lbconfig.validate.services import validate
@@ -107,5 +108,5 @@ def compare(old: Side, new: Side, in_full: bool = True) -> Comparison:
     if broken:
         said = f"There are no files to compare: {broken.title} has problems, so nothing can be rendered from it."
         return Comparison(old, new, changes, [], said)
-    files = diff.unified(render(old.snapshot), render(new.snapshot)) if in_full else {}
+    files = unified(render(old.snapshot), render(new.snapshot)) if in_full else {}
     return Comparison(old, new, changes, [diffs.read(path, text) for path, text in files.items()], "")

@@ -46,7 +46,7 @@ def test_apply_waits_for_the_end(box, capsys, tmp_path):
 def test_a_daemon_that_started_anew_knows_nothing_of_the_run(box, capsys, monkeypatch):
     monkeypatch.setattr(appliance.Fake, "progress", lambda _: None)
     assert cli.main(["repair"]) == 3
-    assert "The applier started anew" in capsys.readouterr().err
+    assert "The applier has restarted" in capsys.readouterr().err
 
 
 def test_what_is_decided_at_this_moment_does_not_wait(box, capsys, monkeypatch):

@@ -21,6 +21,7 @@ from applier.wire.shapes import (
 from lbconfig.diff import impact
 from lbconfig.diff import services as diff
 from lbconfig.diff.cutoff import cutoff
+from lbconfig.diff.files import unified
 from lbconfig.model import canonical
 from lbconfig.model.kept import Reading, Unknown
 from lbconfig.model.problem import Problem
@@ -62,8 +63,9 @@ def parse(data: object, services: Sequence[object] = ()) -> Snapshot:
         ) from None
     except SnapshotError as error:
         field = error.path.rpartition(".")[2]
-        problem: shapes.Problem = {"object": "snapshot", "field": field, "message": error.message, "path": error.path}
-        raise ApplierRefused("bad-snapshot", f"The snapshot cannot be read: {error}.", [problem]) from None
+        problem = Problem("snapshot", field, error.message, error.path)
+        words = f"The snapshot cannot be read: {error}."
+        raise ApplierRefused("bad-snapshot", words, [shapes.of_problem(problem)]) from None
 
 
 def review(
@@ -103,7 +105,7 @@ def review(
         "problems": [],
         "digest": files_digest(files),
         "snapshot": canonical.digest(new),
-        "diff": dict(diff.unified(render(running), files)),
+        "diff": dict(unified(render(running), files)),
         "changes": [_change(change, hit) for change in diff.summary(running, new)],
         "base": base,
         "reach": _reach(running, new),
@@ -193,7 +195,7 @@ def admit(
         raise ApplierRefused(
             "lock-out",
             f"You could no longer reach this page: {problem}.",
-            [told(problem)],
+            [shapes.of_problem(problem)],
         )
     return files
 
@@ -207,12 +209,7 @@ def _problems(
         *changed_problems(new, running),
         *(cards.problems(new, running, present) if present else ()),
     ]
-    return [told(problem) for problem in found]
-
-
-def told(problem: Problem) -> shapes.Problem:
-    """As an answer has it."""
-    return {"object": problem.object, "field": problem.field, "message": problem.message, "path": problem.path}
+    return [shapes.of_problem(problem) for problem in found]
 
 
 def _count(problems: Sequence[shapes.Problem]) -> str:
@@ -220,4 +217,4 @@ def _count(problems: Sequence[shapes.Problem]) -> str:
 
 
 def _generation(number: int | None) -> str:
-    return "the factory configuration" if number is None else f"generation {number}"
+    return "the factory configuration" if number is None else f"revision {number}"

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from applier.apply.review import told
 from applier.host.host import Host, HostError, Output
 from applier.parts.director import READ_SECONDS
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import Trial
+from applier.wire.shapes import Trial, of_problem
 from lbconfig.model.snapshot import CheckKind, ServerState, Snapshot
 from lbconfig.render import ldirectord
 from lbconfig.validate.services import validate
@@ -43,7 +42,7 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         raise ApplierRefused("unknown-service", "This service is not in the configuration that was sent.")
     problems = [one for one in validate(snapshot) if one.path.startswith(f"services[id={number}]")]
     if problems:
-        raise ApplierRefused("problems", "The service has problems.", [told(one) for one in problems])
+        raise ApplierRefused("problems", "The service has problems.", [of_problem(one) for one in problems])
     if service.check.kind is CheckKind.OFF or not service.real_servers:
         raise ApplierRefused("no-trial", "There is nothing to try: no health check, or no real server.")
     servers = tuple(replace(server, state=ServerState.ENABLED) for server in service.real_servers[:MOST])

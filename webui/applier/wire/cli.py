@@ -143,7 +143,7 @@ def _follow(options: argparse.Namespace, keep: bool = False) -> int:
         time.sleep(POLL)
         run = applier.progress()
     if run is None:
-        raise ApplierDown("The applier started anew and knows nothing of this run. Its status tells what runs now.")
+        raise ApplierDown("The applier has restarted and knows nothing of this run. Its status tells what runs now.")
     _print(run)
     return 0 if run["state"] == "done" else 1
 

@@ -14,8 +14,8 @@ class ApplierDown(Exception):
 class ApplierRefused(Exception):
     """The applier understood and said no; nothing was changed.
 
-    `code` is one of a small set (see protocol.py), `message` one sentence for an admin, `problems` a list of
-    {"object", "field", "message", "path"} as in lbconfig.validate.services.Problem; empty where there is none to name.
+    `code` is one of a small set (see protocol.py), `message` one sentence for an admin, `problems` say which field of
+    which object is wrong; empty where there is none to name.
     """
 
     def __init__(self, code: str, message: str, problems: Sequence[Problem] = ()) -> None:

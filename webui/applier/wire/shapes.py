@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from applier.wire.shapes_capacity import LoadStatus
+from lbconfig.model import problem as model
 
 Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked", "kept", "waiting"]
 StepState = Literal["waiting", "running", "done", "failed", "undone", "skipped"]
@@ -35,6 +36,11 @@ class Problem(TypedDict):
     field: str  # "port"
     message: str  # a sentence without the object
     path: str  # "services[id=3].port"
+
+
+def of_problem(problem: model.Problem) -> Problem:
+    """What validation found, as an answer has it."""
+    return {"object": problem.object, "field": problem.field, "message": problem.message, "path": problem.path}
 
 
 class Refusal(TypedDict):
