@@ -12,7 +12,14 @@ from tests.fake import drift as fake_drift
 
 from applier.apply.deadline import Deadline
 from applier.apply.pending import Ask
-from applier.apply.runs import TITLES, WAITING_SENTENCE, RunRecord
+from applier.apply.runs import (
+    TITLES,
+    WAITING_SENTENCE,
+    RunRecord,
+    confirmed_sentence,
+    in_vain_sentence,
+    taken_back_sentence,
+)
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, RunStatus
 from lbconfig.model import canonical
@@ -65,8 +72,7 @@ def advance(box: Box, elapsed: float | None = None) -> None:
         return
     if run.state == "waiting":
         if run.ask and change and run.deadline and run.deadline.left() <= 0:
-            why = f"Nobody confirmed the changes within {run.ask.within} seconds, so the box went back by itself."
-            _go_back(box, run, change, why)
+            _go_back(box, run, change, in_vain_sentence(run.ask.within))
         return
     elapsed = time.monotonic() - run.started if elapsed is None else elapsed
     if run.kind == "repair":
@@ -110,7 +116,7 @@ def decide(box: Box, keep: bool, apply: str, secret: str, user: str) -> RunStatu
     run, change = box.run, box.change
     if run is None or change is None or run.state != "waiting" or apply not in ("", run.id):
         said = run.message if run and run.state in ENDED and apply in ("", run.id) else ""
-        raise ApplierRefused("not-waiting", f"These changes do not wait to be confirmed. {said}")
+        raise ApplierRefused("not-waiting", f"These changes are not waiting to be confirmed. {said}")
     if (secret and secret != change.secret) or not (secret or (apply and user)):
         raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
     if keep:
@@ -118,7 +124,7 @@ def decide(box: Box, keep: bool, apply: str, secret: str, user: str) -> RunStatu
         _succeed(box, run, change)
         _note(box, run)
     else:
-        _go_back(box, run, change, f"{user or run.user} took the changes back before they were confirmed.")
+        _go_back(box, run, change, taken_back_sentence(user or run.user))
     return run.to_data()
 
 
@@ -157,7 +163,7 @@ def _fail(box: Box, run: RunRecord, index: int) -> None:
 
 def _succeed(box: Box, run: RunRecord, change: Change) -> None:
     run.deadline, run.state = None, "done"
-    run.message = f"Generation {run.generation} runs and is confirmed."
+    run.message = confirmed_sentence(run.generation)
     box.generations[0]["outcome"] = "confirmed"
     box.snapshot, box.confirmed = change.new, run.generation
 

@@ -19,7 +19,7 @@ from applier.apply.deadline import Clock, boottime
 from applier.apply.drift import Drift
 from applier.apply.early import Early
 from applier.apply.engine import Engine
-from applier.apply.job import Job
+from applier.apply.job import Job, Tools
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
 from applier.apply.steps import CONVERGE
@@ -29,16 +29,15 @@ from applier.capacity.verbs import Capacities
 from applier.hardware.verbs import Tuner
 from applier.host import reserve
 from applier.host.host import PRIVATE, Host, HostError, Live, run
-from applier.host.ipvs_listing import Listing, ListingError
 from applier.kept import events, storage
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
-from applier.parts import director, firewall, own_certificate, table
-from applier.parts.network import act as network
-from applier.service import doctor, health, shares, trial
+from applier.parts import firewall, own_certificate
+from applier.service import doctor, trial
+from applier.service.sight import Sight
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import Request
@@ -49,7 +48,6 @@ from applier.wire.shapes import (
     Diagnosis,
     Event,
     GenerationEntry,
-    InterfaceStatus,
     Nothing,
     Review,
     RoomMade,
@@ -62,7 +60,6 @@ from applier.wire.shapes import (
 from lbconfig import migrate
 from lbconfig.model.snapshot import FACTORY, SnapshotError
 from lbconfig.target import Target, joined
-from lbconfig.validate import cards
 from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
@@ -78,12 +75,12 @@ class Applier:
         self.host = host
         self.generations = Generations(paths.state)
         self.faults = Faults()
+        self.sight = Sight(paths, host, self.faults)
         self.setup_code = SetupCode(paths)
         self.running = Target(None, FACTORY)
         self.confirmed: int | None = None
         self.known_good = False  # whether the kernel was last seen to hold what runs
         self._start: RunRecord | None = None
-        self._listing, self._told = Listing(), health.Told()
         self.reasons = events.Events(paths.events, self._name_of)
         self.turn = Turn()
         self.early = Early(paths, host, self.generations)
@@ -118,6 +115,10 @@ class Applier:
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
         self.verbs["generations"] = self.list_generations  # self.generations is what keeps them
 
+    @property
+    def tools(self) -> Tools:
+        return self.host, self.paths, self.generations
+
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)
 
@@ -128,7 +129,7 @@ class Applier:
         # First: an apply that is told as done has set `running` by then, so the two always fit together.
         apply = self.applies.record.to_data() if self.applies.record else None
         running = self.running
-        self._look_at_storage()
+        self.sight.storage()
         update = self.updates.record
         self.faults.set("update-failed", update.fault if update else None)
         total, free = storage.usage(self.paths)
@@ -140,7 +141,7 @@ class Applier:
             "snapshot": None if running.digest in known else running.data,
             "digest": running.digest,
             "running": seen,
-            "interfaces": self._interfaces(),
+            "interfaces": self.sight.interfaces(),
             "faults": self.faults.to_data(),
             "setup_code_active": self.setup_code.active(),
             "apply": apply,
@@ -186,7 +187,7 @@ class Applier:
 
     def generation(self, number: int, files: bool = False) -> GenerationEntry:
         if number not in self.generations.numbers():
-            raise ApplierRefused("unknown-generation", f"There is no generation {number}.")
+            raise ApplierRefused("unknown-generation", f"There is no revision {number}.")
         try:
             _, text, texts = self.generations.whole(number)
         except Damaged as error:
@@ -247,7 +248,7 @@ class Applier:
         self.updates.start()
         if left is not None:
             self._start = RunRecord.of("start", "system", left.number, [])
-            self._start.message = f"Generation {left.number} waits to be confirmed, as before."
+            self._start.message = f"Revision {left.number} waits to be confirmed, as before."
             self._start.state = "done"
             self.applies.take_up(left, held)
 
@@ -263,9 +264,7 @@ class Applier:
         ran = self._what_ran()
         may_be_there = (*interrupted, *([ran] if ran else []))
         job = Job(
-            host=self.host,
-            paths=self.paths,
-            generations=self.generations,
+            *self.tools,
             new=target,
             before=ran,
             old=joined([one.network for one in may_be_there]),
@@ -276,7 +275,7 @@ class Applier:
         record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
         self._start = record
         failure = Engine(job, record).forward(CONVERGE)
-        name = "the factory configuration" if target.number is None else f"generation {target.number}"
+        name = "the factory configuration" if target.number is None else f"revision {target.number}"
         record.message = failure or f"The box runs {name}."
         said = " ".join(f"{error}." for error in job.troubles)
         self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
@@ -331,63 +330,18 @@ class Applier:
         except HostError as error:
             log.error("%s", error)
 
-    # --- what is seen ------------------------------------------------------------------------------
-
-    def _look_at_storage(self) -> None:
-        at_boot = storage.at_boot(self.paths)
-        for code, message in at_boot.items():
-            self.faults.set(code, message)
-        found = storage.trouble(self.paths)
-        if found in (storage.MISSING, storage.READ_ONLY) and storage.BOOT_FAULT in at_boot:
-            found = None  # the boot scripts know the reason
-        self.faults.clear(*(code for code in storage.CODES if found is None or code != found[0]))
-        if found is not None:
-            self.faults.set(*found)
-
-    def _seen(self, running: Target) -> RunningStatus:
-        entries: health.Entries = {}
-        said: shares.Shares = health.NOTHING
-        checked_for = None
-        try:
-            said = shares.read(self.host, self.paths)
-            entries = self._listing(table.listing(self.host))
-            self.faults.clear("table")
-        except (HostError, ListingError) as error:
-            self.faults.set("table", f"The kernel's table of virtual services cannot be read: {error}.")
-        try:
-            state = director.state(self.host, self.paths)
-        except HostError as error:
-            state = director.Service(None, 0, str(error))
-        if state.pid is not None:
-            checked_for = float(state.seconds)
-        calm = not self.turn.taken or self.updates.installing or self.applies.waiting
-        lost = calm and running.has_checks and not state.pid
-        text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
-        self.faults.set("health-checks", text if lost else None)
-        return self._told(running.snapshot, entries, checked_for, said, self.reasons.downs)
-
     def _name_of(self, service: int) -> str:
         return next((one.name for one in self.running.snapshot.services if one.id == service), f"service {service}")
 
-    def _interfaces(self) -> list[InterfaceStatus]:
-        try:
-            found = network.describe(self.host)
-        except HostError as error:
-            self.faults.set("interfaces", f"The interfaces cannot be read: {error}.")
-            return []
-        self.faults.clear("interfaces")
-        return found
+    def _seen(self, running: Target) -> RunningStatus:
+        calm = not self.turn.taken or self.updates.installing or self.applies.waiting
+        return self.sight.services(running, self.reasons.downs, calm)
 
     def cards(self) -> tuple[Card, ...]:
-        """The interfaces that the box has; none where they cannot be read."""
-        return cards.of_status(self._interfaces())
+        return self.sight.cards()
 
     def leases(self) -> dict[str, str]:
-        try:
-            return network.leases(self.host, self.running.network)
-        except HostError as error:
-            log.error("DHCP's addresses cannot be read: %s", error)
-            return {}
+        return self.sight.leases(self.running)
 
 
 def web_identity() -> tuple[set[int], int | None]:

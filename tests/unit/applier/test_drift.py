@@ -129,13 +129,13 @@ PLANTED = {
     ),
     ip("address add 10.77.0.1/24 dev eth1"): ("addresses", "address 10.77.0.1/24", "none", "on eth1", "Connections"),
     ip("route del 0.0.0.0/0 via 192.168.10.1 dev eth0"): (
-        "routes", "default route", "by 192.168.10.1 on eth0", "not there", "",
+        "routes", "default route", "via 192.168.10.1 on eth0", "not there", "",
     ),
     ip("route replace 0.0.0.0/0 via 192.168.10.7 dev eth0"): (
-        "routes", "default route", "by 192.168.10.1 on eth0", "by 192.168.10.7 on eth0", "this way",
+        "routes", "default route", "via 192.168.10.1 on eth0", "via 192.168.10.7 on eth0", "this route",
     ),
     ip("route replace 10.7.0.0/16 via 10.2.0.5 dev eth1"): (
-        "routes", "route to 10.7.0.0/16 by 10.2.0.5 on eth1", "none", "there", "this way",
+        "routes", "route to 10.7.0.0/16 via 10.2.0.5 on eth1", "none", "there", "this route",
     ),
     ip("rule add from 192.168.10.80 lookup 77 preference 1001"): (
         "routes", "rule for packets from 192.168.10.80 (routing table 77)", "none", "there", "",

@@ -42,7 +42,7 @@ TOLD = 100  # differences that are told one by one; a flushed table of a thousan
 
 
 @dataclass(frozen=True)
-class Look:
+class Comparison:
     turn: int
     at: float
     when: str
@@ -71,7 +71,7 @@ def _table(job: Job) -> list[Difference]:
 
 def _firewall(job: Job) -> list[Difference]:
     words = firewall.altered(job.host, job.paths, job.new.rules)
-    why = "Packets that you have denied may pass, or others that should pass may not."
+    why = "Packets that you have denied may pass, or allowed ones may be dropped."
     as_loaded = "the rules of the running configuration, as they were loaded"
     return [Difference("firewall", "rule set of the firewall", as_loaded, words, why)] if words else []
 
@@ -86,7 +86,7 @@ def _settings(job: Job) -> list[Difference]:
     found = drift.settings([*seen, *hardware.settings_that_differ(job.host, job.paths, job.new.snapshot.tuning)])
     wished, present = job.new.network.hostname, job.host.setting("kernel/hostname")
     if wished and present != wished:
-        why = "In logs the box calls itself by another name."
+        why = "The box logs under another name."
         found.append(Difference("settings", "host name", wished, present or "none", why))
     return found
 
@@ -97,12 +97,12 @@ def _timeouts(job: Job) -> list[Difference]:
 
 def _files(job: Job) -> list[Difference]:
     files: tuple[tuple[Callable[[Job], bool], str, str], ...] = (
-        (names_differ, "name servers (resolv.conf)", "Health checks and time servers that have names are not found."),
+        (names_differ, "name servers (resolv.conf)", "Health checks and time servers given by name are not found."),
         (time_differs, "time servers (chrony.conf)", "The clock may go wrong, and with it certificates and logs."),
         (
             _web_differs,
             "web page (web.conf)",
-            "At its next start it may show another certificate, or listen at a port that is shut.",
+            "After its next start it may show another certificate, or listen on a closed port.",
         ),
         (steps.sorry_page_differs, "sorry page", "Clients read it while every real server is down."),
     )
@@ -121,7 +121,7 @@ def _checks(job: Job) -> list[Difference]:
     state, wished = director.state(job.host, job.paths), job.new.has_checks
     found = []
     if steps.checks_change(job):
-        why = "Servers are asked in another way than you chose, or not at all."
+        why = "Servers are checked differently than configured, or not at all."
         found.append(Difference("checks", "file of the health checks", "as configured", "another text", why))
     if wished and state.pid is None:
         why = "A server that dies is not noticed: its clients are sent to it anyway."
@@ -129,7 +129,7 @@ def _checks(job: Job) -> list[Difference]:
             Difference("checks", "health checks (ldirectord)", "running", f"not running for {state.seconds} s", why)
         )
     if not wished and state.pid is not None:
-        why = "They change the table of virtual services, and no service is to be checked."
+        why = "They change the table of virtual services although no service is to be checked."
         found.append(Difference("checks", "health checks (ldirectord)", "not running", "running", why))
     return found
 
@@ -156,7 +156,7 @@ class Drift:
         self._core = core
         self._applies = applies
         self._clock = clock
-        self._last: Look | None = None
+        self._last: Comparison | None = None
         self._begun = clock()  # the steps of the start compare everything, so the first look has time
         self._since: dict[tuple[str, str], float] = {}  # what the last look found, and when it was first seen
         self._looking = threading.Lock()
@@ -165,7 +165,7 @@ class Drift:
         """Of before the last change of the system nothing is told."""
         last = self._last
         if last is None or last.turn != self._core.turn.count:
-            last = Look(0, 0.0, "")
+            last = Comparison(0, 0.0, "")
         return {
             "looked": last.when,
             "count": len(last.found),
@@ -237,15 +237,13 @@ class Drift:
                 log.warning("%s should be: %s; is: %s", one.object, one.wanted, one.present)
         trouble = " ".join(f"{error}." for error in troubles)
         self._core.known_good = not found and not troubles
-        self._last = Look(self._core.turn.count, at, now(), told, len(found) - len(told), trouble)
+        self._last = Comparison(self._core.turn.count, at, now(), told, len(found) - len(told), trouble)
 
     def _job(self) -> Job:
         core = self._core
         running = core.running
         return Job(
-            host=core.host,
-            paths=core.paths,
-            generations=core.generations,
+            *core.tools,
             new=running,
             before=running,
             old=running.network,

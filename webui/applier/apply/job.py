@@ -21,6 +21,10 @@ from lbconfig.wanted.table import Checked, ServiceKey, Table
 FEW = 20  # services that are read one by one; a quarter of all: the whole table is as quick
 
 
+# What every run through the steps works with.
+Tools = tuple[Host, Paths, Generations]
+
+
 class Unsafe(HostError):
     """To go on would leave the box open."""
 

@@ -36,6 +36,20 @@ UNDONE: dict[StepState, StepState] = {"done": "undone", "waiting": "skipped"}
 WAITING_SENTENCE = "Everything runs. It stays so only if it is confirmed in time."
 
 
+def confirmed_sentence(number: int | None, user: str = "") -> str:
+    """`user`: who confirmed it, where that is another one than who applied."""
+    return f"Revision {number} runs{f'; {user} confirmed it' if user else ' and is confirmed'}."
+
+
+def in_vain_sentence(seconds: int) -> str:
+    """Nobody confirmed it in that time."""
+    return f"Nobody confirmed the changes within {seconds} seconds, so the box went back by itself."
+
+
+def taken_back_sentence(user: str) -> str:
+    return f"{user} took the changes back before they were confirmed."
+
+
 @dataclass(slots=True)
 class StepRecord:
     name: str

@@ -32,7 +32,7 @@ class Store(Step):
 
     def do(self, job: Job) -> str:
         job.generations.whole(job.stored)  # it was written when the request was admitted; it must also be readable
-        return f"generation {job.number}"
+        return f"revision {job.number}"
 
 
 class Lint(Step):
@@ -288,7 +288,7 @@ class Confirm(Step):
 
     def do(self, job: Job) -> str:
         job.generations.confirm(job.stored, job.seconds())
-        return f"generation {job.number}"
+        return f"revision {job.number}"
 
     def undo(self, job: Job) -> None:
         job.generations.confirm_again(job.confirmed)

@@ -19,10 +19,16 @@ from applier.apply import pending
 from applier.apply.deadline import Clock, Deadline, Decision
 from applier.apply.early import Early
 from applier.apply.engine import Engine
-from applier.apply.job import Job
+from applier.apply.job import Job, Tools
 from applier.apply.pending import Ask, Pending
 from applier.apply.review import admit, parse
-from applier.apply.runs import WAITING_SENTENCE, RunRecord
+from applier.apply.runs import (
+    WAITING_SENTENCE,
+    RunRecord,
+    confirmed_sentence,
+    in_vain_sentence,
+    taken_back_sentence,
+)
 from applier.apply.steps import APPLY, CONVERGE
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
@@ -58,6 +64,9 @@ class Core(Protocol):
     running: Target
     confirmed: int | None
     known_good: bool  # whether the kernel was last seen to hold what runs
+
+    @property
+    def tools(self) -> Tools: ...
 
     def set_running(self, target: Target) -> None: ...
 
@@ -133,7 +142,9 @@ class Applies:
         """By the secret, which proves that one is who applied; or by the apply's id and one's name."""
         waiting = self._waiting
         if waiting is None or apply not in ("", waiting.record.id):
-            raise ApplierRefused("not-waiting", f"These changes do not wait to be confirmed. {self._last_word(apply)}")
+            raise ApplierRefused(
+                "not-waiting", f"These changes are not waiting to be confirmed. {self._last_word(apply)}"
+            )
         if secret and not pending.is_secret(secret, waiting.note.secret):
             raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
         if not secret and not (apply and user):
@@ -179,7 +190,7 @@ class Applies:
         # Whatever happened, its record must not say "running" for ever.
         except Exception as error:
             log.exception("apply %s", record.id)
-            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed generation."
+            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed revision."
             self._core.faults.set("not-restored", record.message)
         waiting, self._waiting = self._waiting, None
         record.deadline = None
@@ -205,7 +216,7 @@ class Applies:
                 core.generations.end(target.stored, "waiting", course.engine.seconds())
                 core.host.put(core.paths.pending, note.to_json())
             except (OSError, Damaged, HostError) as error:
-                failure = f"That the changes wait to be confirmed could not be noted: {error}."
+                failure = f"It could not be recorded that the changes wait to be confirmed: {error}."
                 record["confirm"].state, record["confirm"].detail = "failed", failure
             else:
                 return self._wait(course, note)
@@ -214,9 +225,7 @@ class Applies:
     def _job(self, target: Target, before: Target) -> Job:
         core = self._core
         return Job(
-            host=core.host,
-            paths=core.paths,
-            generations=core.generations,
+            *core.tools,
             new=target,
             before=before,
             old=before.network,
@@ -240,8 +249,7 @@ class Applies:
             web_server.forget(core.host, core.paths, course.before.snapshot.management)
         core.faults.clear("generation-missing", "not-restored", "start")
         core.early.keep(course.engine.job)
-        by = f"; {user} confirmed it" if user and user != record.user else " and is confirmed"
-        record.message = f"Generation {target.number} runs{by}."
+        record.message = confirmed_sentence(target.number, user if user != record.user else "")
         self._tidy()
         return "done"
 
@@ -302,9 +310,7 @@ class Applies:
         """Undo did not succeed wholly: go to what ran before by the way of the boot. What is wrong even then."""
         core = self._core
         job = Job(
-            host=core.host,
-            paths=core.paths,
-            generations=core.generations,
+            *core.tools,
             new=before,
             before=tried,
             old=joined([tried.network, before.network]),
@@ -318,7 +324,7 @@ class Applies:
             if core.generations.confirmed_number() != core.confirmed:
                 core.generations.confirm_again(core.confirmed)
         except (OSError, Damaged) as error:
-            left.append(f"The next boot may load generation {tried.number}: {error}.")
+            left.append(f"The next boot may load revision {tried.number}: {error}.")
         return left
 
     def _forget(self) -> None:
@@ -362,7 +368,7 @@ class Applies:
             return
         record = self._restored(note)
         if self._core.confirmed == note.number:
-            record.state, record.message = "done", f"Generation {note.number} runs and is confirmed."
+            record.state, record.message = "done", confirmed_sentence(note.number)
         else:
             record.state = "not confirmed"
             record.message = f"{note.returning or _why(Decision('over'), note)} Everything was put back."
@@ -389,5 +395,5 @@ class Applies:
 
 def _why(decision: Decision, note: Pending) -> str:
     if decision.kind == "over":
-        return f"Nobody confirmed the changes within {note.ask.within} seconds, so the box went back by itself."
-    return f"{decision.user} took the changes back before they were confirmed."
+        return in_vain_sentence(note.ask.within)
+    return taken_back_sentence(decision.user)
