@@ -7,6 +7,7 @@ from api_robot import error, robot
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 from forms_on_page import form_values, words
+from tests import texts
 
 from changes.models import Revision
 from draft import store as draft
@@ -37,8 +38,8 @@ def test_the_review_offers_another_card_for_all_places(client, box):
     page = client.get("/changes/")
     text = words(page)
     assert "eth7 (10.20.0.1/24) is not in this box." in text
-    assert "Free cards: enp3s0 (52:54:00:00:00:03, 1000 Mbit/s), enp4s0 (" in text
-    assert "This draft cannot be applied yet" in text
+    assert "leave it missing enp3s0 (52:54:00:00:00:03, 1000 Mbit/s) enp4s0 (" in text
+    assert texts.NOT_YET in text
     answer = client.post("/changes/cards/", form_values(page) | {"card-eth7": "enp4s0"}, follow=True)
     assert "The draft has enp4s0 instead of eth7 now." in words(answer)
     assert cards_of(draft.current()) == (["eth0", "eth1", "enp4s0"], "enp4s0")
@@ -50,7 +51,8 @@ def test_one_card_is_not_taken_twice_and_no_other_one_at_all(client, box):
     draft.replace(wish, "admin")
     answer = client.post("/changes/cards/", {"card-eth7": "enp3s0", "card-eth8": "enp3s0"})
     assert answer.status_code == 422
-    assert "enp3s0 is taken instead of eth7 already. Choose another one." in words(answer)
+    assert "enp3s0 replaces eth7 already. Choose another one." in words(answer)
+    assert "are not applied" not in words(answer)  # it is the review, where nobody need be sent to it
     assert client.post("/changes/cards/", {"card-eth7": "eth1"}).status_code == 422
     assert client.post("/changes/cards/", {"card-eth9": "enp3s0"}).status_code == 422
     assert draft.same(draft.current(), wish)
@@ -59,7 +61,7 @@ def test_one_card_is_not_taken_twice_and_no_other_one_at_all(client, box):
 def test_without_a_free_card_the_review_says_so(client, box):
     box.cards = ("eth0", "eth1")
     draft.replace(naming("eth7"), "admin")
-    assert "Every card of this box is in use." in words(client.get("/changes/"))
+    assert "This configuration uses every card of this box." in words(client.get("/changes/"))
 
 
 def test_a_card_that_got_lost_is_offered_another_one_and_stops_nothing(client, box):
@@ -84,18 +86,28 @@ def place(request, client, box):
 def test_another_card_is_chosen_before_the_draft_is_replaced(client, place):
     page = client.get(place)
     assert "eth7 (10.20.0.1/24) is not in this box." in words(page)
-    chosen = client.get(place, {"card-eth7": "enp3s0"})
+    before = draft.current()
+    chosen = client.post(place, form_values(page) | {"card-eth7": "enp3s0", "preview": "yes"})
     assert "Allow everything by enp3s0 to this box." in words(chosen)
+    assert draft.current() == before
     sent = form_values(chosen)
     assert sent["card-eth7"] == "enp3s0"
     assert client.post(place, sent).headers["Location"] == "/changes/"
     assert cards_of(draft.current()) == (["eth0", "eth1", "enp3s0"], "enp3s0")
 
 
+def test_a_card_that_is_chosen_is_taken_though_nobody_asked_to_see_it_first(client, place):
+    """The one button that everybody finds sends the choice along."""
+    page = client.get(place)
+    assert 'name="card-eth7" form="replace"' in page.content.decode()
+    assert client.post(place, form_values(page) | {"card-eth7": "enp3s0"}).headers["Location"] == "/changes/"
+    assert cards_of(draft.current()) == (["eth0", "eth1", "enp3s0"], "enp3s0")
+
+
 def test_a_choice_that_is_no_longer_there_is_not_forgotten_in_silence(client, box):
     file = SimpleUploadedFile("other.json", to_json(naming("eth7")).encode())
     place = client.post("/configuration/import/", {"file": file}).headers["Location"]
-    sent = form_values(client.get(place, {"card-eth7": "enp3s0"}))
+    sent = form_values(client.get(place)) | {"card-eth7": "enp3s0"}
     before = draft.current()
     box.cards = ("eth0", "eth1", "eth7")
     answer = client.post(place, sent)

@@ -10,11 +10,12 @@ from forms_on_page import form_values
 
 from guide import book
 from guide.places import PLACES
+from web import faults
 
 # What a browser is shown only in answer to a form, or is sent on from; the rest of PLACES is opened here.
 IN_BETWEEN = {
     "apply", "hardware-tune", "history-keep", "import-review", "keep", "progress", "restore-review", "restored",
-    "revision-comment", "token-make", "update-restarting", "update-review",
+    "review-cards", "revision-comment", "token-make", "update-restarting", "update-review",
 }  # fmt: skip
 ARGUMENTS = {"pk": 1, "number": 2, "address": "10.2.0.11", "slot": "B", "apply_id": "a-1", "name": "plan"}
 QUERIES = {"compare": "?old=1&new=2"}
@@ -81,7 +82,7 @@ def test_the_renderer_knows_where_the_box_has_its_pages(settings):
 
 def test_a_page_that_the_guide_does_not_have(client):
     answer = client.get("/help/nothing/")
-    assert answer.status_code == 404 and "There is no such page" in answer.content.decode()
+    assert answer.status_code == 404 and faults.NOT_FOUND.title in answer.content.decode()
 
 
 def test_help_needs_a_log_in(stranger: Client, admin):

@@ -11,10 +11,9 @@ from django.views.decorators.http import require_POST
 from applier.wire.client import ApplierDown, ApplierRefused
 from changes import actions, cards, replacing, revisions
 from changes.forms import CommentForm, KeepingForm, OutlookForm
-from changes.links import link
 from changes.models import Revision
 from draft.frame import look
-from lbconfig.model import redact
+from lbconfig.model import names, redact
 from lbconfig.model.snapshot import to_json
 from lbconfig.validate.cards import swapped
 
@@ -120,16 +119,18 @@ def replace_draft(request, new, context: dict):
     """Show what the draft loses and becomes; on POST make it so, unless it was changed meanwhile.
 
     context: `what` (in the middle of a sentence), `crumb` (where "Cancel" leads), `blocked` (problems stop it).
-    Cards that the box does not have may be chosen anew first; the choice comes with each request.
+    Other cards may be chosen for those that the box does not have: they are sent with the form that replaces the
+    draft, so that a choice is never lost, or by a button of their own that only shows what comes of it.
     """
-    chosen = cards.of_box(request, new, request.POST if request.method == "POST" else request.GET)
+    chosen = cards.of_box(request, new, sent_with="replace")
     new = swapped(new, chosen.swaps)
-    form, notice, status = OutlookForm(request.POST if request.method == "POST" else None), "", 200
+    sent = request.method == "POST" and "preview" not in request.POST
+    form, notice, status = OutlookForm(request.POST if sent else None), "", 200
     blocked = context.get("blocked", False)
     found = replacing.outlook(new, look(request).running, applied_at(request))
     if chosen.is_bound and not chosen.is_valid():
         status = 422
-    elif request.method == "POST" and not (blocked and found.problems):
+    elif sent and not (blocked and found.problems):
         try:
             if not form.is_valid():
                 raise replacing.Moved
@@ -140,7 +141,9 @@ def replace_draft(request, new, context: dict):
             log.info("user %s replaced the draft by %s", request.user.get_username(), context["what"])
             messages.success(request, f"The draft is {context['what']} now. Nothing runs differently until you apply.")
             return redirect("review")
-    problems = [{"problem": problem, "link": link(problem.path)} for problem in found.problems]
+    problems = [
+        {"object": one.object, "field": names.field(one.field), "message": one.message} for one in found.problems
+    ]
     context = context | {"found": found, "notice": notice, "problems": problems, "cards": chosen}
     return render(request, "changes/replace.html", context, status=status)
 

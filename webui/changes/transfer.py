@@ -16,7 +16,7 @@ from changes.history import replace_draft
 from changes.models import Candidate
 from draft.frame import look
 from lbconfig import migrate, schema
-from lbconfig.model import redact
+from lbconfig.model import names, redact
 from lbconfig.model.snapshot import SnapshotError, to_json
 from lbconfig.validate.services import validate
 from web.files import takes_file
@@ -74,7 +74,7 @@ def import_file(request):
     snapshot = redact.with_key(whole, now)
     if found := validate(snapshot):
         problems = [
-            {"where": problem.path, "message": f"{problem.object}, {problem.field}: {problem.message}."}
+            {"where": problem.path, "message": f"{problem.object}, {names.field(problem.field)}: {problem.message}."}
             for problem in found
         ]
         return overview(request, form, problems, 422)

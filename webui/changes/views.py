@@ -16,11 +16,12 @@ from changes.links import link
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
+from lbconfig.model import names
 from lbconfig.model.snapshot import SnapshotError
 from lbconfig.validate.cards import swapped
 
 BACK = "The box runs what it ran before. Your draft is kept."
-PAST_UNKNOWN = ("This apply is over", "Its outcome stands in the history.")
+PAST_UNKNOWN = ("This apply is over", "Its outcome is in the history.")
 # Outcome -> what the page of an apply says of one that the box does not remember.
 PAST = {
     "confirmed": ("These changes were applied", "They were confirmed."),
@@ -28,9 +29,9 @@ PAST = {
     "rolled back": ("These changes failed, and were undone", BACK),
     "interrupted": (
         "These changes were interrupted",
-        f"The power or the applier went away before they were done. {BACK}",
+        f"The box lost power, or its applier ended, before they were done. {BACK}",
     ),
-    "failed": ("The apply failed, and not all of it could be undone", "The steps stand in the history."),
+    "failed": ("The apply failed, and not all of it could be undone", "The steps are in the history."),
 }
 KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a review
 
@@ -57,7 +58,10 @@ def review(
         "form": fresh,
         "wrong": {name: wrong[name] for name in KEPT if name in wrong},
         "notice": notice,
-        "problems": [{**problem, "link": link(problem["path"])} for problem in found["problems"]],
+        "problems": [
+            {**problem, "field": names.field(problem["field"]), "link": link(problem["path"])}
+            for problem in found["problems"]
+        ],
         "changes": found["changes"],
         "files": [diffs.read(path, text) for path, text in found["diff"].items()],
         "base": found["base"],
@@ -71,7 +75,7 @@ def take_cards(request):
     """Other network cards in every place of the draft that names one which is not in this box."""
     with transaction.atomic():
         wished = draft.current()
-        form = cards.of_box(request, wished, request.POST)
+        form = cards.of_box(request, wished)
         if form.is_bound and not form.is_valid():
             return review(request, status=422, cards_form=form)
         if form.swaps:

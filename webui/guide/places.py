@@ -26,6 +26,7 @@ PLACES = {
     "rule-delete": "firewall#add-a-rule",
     "firewall-test": "firewall#try-a-packet",
     "review": "changes",
+    "review-cards": "changes",
     "apply": "changes",
     "keep": "changes#a-change-that-can-cut-you-off",
     "discard": "changes",
