@@ -32,6 +32,7 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.contenttypes.management import create_contenttypes  # noqa: E402
 from django.contrib.sessions.backends.db import SessionStore  # noqa: E402
 from django.db.models.signals import post_migrate  # noqa: E402
+from django.db.utils import ConnectionHandler  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 from tests.fake import appliance  # noqa: E402
 from tests.web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
@@ -39,6 +40,7 @@ from tests.web.late import LATE, SLOW  # noqa: E402
 
 from accounts import sessions  # noqa: E402
 from applier.wire import client  # noqa: E402
+from system import restoring, sealed  # noqa: E402
 
 client.dial = appliance.Fake
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
@@ -116,6 +118,18 @@ def box():
 @pytest.fixture
 def admin(transactional_db):
     return get_user_model().objects.create_user("admin", password="a good password")
+
+
+@pytest.fixture
+def opens_backup_files(transactional_db, monkeypatch):
+    """A passphrase costs a guesser nothing, and the database in a backup file may be opened.
+
+    Django's tests admit no databases that are listed and not theirs.
+    """
+    listed = ConnectionHandler.__iter__
+    hidden = lambda handler: (alias for alias in listed(handler) if alias != restoring.ALIAS)  # noqa: E731
+    monkeypatch.setattr(ConnectionHandler, "__iter__", hidden)
+    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
 
 
 def log_in(context, user, url: str) -> None:

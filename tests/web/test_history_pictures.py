@@ -3,31 +3,19 @@
 import dataclasses
 
 import pytest
-from django.db.utils import ConnectionHandler
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import appliance
 from tests.web.browsing import LOOKS, follow
 
 from changes import actions
 from draft import store as draft
 from lbconfig.model.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Scheduler, to_json
-from system import restoring, sealed
 
 PASSPHRASE = "rope and tide and moon"
 
 
-@pytest.fixture(autouse=True)
-def any_database(transactional_db, monkeypatch):
-    """Django's tests admit no databases that are listed and not theirs; that of a backup file is such a one."""
-    listed = ConnectionHandler.__iter__
-    hidden = lambda handler: (alias for alias in listed(handler) if alias != restoring.ALIAS)  # noqa: E731
-    monkeypatch.setattr(ConnectionHandler, "__iter__", hidden)
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch):
-    """A test need not cost a guesser anything."""
-    monkeypatch.setattr(sealed.Writer.__init__, "__defaults__", (sealed.Cost(4, 8, 1),))
+pytestmark = pytest.mark.usefixtures("opens_backup_files")
 
 
 @pytest.fixture
@@ -79,7 +67,7 @@ def test_an_import_that_is_wrong_and_one_that_is_not(open_page, admin, past, loo
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("heading", name="What is lost").wait_for()
     shoot(page, "import", look)
-    page.get_by_role("button", name="Replace the draft").click()
+    page.get_by_role("button", name=texts.REPLACE).click()
     expect(page.get_by_text("The draft is the configuration of night.json now")).to_be_visible()
     assert draft.same(draft.current(), past)
 
@@ -111,11 +99,11 @@ def test_a_backup_file_from_download_to_log_in(open_page, admin, past, look, sho
     page.get_by_role("button", name="Restore", exact=True).click()
     page.fill("[name=username]", "admin")
     page.fill("[name=password]", "a good password")
-    follow(page, "text=Log in >> nth=-1")
-    page.get_by_role("heading", name="The backup file is restored").wait_for()
+    follow(page, texts.LOG_IN_BUTTON)
+    page.get_by_role("heading", name=texts.RESTORED).wait_for()
     shoot(page, "restored", look)
-    page.get_by_role("link", name="Review changes").last.click()
-    expect(page.get_by_role("heading", name="Review changes")).to_be_visible()
+    page.get_by_role("link", name=texts.REVIEW).last.click()
+    expect(page.get_by_role("heading", name=texts.REVIEW)).to_be_visible()
 
 
 def test_a_new_box_offers_it(open_page, transactional_db, look, shoot):

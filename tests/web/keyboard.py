@@ -1,0 +1,61 @@
+"""A page that is gone through by the Tab key alone."""
+
+from playwright.sync_api import Page
+
+# Where the Tab key should stop: a group of radio buttons is one stop. What stands there is noted before each press of
+# the key, when the browser has scrolled to it. Nothing fades in
+# meanwhile, and nothing is fetched anew under the focus.
+BEGIN = """() => {
+    const still = new CSSStyleSheet();
+    still.replaceSync("* { transition: none !important; }");
+    document.adoptedStyleSheets = [still];
+    document.body.addEventListener("htmx:beforeRequest", (event) => event.preventDefault());
+    const called = (one) => one.outerHTML.replace(/\\s+/g, " ").slice(0, 110);
+    const group = (one) => one.type === "radio" ? `radio ${one.name} ${one.form?.action}` : one;
+    const wanted = new Map();
+    for (const one of document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")) {
+        if (one.tabIndex >= 0 && !one.disabled && one.checkVisibility({visibilityProperty: true})) {
+            wanted.set(group(one), called(one));
+        }
+    }
+    const met = [];
+    const marked = (one) => {
+        const style = getComputedStyle(one);
+        return (style.outlineStyle !== "none" && style.outlineWidth !== "0px") || style.boxShadow !== "none";
+    };
+    const note = () => {
+        const one = document.activeElement;
+        if (!one || one === document.body || met.some((stop) => stop.one === one)) return;
+        const box = one.getClientRects()[0], label = one.closest("label");
+        const across = Math.min(Math.max(box.left + box.width / 2, 0), innerWidth - 1);
+        const down = box.top + Math.min(box.height / 2, 20);
+        const top = document.elementFromPoint(across, down);
+        const faults = [];
+        const seen = top && (one.contains(top) || label?.contains(top));
+        if (!seen) faults.push(`is behind ${top ? called(top) : "the edge"}`);
+        if (!marked(one) && !(label && marked(label))) faults.push("does not show the focus");
+        if (one.tabIndex > 0) faults.push("jumps the queue");
+        if (met.length && !(met.at(-1).one.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING)) {
+            faults.push(`comes after ${called(met.at(-1).one)}`);
+        }
+        met.push({one, faults: faults.map((fault) => `${called(one)} ${fault}`)});
+        wanted.delete(group(one));
+    };
+    document.addEventListener("keydown", (event) => { if (event.key === "Tab") note(); }, true);
+    window.tabbed = () => {
+        note();
+        const left = [...wanted.values()].map((one) => `${one} is not reached`);
+        return [...left, ...met.flatMap((stop) => stop.faults)];
+    };
+    const first = document.querySelector("a[href], button, input, select, textarea");
+    first?.focus();
+    return wanted.size;
+}"""
+
+
+def faults(page: Page) -> list[str]:
+    """Press Tab from the first thing to the last: what is not reached, out of order, or hidden."""
+    page.bring_to_front()
+    for _ in range(page.evaluate(BEGIN) + 2):  # what scrolls is a stop, too
+        page.keyboard.press("Tab")
+    return page.evaluate("tabbed()")
