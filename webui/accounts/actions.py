@@ -14,7 +14,10 @@ log = logging.getLogger(__name__)
 
 
 class WrongCode(Exception):
-    """The set-up code does not open this box."""
+    """The set-up code does not open this box. The text is a sentence for who tried."""
+
+    def __init__(self) -> None:
+        super().__init__("This is not the code on the console.")
 
 
 class UnknownAdmin(Exception):

@@ -9,8 +9,9 @@ from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.core.exceptions import ValidationError
 
 from accounts import credentials, limits
+from web.fields import FILL_IN
 
-FILL_IN = {"required": "Fill this in."}
+REQUIRED = {"required": FILL_IN}
 MAX_PASSWORD = 128  # characters
 
 
@@ -22,7 +23,7 @@ def _password(label: str, help_text: str = "", new: bool = True) -> forms.CharFi
         strip=False,
         max_length=MAX_PASSWORD,
         widget=forms.PasswordInput(attrs=attributes),
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
     )
 
 
@@ -38,7 +39,7 @@ class LogInForm(AuthenticationForm):
         fields["username"].label = "User name"
         fields["password"].max_length = MAX_PASSWORD
         for field in self.fields.values():
-            field.error_messages.update(FILL_IN)
+            field.error_messages.update(REQUIRED)
 
     def clean(self):
         """Raises limits.Refused, which is no fault of a field."""
@@ -64,7 +65,7 @@ class CodeForm(forms.Form):
         label="Set-up code",
         help_text="Shown on the console of the box; looks like ABCD-EFGH-JKMN.",
         max_length=40,
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
         widget=forms.TextInput(
             attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "autofocus": True}
         ),
@@ -81,7 +82,7 @@ class SetUpForm(CodeForm):
         label="User name",
         max_length=150,
         validators=[ASCIIUsernameValidator()],
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
         widget=forms.TextInput(attrs={"autocomplete": "username", "autocapitalize": "none"}),
     )
     password = _password("New password", "At least 10 characters.")

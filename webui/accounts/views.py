@@ -44,8 +44,8 @@ def _set_up(request, form: SetUpForm):
     data = form.cleaned_data
     try:
         return actions.set_up(data["code"], data["username"], data["password"], request.META["REMOTE_ADDR"])
-    except actions.WrongCode:
-        form.add_error("code", "This is not the code on the console.")
+    except actions.WrongCode as error:
+        form.add_error("code", str(error))
     except actions.UnknownAdmin as error:
         form.add_error("username", f"This box has no admin of this name. It knows: {', '.join(error.known)}.")
     except (limits.Refused, ApplierDown, ApplierRefused) as error:

@@ -7,8 +7,8 @@ from django import forms
 from accounts.scopes import SCOPES
 from accounts.tokens import MAX_NAME, MAX_NETWORKS
 from lbconfig.validate.fields import allowed_network
+from web.fields import FILL_IN
 
-FILL_IN = "Fill this in."
 DAYS = {"30": "a month", "90": "three months", "365": "a year", "": "never"}
 MAX_TEXT = MAX_NETWORKS * 50
 

@@ -14,10 +14,10 @@ from draft.pages import Page, check, finish
 from lbconfig.model.snapshot import FallbackKind, Snapshot, SorryPage
 from lbconfig.render import sorry
 from lbconfig.validate.fields import MAX_NOTE, MAX_PARAGRAPHS, MAX_TITLE
+from web.fields import FILL_IN
 from web.kept_input import keeps_input
 
 SAVED = "Saved to the draft. The box shows it after you have reviewed and applied the changes."
-FILL_IN = "Fill this in."
 
 
 class Paragraphs(forms.CharField):

@@ -10,8 +10,8 @@ from balancing.forms import port_field
 from lbconfig.model import names
 from lbconfig.model.network import ONE_SPEAKS, BondMode, HashPolicy, LacpRate
 from lbconfig.model.snapshot import HTTPS_PORT, Bond, Bridge, Interface, Management, Vlan
+from web.fields import FILL_IN
 
-FILL_IN = "Fill this in."
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 MAX_LINES = 100
 MAX_INTERFACES = 64
@@ -93,7 +93,7 @@ class InterfaceForm(forms.Form):
     tag = forms.IntegerField(label="VLAN ID", required=False, help_text="1 to 4094")
     members = Members(label="Members", required=False)
     mode = forms.ChoiceField(label="Mode", choices=_words(names.BOND_MODES, names.COMMON_BOND_MODES))
-    dhcp = forms.BooleanField(label="Get an address by DHCP", required=False)
+    dhcp = forms.BooleanField(label="Get an address from DHCP", required=False)
     addresses = Lines(
         label="Fixed addresses",
         required=False,

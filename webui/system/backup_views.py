@@ -147,8 +147,8 @@ def set_up_restore_code(request):
     if request.method == "POST" and form.is_valid():
         try:
             accounts.prove(form.cleaned_data["code"], request.META["REMOTE_ADDR"])
-        except accounts.WrongCode:
-            form.add_error("code", "This is not the code on the console.")
+        except accounts.WrongCode as error:
+            form.add_error("code", str(error))
         except (limits.Refused, ApplierDown, ApplierRefused) as error:
             form.add_error(None, str(error))
         else:

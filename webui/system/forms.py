@@ -5,7 +5,7 @@ from typing import Any
 from django import forms
 from django.core.validators import RegexValidator
 
-from accounts.forms import FILL_IN, CodeForm
+from accounts.forms import REQUIRED, CodeForm
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 
 __all__ = ["BetweenForm", "CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
@@ -28,16 +28,16 @@ class WatchForm(forms.Form):
         max_value=LONGEST_WATCH,
         initial=USUAL_WATCH,
         help_text=f"{SHORTEST_WATCH} to {LONGEST_WATCH}. Let the clients send for at least as long.",
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
     )
 
 
 class BetweenForm(forms.Form):
     """Two free ports that a cable joins."""
 
-    sender = forms.ChoiceField(label="Send from", error_messages=FILL_IN)
+    sender = forms.ChoiceField(label="Send from", error_messages=REQUIRED)
     receiver = forms.ChoiceField(
-        label="To", help_text="The port that is measured: what arrives there is forwarded.", error_messages=FILL_IN
+        label="To", help_text="The port that is measured: what arrives there is forwarded.", error_messages=REQUIRED
     )
 
     def __init__(self, ports: list[str], *args, **kwargs) -> None:
@@ -59,7 +59,7 @@ def _passphrase(label: str, help_text: str = "", shortest: int = 1) -> forms.Cha
         min_length=shortest,
         max_length=MAX_PASSPHRASE,
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
     )
 
 
@@ -82,7 +82,7 @@ class PassphraseForm(forms.Form):
 
 
 class RestoreForm(forms.Form):
-    file = forms.FileField(label="Backup file", max_length=255, allow_empty_file=True, error_messages=FILL_IN)
+    file = forms.FileField(label="Backup file", max_length=255, allow_empty_file=True, error_messages=REQUIRED)
     passphrase = _passphrase("Passphrase", "The one that was chosen when the file was made.")
 
 
@@ -90,6 +90,6 @@ class ResetForm(forms.Form):
     hostname = forms.CharField(
         label="Host name of this box",
         max_length=253,
-        error_messages=FILL_IN,
+        error_messages=REQUIRED,
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )

@@ -67,6 +67,9 @@ UNKNOWN_HOST = Fault(
     "The name in the address is neither a host name (letters, digits, dots, hyphens, underscores) nor an IP address.",
     "Open the page by the address that the console of the box shows.",
 )
+NOT_FOUND = Fault(
+    404, "There is no such page", "The address is wrong, or the object was removed.", "Go to the overview."
+)
 UNREADABLE = Fault(
     400,
     "This request cannot be read",
@@ -162,7 +165,4 @@ def bad_request(request, exception) -> HttpResponse:
 
 
 def not_found(request, exception) -> HttpResponse:
-    fault = Fault(
-        404, "There is no such page", "The address is wrong, or the object was removed.", "Go to the overview."
-    )
-    return answer(request, fault)
+    return answer(request, NOT_FOUND)
