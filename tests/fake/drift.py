@@ -37,7 +37,7 @@ def sample() -> list[Difference]:
             "object": "virtual service 'names'",
             "wanted": "round robin",
             "present": "source hashing",
-            "why": "Its clients are handed to its real servers in another way than you chose.",
+            "why": "Its clients are distributed differently than configured.",
             "disturbs": drift.REFUSED,
         },
         {

@@ -22,8 +22,8 @@ def go_back_to_a_configuration() -> Dialogue:
             return
         number = found[(yield from numbered("Number of the line", [True] * len(found)))]["number"]
         earlier = migrate.read(applier.generation(number)["text"])
-        yield f"This changes on the way back to generation {number}. The draft on the web page stays as it is.\n"
-        yield from applied(earlier, f"back to generation {number}, at the console")
+        yield f"This changes on the way back to revision {number}. The draft on the web page stays as it is.\n"
+        yield from applied(earlier, f"back to revision {number}, at the console")
     except (ApplierDown, ApplierRefused, SnapshotError) as error:
         yield f"\n{error}\n"
 
@@ -37,7 +37,7 @@ def listing(found: list[GenerationEntry]) -> str:
     if not found:
         return "There is no earlier configuration that was confirmed.\n"
     lines = [
-        f"  {line}  generation {one['number']}  {one['created']}  {printable(one['user'], 20)}  "
+        f"  {line}  revision {one['number']}  {one['created']}  {printable(one['user'], 20)}  "
         f"{printable(one['comment'], 40)}".rstrip()
         for line, one in enumerate(found, 1)
     ]

@@ -92,7 +92,7 @@ def configuration(status: Status) -> str:
     count = len(snapshot(status).get("services", ()))
     if status["generation"] is None:
         return "as delivered"
-    return f"generation {status['generation']}, {count} virtual service{'s' * (count != 1)}"
+    return f"revision {status['generation']}, {count} virtual service{'s' * (count != 1)}"
 
 
 def update(status: Status) -> str:

@@ -88,7 +88,7 @@ def described(slot: SlotStatus) -> str:
         lines.append("It has a configuration of its own: as delivered, with nothing configured.")
     elif kept:
         comment = f", {printable(kept['comment'])}" if kept["comment"] else ""
-        lines.append(f"It has a configuration of its own: generation {kept['number']} of {kept['created']}{comment}.")
+        lines.append(f"It has a configuration of its own: revision {kept['number']} of {kept['created']}{comment}.")
     else:
         lines.append("It begins with a copy of the current configuration.")
     return "\n".join([*lines, ""])

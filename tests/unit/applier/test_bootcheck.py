@@ -78,7 +78,7 @@ def test_a_good_one_is_marked_good(looked):
     assert looked.judge() == "good"
     assert looked.state().slot("B").good and not looked.restarted
     assert looked.record.state == "good"
-    assert looked.record.sentence == "Version 0.2.0 came up, was looked at, and runs."
+    assert looked.record.sentence == "Version 0.2.0 came up, passed its checks, and runs."
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_fault_counts_unless_it_was_there_before_or_lies_elsewhere(looked):
 
 def test_the_kernel_s_table_is_asked_itself(looked):
     looked.inner.host.table.popitem()
-    assert "table of virtual services is not that of generation 1" in look(looked.box())
+    assert "table of virtual services is not that of revision 1" in look(looked.box())
 
 
 def test_forwarding_that_is_off(looked):
@@ -190,7 +190,7 @@ def test_forwarding_that_is_off(looked):
 
 def test_another_generation_than_the_confirmed_one(looked):
     looked.inner.applier.confirmed = 7
-    assert "generation 1 and not 7" in look(looked.box())
+    assert "revision 1 and not 7" in look(looked.box())
 
 
 def test_the_box_comes_back_and_says_so(tmp_path):

@@ -79,7 +79,7 @@ def test_the_way_to_the_admin_may_change_but_not_the_door(box):
 def test_with_the_secret_alone(box):
     waiting(box)
     run = box.applier.applies.confirm("", box.secret, "")
-    assert run["state"] == "done" and run["message"] == "Generation 2 runs and is confirmed."
+    assert run["state"] == "done" and run["message"] == "Revision 2 runs and is confirmed."
     assert outcome(box) == "confirmed" and box.applier.generations.confirmed_number() == 2
     assert box.paths.pending not in box.host.files
     assert refusal(box.applier.applies.confirm, "", box.secret, "").code == "not-waiting"  # it is spent

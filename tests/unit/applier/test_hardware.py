@@ -133,7 +133,7 @@ def test_how_it_is_described(host):
         "key": "net/core/rmem_max", "value": None, "wanted": "5242880", "standard": "5242880", "lowest": 212_992,
         "highest": 268_435_456, "reason": "", "source": "", "state": "absent", "message": "",
     }  # fmt: skip
-    assert settings[TABLE_SIZE]["state"] == "differs" and "next start" in settings[TABLE_SIZE]["message"]
+    assert settings[TABLE_SIZE]["state"] == "differs" and "restarts" in settings[TABLE_SIZE]["message"]
     assert said["machine"]["cards"][0]["name"] == "eth0" and said["findings"] == []
 
 

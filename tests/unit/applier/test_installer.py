@@ -168,7 +168,7 @@ def test_a_ledger_that_cannot_be_read_back_is_found_out(box, monkeypatch):
         return Output(0, "", "")
 
     monkeypatch.setattr(box, "_mount", mount)
-    with pytest.raises(InstallFailed, match="configuration that was written"):
+    with pytest.raises(InstallFailed, match="another configuration than was written"):
         list(steps(box, with_configuration=True))
 
 
@@ -287,7 +287,7 @@ def test_a_disk_that_forgets_is_found_out(box, monkeypatch):
         return len(data) if offset == place else real(handle, data, offset)
 
     monkeypatch.setattr(os, "pwrite", pwrite)
-    with pytest.raises(InstallFailed, match=r"does not give back what was written to it \(writing the system\)"):
+    with pytest.raises(InstallFailed, match=r"returns other data than was written to it \(writing the system\)"):
         list(steps(box))
     assert not starts(target)
 
@@ -299,7 +299,7 @@ def test_a_configuration_that_cannot_be_read_back_is_found_out(box, monkeypatch)
         return Output(0, "", "")
 
     monkeypatch.setattr(box, "_mount", mount)
-    with pytest.raises(InstallFailed, match="configuration that was written"):
+    with pytest.raises(InstallFailed, match="another configuration than was written"):
         list(steps(box, with_configuration=True))
     assert not starts(files(box)[0])
 

@@ -85,7 +85,7 @@ APPLY = {
         (request("generation", number="1", files=False), "bad-field", "number must be a whole number"),
         (request("generation", number=True, files=False), "bad-field", "number must be a whole number"),
         (request("generation", number=-1, files=False), "bad-field", "number must be a whole number"),
-        (request("generation", number=99, files=False), "unknown-generation", "no generation 99"),
+        (request("generation", number=99, files=False), "unknown-generation", "no revision 99"),
         (request("check", snapshot=[]), "bad-field", "snapshot must be an object"),
         (request("check", snapshot={"port": 1}, services=[]), "bad-snapshot", "port: is not a known field"),
         (request("check", snapshot={}, services={}), "bad-field", "services must be a list"),

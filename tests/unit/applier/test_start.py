@@ -198,7 +198,7 @@ def test_a_damaged_generation_is_replaced_by_its_second_copy(tmp_path, what):
     status = box.applier.status()
     assert status["snapshot"] == to_data(TWO)
     assert status["confirmed"] == status["generation"] == 3
-    assert "Generation 2" in box.faults()["generation-missing"]
+    assert "Revision 2" in box.faults()["generation-missing"]
     box.power_cut()
     assert not box.faults() and box.applier.status()["generation"] == 3
 
@@ -210,7 +210,7 @@ def test_without_the_second_copy_the_newest_older_one_is_loaded(tmp_path):
     (box.paths.state / "confirmed.json").write_text("{")
     box.power_cut()
     assert box.applier.status()["generation"] == 1
-    assert "older generation 1" in box.faults()["generation-missing"]
+    assert "older revision 1" in box.faults()["generation-missing"]
     assert box.apply(TWO)["generation"] == 3  # and no number is used twice
     assert not box.faults()
 

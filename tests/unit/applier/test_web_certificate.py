@@ -45,7 +45,7 @@ def test_it_is_shown_and_asks_to_be_confirmed(box):
     assert shown(box) == "of the box itself"
     box.begin(LB)
     run = box.until("waiting", *ENDED)
-    assert run["confirm"]["reasons"] == ["The web page shows another certificate, about which your browser may warn."]
+    assert run["confirm"]["reasons"] == ["The web page gets another certificate; your browser may warn about it."]
     done = [name for name, state in box.states().items() if state == "done"]
     assert done == ["store", "lint", "web-page", "verify"]
     assert shown(box) == fingerprint(LB)

@@ -59,7 +59,7 @@ def test_a_new_address_runs_and_the_draft_learns_of_it(person, fake, web):
     assert "192.168.10.7/24" in shown and shown.endswith(LAST)
     assert fake.box.snapshot.network.gateway == "192.168.10.1"
     shown = answer(person, "yes")
-    assert "Generation 4 runs and is confirmed." in shown
+    assert "Revision 4 runs and is confirmed." in shown
     assert "The draft on the web page has it as well. What else is in there still waits to be applied." in shown
     network = fake.box.snapshot.network
     assert network.interfaces[0].addresses == ("192.168.10.7/24",) and network.gateway == "192.168.10.254"

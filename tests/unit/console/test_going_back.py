@@ -17,7 +17,7 @@ def begin(person):
 
 @pytest.fixture
 def changed(fake):
-    """The box runs generation 3; 2 was another one, 1 was put back, and somebody's comment is hostile."""
+    """The box runs revision 3; 2 was another one, 1 was put back, and somebody's comment is hostile."""
     box = fake.box
     other = dataclasses.replace(box.snapshot, services=box.snapshot.services[:1])
     box.generations[1] |= {"text": text(other), "comment": "before\033[2J the mail"}
@@ -27,15 +27,15 @@ def changed(fake):
 
 def test_back_to_one_that_was_good(person, fake, changed):
     shown = begin(person)
-    assert "  1  generation 2  2026-01-03T09:30:00Z  admin  before?[2J the mail\n" in shown
-    assert "generation 3" not in shown and "generation 1" not in shown
+    assert "  1  revision 2  2026-01-03T09:30:00Z  admin  before?[2J the mail\n" in shown
+    assert "revision 3" not in shown and "revision 1" not in shown
     person.type("1")
     shown = person.look()
     assert "The draft on the web page stays as it is." in shown and "virtual service 'mail'" in shown
     person.type("yes")
-    assert "Generation 4 runs and is confirmed." in person.look()
+    assert "Revision 4 runs and is confirmed." in person.look()
     assert fake.box.snapshot == changed
-    assert fake.box.generations[0]["comment"] == "back to generation 2, at the console"
+    assert fake.box.generations[0]["comment"] == "back to revision 2, at the console"
     assert fake.box.generations[0]["user"] == "console"
 
 

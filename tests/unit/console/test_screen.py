@@ -93,14 +93,14 @@ def test_the_interfaces_of_the_web_page_are_told(console, only, shown):
 
 def test_what_runs_in_a_few_words(console):
     state, _ = console
-    assert state.configuration(STATUS) == "generation 7, 1 virtual service"
+    assert state.configuration(STATUS) == "revision 7, 1 virtual service"
     assert state.configuration(STATUS | {"generation": None}) == "as delivered"
     assert state.services(STATUS) == ("site  10.1.0.100:80 tcp", "  10.2.0.11:80  up  3 active, 1 inactive")
 
 
 def test_what_became_of_the_last_update(console):
     state, screen = console
-    good = {"state": "good", "sentence": "Version 1.2 came up, was looked at, and runs."}
+    good = {"state": "good", "sentence": "Version 1.2 came up, passed its checks, and runs."}
     assert state.update(STATUS | {"update": good}) == good["sentence"]
     assert "  Last update    Version 1.2 came up" in screen.screen(state.State(update=good["sentence"]), [])
     assert state.update(STATUS | {"update": good | {"state": "failed"}}) == ""  # that is a fault

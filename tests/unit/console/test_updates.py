@@ -102,6 +102,6 @@ def test_back_to_the_other_version(person, fake):
     person.work()
     shown = person.look()
     assert "Slot B holds version 0.0.9." in shown
-    assert "It has a configuration of its own: generation 2 of 2026-01-01T00:00:00Z, a?b." in shown
+    assert "It has a configuration of its own: revision 2 of 2026-01-01T00:00:00Z, a?b." in shown
     person.type("yes")
     assert fake.box.update.restarts == ["B"]

@@ -160,7 +160,7 @@ def test_the_review_tells_it_in_words():
 
 
 def test_each_of_these_changes_asks_to_be_confirmed():
-    reason = "The web page shows another certificate, about which your browser may warn."
+    reason = "The web page gets another certificate; your browser may warn about it."
     for old, new in (
         (SAMPLE, GOOD),
         (GOOD, SAMPLE),

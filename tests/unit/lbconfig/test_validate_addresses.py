@@ -117,7 +117,7 @@ def test_ipv6_is_as_good_as_ipv4():
     [
         (six(vip="2001:DB8:1::100"), "address", "must be written as 2001:db8:1::100"),
         (six(vip="2001:db8:1:0::100"), "address", "must be written as 2001:db8:1::100"),
-        (six(vip="::ffff:10.0.2.100"), "address", "an IPv4 address in disguise"),
+        (six(vip="::ffff:10.0.2.100"), "address", "an IPv4-mapped address"),
         (six(vip="fe80::1"), "address", "link-local"),
         (six(vip="fe80::1%eth0"), "address", "link-local"),
         (six(vip="ff02::1"), "address", "multicast"),

@@ -100,8 +100,8 @@ def test_a_web_check_may_have_several_requests():
         (asking(("/a b",)), "the path of request 1 must begin with /"),
         (asking(("/", "x" * 201)), "the expected text of request 1 (/) must not be longer than 200"),
         (asking(("/", " x")), "must not begin or end with a blank"),
-        (asking(("/", "x"), method=HttpMethod.HEAD), "cannot be had with HEAD"),
-        (asking(("/",), kind=CheckKind.SMTP), "means nothing for this check"),
+        (asking(("/", "x"), method=HttpMethod.HEAD), "cannot be combined with HEAD"),
+        (asking(("/",), kind=CheckKind.SMTP), "has no effect for this check"),
     ],
 )
 def test_what_more_requests_cannot_be(snapshot, words):
@@ -338,7 +338,7 @@ def test_a_field_that_a_check_does_not_use_is_refused_by_its_name(kind, field):
     check = HealthCheck(
         kind, **({"expect": "x"} if field == "matching" and kind in using(field) else {}), **{field: SAID[field]}
     )
-    problems = [one for one in validate(with_service(check=check)) if "means nothing" in one.message]
+    problems = [one for one in validate(with_service(check=check)) if "has no effect" in one.message]
     used = field in KINDS[kind].fields or (field == "port" and kind not in (CheckKind.PING, CheckKind.OFF))
     if field == "authority":  # of whom, where anybody will do?
         used = False
@@ -406,7 +406,7 @@ def test_worst_case_detection():
     assert worst_case_detection(HealthCheck(interval=9, timeout=3, failures=3, retry=2)) == 9 + 3 + 3 + 3
     assert worst_case_detection(HealthCheck(interval=2, timeout=1, failures=1, successes=9)) == 2 + 1
     assert worst_case_detection(HealthCheck(CheckKind.OFF)) == 0
-    # It goes on taking connections: the plain connects in between pass, and the whole check comes after them.
+    # It goes on taking connections: the plain TCP connects in between pass, and the whole check comes after them.
     assert (
         worst_case_detection(HealthCheck(CheckKind.HTTP, interval=2, timeout=1, failures=2, connects=5)) == 12 + 2 + 1
     )

@@ -154,12 +154,12 @@ def _write_table(handle: int, origin: int, table: Table) -> None:
         _put(handle, offset, data)
     _forget_what_was_read(handle)
     if disk_layout.read(handle) != table:
-        raise InstallFailed("The disk does not give back the partition table that was written to it.")
+        raise InstallFailed("The disk returns another partition table than was written to it.")
     first = disk_layout.first_sector(_read(origin, 0, SECTOR), disk)
     _put(handle, 0, first)
     _forget_what_was_read(handle)
     if _read(handle, 0, SECTOR) != first:
-        raise InstallFailed("The disk does not give back the boot code that was written to it.")
+        raise InstallFailed("The disk returns another boot code than was written to it.")
     with contextlib.suppress(OSError):
         disk_layout.read_again(handle)  # for the list of disks; the next start looks for itself
 
@@ -220,7 +220,7 @@ def _write_pieces(handle: int, origin: int, pieces: list[Piece]) -> Iterator[Pro
             digest.update(chunk)
             done += len(chunk)
         if digest.digest() != expected:
-            raise InstallFailed(f"The disk does not give back what was written to it ({piece.doing.lower()}).")
+            raise InstallFailed(f"The disk returns other data than was written to it ({piece.doing.lower()}).")
 
 
 # --- the data partition ------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def _make_data(
         yield Progress("Reading the configuration back", 0)
         with _mounted(host, places, part, f"ro,{OPTIONS}") as folder:
             if data_copy.digests(folder) != expected:
-                raise InstallFailed("The disk does not give back the configuration that was written to it.")
+                raise InstallFailed("The disk returns another configuration than was written to it.")
     run(host, ["e2fsck", "-f", "-n", str(part)], timeout=CHECKING)
 
 

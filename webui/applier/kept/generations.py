@@ -212,7 +212,7 @@ class Generations:
         try:
             snapshot = migrate.read(text)
         except SnapshotError as error:
-            raise Damaged(f"snapshot.json of generation {number}: {error}") from None
+            raise Damaged(f"snapshot.json of revision {number}: {error}") from None
         return Generation(number, snapshot, files, meta)
 
     def whole(self, number: int) -> tuple[Meta, str, dict[str, str]]:
@@ -220,14 +220,14 @@ class Generations:
         meta = self._meta(number)
         text = self._read(number, "snapshot.json")
         if _sha256(text.encode()) != meta["snapshot_digest"]:
-            raise Damaged(f"snapshot.json of generation {number} is not as it was written")
+            raise Damaged(f"snapshot.json of revision {number} is not as it was written")
         try:
             names = sorted(os.listdir(self._path(number) / "files"))
         except OSError as error:
-            raise Damaged(f"the files of generation {number} cannot be read: {error.strerror}") from None
+            raise Damaged(f"the files of revision {number} cannot be read: {error.strerror}") from None
         files = {name: self._read(number, f"files/{name}") for name in names}
         if files_digest(files) != meta["files_digest"]:
-            raise Damaged(f"the files of generation {number} are not as they were written")
+            raise Damaged(f"the files of revision {number} are not as they were written")
         return meta, text, files
 
     def entries(self) -> list[GenerationEntry]:
@@ -264,7 +264,7 @@ class Generations:
             if number is not None:
                 generation = self.load(number)
                 return Recovered(number, generation.snapshot)
-            reason = "no generation is named as the confirmed one"
+            reason = "no revision is named as the confirmed one"
         except Damaged as error:
             reason = str(error)
         copied = self._read_second_copy()
@@ -281,19 +281,19 @@ class Generations:
             durable.replace(self.second_copy, _second_copy(number, canonical.text(self.load(number).snapshot)))
 
     def _from_second_copy(self, number: int, snapshot: Snapshot, reason: str) -> Recovered:
-        said = f"Generation {number} is missing or damaged ({reason})"
+        said = f"Revision {number} is missing or damaged ({reason})"
         try:
-            new = self.create(snapshot, "system", f"generation {number} from its second copy")
+            new = self.create(snapshot, "system", f"revision {number} from its second copy")
             self.confirm(new)
         except (OSError, Damaged) as error:
-            fault = f"{said}. The box runs its second copy, which could not be stored as a generation: {error}."
+            fault = f"{said}. The box runs its second copy, which could not be stored as a revision: {error}."
             return Recovered(None, snapshot, ("generation-missing", fault))
         return Recovered(
-            new, snapshot, ("generation-missing", f"{said}. The box runs its second copy, stored as generation {new}.")
+            new, snapshot, ("generation-missing", f"{said}. The box runs its second copy, stored as revision {new}.")
         )
 
     def _from_older(self, lost: int | None, reason: str) -> Recovered:
-        name = "The confirmed generation" if lost is None else f"Generation {lost}"
+        name = "The confirmed revision" if lost is None else f"Revision {lost}"
         for number in reversed(self.numbers()):
             with contextlib.suppress(Damaged):
                 generation = self.load(number)
@@ -302,7 +302,7 @@ class Generations:
                         durable.point(self.link, f"generations/{number:06}")
                     fault = (
                         f"{name} and its second copy are missing or damaged ({reason}). "
-                        f"The box runs the older generation {number}; review it before you change anything."
+                        f"The box runs the older revision {number}; review it before you change anything."
                     )
                     return Recovered(number, generation.snapshot, ("generation-missing", fault))
         fault = (
@@ -336,19 +336,19 @@ class Generations:
         try:
             return (self._path(number) / name).read_bytes().decode()
         except FileNotFoundError:
-            raise Damaged(f"{name} of generation {number} is missing") from None
+            raise Damaged(f"{name} of revision {number} is missing") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise Damaged(f"{name} of generation {number} cannot be read: {error}") from None
+            raise Damaged(f"{name} of revision {number} cannot be read: {error}") from None
 
     def _meta(self, number: int) -> Meta:
         try:
             meta = json.loads(self._read(number, "meta.json"))
         except (ValueError, RecursionError):
-            raise Damaged(f"meta.json of generation {number} is damaged") from None
+            raise Damaged(f"meta.json of revision {number} is damaged") from None
         kinds = {"user": str, "comment": str, "created": str, "outcome": str, "seconds": float}
         kinds |= {"snapshot_digest": str, "files_digest": str}
         if not isinstance(meta, dict) or any(not isinstance(meta.get(name), kind) for name, kind in kinds.items()):
-            raise Damaged(f"meta.json of generation {number} is damaged")
+            raise Damaged(f"meta.json of revision {number} is damaged")
         return cast(Meta, meta)  # the fields that anybody asks for are there, and of their types
 
     def _steps(self, number: int) -> Iterator[StepStatus]:

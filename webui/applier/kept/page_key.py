@@ -10,7 +10,7 @@ import ssl
 
 from applier.kept.faults import now
 from lbconfig.model import certificate
-from lbconfig.model.problem import Place, Problem, each
+from lbconfig.model.problem import ACCESS, Problem, each
 from lbconfig.model.snapshot import Management, Snapshot
 
 _WORDS = {
@@ -28,8 +28,7 @@ def changed_problems(new: Snapshot, running: Snapshot) -> list[Problem]:
     wished = new.management
     if not wished.page_key or wished.page_key == running.management.page_key:
         return []
-    place = Place("management", "management")
-    return list(each(place, certificate=out_of_time(wished))) or list(each(place, **unusable(wished)))
+    return list(each(ACCESS, certificate=out_of_time(wished))) or list(each(ACCESS, **unusable(wished)))
 
 
 def out_of_time(management: Management) -> str | None:

@@ -84,7 +84,7 @@ def wrong_in(status: Status, known: tuple[str, ...]) -> str:
     if new:
         return _trimmed(new[0]["message"])
     if status["generation"] != status["confirmed"]:
-        return f"it runs generation {status['generation']} and not {status['confirmed']}, the confirmed one"
+        return f"it runs revision {status['generation']} and not {status['confirmed']}, the confirmed one"
     return ""
 
 
@@ -95,7 +95,7 @@ def wrong_with_forwarding(host: Host, target: Target, number: int | None) -> str
             return f"the kernel's setting {FORWARDING} is {host.setting(FORWARDING)} and not {setting.value}"
     lines = ipvs.difference(table.read_table(host), target.table, target.checked)
     if lines:
-        return f"the kernel's table of virtual services is not that of generation {number}: {'; '.join(lines[:3])}"
+        return f"the kernel's table of virtual services is not that of revision {number}: {'; '.join(lines[:3])}"
     return ""
 
 

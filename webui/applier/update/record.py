@@ -63,8 +63,8 @@ class Record:
 
 _SENTENCES = {
     ("installed", "update"): "Version {record.version} is in slot {record.slot}; the box runs it once it is restarted.",
-    ("trying", "update"): "Version {record.version} was started and is being looked at.",
-    ("good", "update"): "Version {record.version} came up, was looked at, and runs.",
+    ("trying", "update"): "Version {record.version} has started and is being checked.",
+    ("good", "update"): "Version {record.version} came up, passed its checks, and runs.",
     ("trying", "return"): "The box goes to version {record.version} in slot {record.slot}.",
     ("good", "return"): "The box went to version {record.version}, with the configuration of that slot.",
 }

@@ -20,7 +20,7 @@ from applier.wire.errors import ApplierRefused
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-UNKNOWN = ApplierRefused("unknown-upload", "This upload is not there any more; upload the bundle again.")
+UNKNOWN = ApplierRefused("unknown-upload", "This upload is no longer there; upload the bundle again.")
 UNSAFE = ApplierRefused("unsafe-upload", "The upload was refused: it is not a plain file of the web process alone.")
 
 

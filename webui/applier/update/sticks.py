@@ -56,7 +56,7 @@ class Sticks:
                     if one.source == source:
                         yield one.path
                         return
-        raise ApplierRefused("unknown-bundle", "This bundle is not there any more; is the USB stick still plugged in?")
+        raise ApplierRefused("unknown-bundle", "This bundle is no longer there; is the USB stick still plugged in?")
 
     def clear(self) -> None:
         """Unmount what a killed applier left mounted."""

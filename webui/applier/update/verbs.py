@@ -286,7 +286,7 @@ class Updates:
         reading = job.part(f"Reading slot {job.slot} back", READ_BACK, END, size)
         if not update_write.reads_back(device, size, bundle.digest, reading):
             update_write.erase(device)
-            text = "The disk does not give back what was written to it: replace it soon. The box runs as before."
+            text = "The disk returns other data than was written to it: replace it soon. The box runs as before."
             raise ApplierRefused("disk-error", text)
         self._slots.installed(job.slot, job.user)
         self._save(self._record("update", "installed", job.slot, bundle.version, job.user))

@@ -31,6 +31,9 @@ class Place:
         return Place(self.object, f"{self.path}.{step}")
 
 
+ACCESS = Place("access", "management")  # called as its page is; the snapshot has a longer word
+
+
 def quote(text: str) -> str:
     """Somebody's text in a message, as it was typed: short, and what cannot be printed is spelled out."""
     return repr(text if len(text) <= 60 else text[:57] + "...")

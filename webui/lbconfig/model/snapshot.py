@@ -445,7 +445,7 @@ class Snapshot:
         return frozenset({self.management.port, SORRY_PORT})
 
 
-# What a box that nobody has set up yet runs: an address by DHCP on its first interface, and the web
+# What a box that nobody has set up yet runs: an address from DHCP on its first interface, and the web
 # page for the private networks (RFC 1918) and link-local addresses only.
 FACTORY = Snapshot(
     network=Network(interfaces=(Interface("eth0", dhcp=True),)),

@@ -45,7 +45,7 @@ def balance_problems(place: Place, service: VirtualService) -> Iterator[Problem]
     yield from each(
         place.inner("least_healthy"),
         servers=_least(service),
-        then=None if least.servers or least.then is TooFew.TELL else "means nothing without a least number of servers",
+        then=None if least.servers or least.then is TooFew.TELL else "has no effect without a least number of servers",
         again=_again(service),
     )
 
@@ -69,7 +69,7 @@ def _needs(service: VirtualService) -> str | None:
 def _unused(agent: Agent, name: str) -> str | None:
     if name in agent_fields(agent.kind) or getattr(agent, name) == getattr(Agent(), name):
         return None
-    return f"means nothing where the weights follow {names.AGENTS[agent.kind].long}: leave it out"
+    return f"has no effect where the weights follow {names.AGENTS[agent.kind].long}: leave it out"
 
 
 def _least(service: VirtualService) -> str | None:
@@ -86,7 +86,7 @@ def _again(service: VirtualService) -> str | None:
     if not least.again:
         return None
     if least.then is not TooFew.ASIDE:
-        return "means nothing where the service does not stand aside: leave it out"
+        return "has no effect where the service does not stand aside: leave it out"
     return in_range(least.again, least.servers, _all(service))
 
 

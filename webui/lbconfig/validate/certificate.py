@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from lbconfig.model import certificate as pem
 from lbconfig.model import der
-from lbconfig.model.problem import Place, Problem, each
+from lbconfig.model.problem import ACCESS, Problem, each
 from lbconfig.model.snapshot import MAX_KEY, MAX_LINES, Management
 
 MAX_CHAIN = 10  # certificates
@@ -22,9 +22,8 @@ BEGIN = "-----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
 
 def certificate_problems(management: Management) -> Iterator[Problem]:
     """Both are empty: the box shows its own."""
-    place = Place("management", "management")
     if management.certificate or management.key:
-        yield from each(place, certificate=chain(management.certificate), key=private_key(management.key))
+        yield from each(ACCESS, certificate=chain(management.certificate), key=private_key(management.key))
 
 
 def chain(text: str) -> str | None:

@@ -65,7 +65,7 @@ def server_address(text: str) -> str | None:
     """The address of a machine that the box may ask and send clients to."""
     sentence = host_address(text)
     if sentence is None and ipaddress.ip_address(text).is_link_local:
-        return f"must be the address of one host, and {text} is a link-local address, which every network has again"
+        return f"must be the address of one host, and {text} is a link-local address, which is not unique"
     return sentence
 
 
@@ -79,8 +79,8 @@ _NO_HOSTS = tuple(
         ("240.0.0.0/4", "in a range that is reserved"),
         ("::/128", "no address"),
         ("::1/128", "a loopback address"),
-        ("::ffff:0:0/96", "an IPv4 address in disguise"),
-        ("fe80::/10", "a link-local address, which every network has again"),
+        ("::ffff:0:0/96", "an IPv4-mapped address"),
+        ("fe80::/10", "a link-local address, which is not unique"),
         ("ff00::/8", "a multicast address"),
     )
 )
@@ -111,7 +111,7 @@ def url_path(text: str) -> str | None:
 def note(text: str) -> str | None:
     if len(text) > MAX_NOTE:
         return f"must not be longer than {MAX_NOTE} characters, and has {len(text)}"
-    return None if text.isprintable() else "must be text that can be printed, on one line"
+    return None if text.isprintable() else "must be printable text on one line"
 
 
 def tags(words: tuple[str, ...]) -> str | None:
@@ -122,13 +122,13 @@ def tags(words: tuple[str, ...]) -> str | None:
             return (
                 f"must be 1 to {MAX_TAG} letters, digits, blanks, dots, underscores and hyphens each, not {quote(tag)}"
             )
-    return "must not have one twice" if len(set(words)) < len(words) else None
+    return "must not contain one twice" if len(set(words)) < len(words) else None
 
 
 def title(text: str) -> str | None:
     if not 1 <= len(text) <= MAX_TITLE:
         return f"must have 1 to {MAX_TITLE} characters, and has {len(text)}"
-    return None if text.isprintable() else "must be text that can be printed, on one line"
+    return None if text.isprintable() else "must be printable text on one line"
 
 
 def paragraphs(texts: tuple[str, ...]) -> str | None:
@@ -143,7 +143,7 @@ def paragraphs(texts: tuple[str, ...]) -> str | None:
 def expected_text(text: str) -> str | None:
     if len(text) > MAX_TEXT:
         return f"must not be longer than {MAX_TEXT} characters, and has {len(text)}"
-    return None if text.isprintable() else "must be text that can be printed, on one line"
+    return None if text.isprintable() else "must be printable text on one line"
 
 
 def pattern(text: str) -> str | None:

@@ -77,7 +77,7 @@ def _vlan(
     if not first_tag((vlan.parent, vlan.id)):
         yield inner.problem("id", f"another interface is VLAN {number(vlan.id)} of {quote(vlan.parent)} already")
     if vlan.parent == interface.name:
-        yield inner.problem("parent", "it cannot stand on itself")
+        yield inner.problem("parent", "it cannot be its own parent")
     if master := masters.get(vlan.parent):
         yield inner.problem(
             "parent", f"{quote(vlan.parent)} is a member of {quote(master[0].name)}; put the VLAN on that one"
@@ -113,7 +113,7 @@ def _members(
 
 def _unfit(master: Interface, member: Interface) -> str | None:
     if master.bond and member.made:
-        return f"{quote(member.name)} is no network card; a bond is made of cards"
+        return f"{quote(member.name)} is not a network card; a bond is made of cards"
     if master.bridge and member.bridge:
         return f"{quote(member.name)} is a bridge, and a bridge takes no other bridge"
     return None
@@ -126,9 +126,9 @@ def _bond(place: Place, interface: Interface) -> Iterator[Problem]:
     inner = place.inner("bond")
     yield from each(inner, miimon=in_range(bond.miimon, *MIIMON))
     if bond.primary and bond.mode not in ONE_SPEAKS:
-        yield inner.problem("primary", f"the mode {bond.mode} has no primary member: all of them speak")
+        yield inner.problem("primary", f"the mode {bond.mode} has no primary member: all of them are active")
     elif bond.primary and bond.primary not in bond.members:
-        yield inner.problem("primary", f"{quote(bond.primary)} is none of its members")
+        yield inner.problem("primary", f"{quote(bond.primary)} is not one of its members")
 
 
 def _loop(place: Place, interface: Interface, known: dict[str, Interface]) -> Iterator[Problem]:
@@ -138,7 +138,7 @@ def _loop(place: Place, interface: Interface, known: dict[str, Interface]) -> It
         name = waiting.pop()
         if name == interface.name and name not in _parts(interface):
             field = "vlan" if interface.vlan else "bond" if interface.bond else "bridge"
-            yield place.problem(field, "it stands on itself: a part of it is made of it")
+            yield place.problem(field, "it contains itself: one of its parts is made of it")
             return
         if name not in seen and name in known:
             seen.add(name)

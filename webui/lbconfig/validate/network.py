@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from lbconfig.model.addresses import IPNetwork, contains, version
-from lbconfig.model.problem import Place, Problem, Unseen, each, quote
+from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate.certificate import certificate_problems
 from lbconfig.validate.fields import (
@@ -110,7 +110,7 @@ def usable(network: Network) -> Network:
 
 
 def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
-    place, management = Place("management", "management"), snapshot.management
+    place, management = ACCESS, snapshot.management
     if not management.allow:
         yield place.problem("allow", "must name at least one network, or nobody could reach the web UI")
     first = Unseen()
@@ -131,7 +131,7 @@ def _interfaces(network: Network, chosen: tuple[str, ...]) -> str | None:
     first = Unseen()
     for name in chosen:
         if name not in known and name not in masters:
-            return f"the web UI would answer on {quote(name)}, which is no interface of this box"
+            return f"the web UI would answer on {quote(name)}, which is not an interface of this box"
         if name in masters:
             return f"{quote(name)} is a member of {quote(masters[name])}, where its packets arrive: choose that one"
         if not first(name):

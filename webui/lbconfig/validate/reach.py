@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lbconfig.model.addresses import IPAddress, contains
-from lbconfig.model.problem import Place, Problem, quote
+from lbconfig.model.problem import ACCESS, Problem, quote
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import ORDINALS, views
 from lbconfig.wanted import network as interfaces
@@ -24,14 +24,14 @@ def admin_problem(snapshot: Snapshot, address: str) -> Problem | None:
 
 def access_problem(snapshot: Snapshot, address: str) -> Problem | None:
     """The web UI is shut for him, wherever the box is: nothing that he does at his own place helps."""
-    place = Place("management", "management")
     try:
         admin = _parsed(address)
     except ValueError:
-        return place.problem("allow", f"your own address is not readable: {quote(address)}")
+        return ACCESS.problem("allow", f"your own address is not readable: {quote(address)}")
     if admin is None or any(contains(ipaddress.ip_network(one), str(admin)) for one in snapshot.management.allow):
         return None
-    return place.problem("allow", f"you are at {admin}, which none of these networks contains: you would be locked out")
+    words = f"you are at {admin}, which none of these networks contains: you would be locked out"
+    return ACCESS.problem("allow", words)
 
 
 def way_problem(snapshot: Snapshot, address: str) -> Problem | None:
@@ -91,7 +91,7 @@ def _entrance_problem(snapshot: Snapshot, address: str) -> Problem | None:
         return None
     only = " and ".join(management.interfaces)
     words = f"the web page would not answer: what comes from {admin} arrives on {home}, and it answers on {only} only"
-    return Place("management", "management").problem("interfaces", words)
+    return ACCESS.problem("interfaces", words)
 
 
 def nearest(snapshot: Snapshot, routes: Iterable[Route], address: str) -> tuple[str, bool] | None:

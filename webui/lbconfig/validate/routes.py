@@ -57,7 +57,7 @@ def route_problems(network: Network) -> Iterator[Problem]:
         elif host_address(policy.source) is None:
             number = (version(policy.source), own_table(policy.source))
             if not first_table(number):
-                yield place.problem("source", "this address and another one cannot both have a way of their own")
+                yield place.problem("source", "this address and another one cannot both have a source-based route")
 
 
 def name_problems(network: Network) -> Iterator[Problem]:
@@ -120,7 +120,7 @@ class _Ways:
             return sentence
         found = self.known.get(name)
         if found is None:
-            return f"{quote(name)} is no interface of this network"
+            return f"{quote(name)} is not an interface of this box"
         if not found.on:
             return f"{quote(name)} is switched off"
         if not any(network.version == family for network in self.networks(found)):
@@ -167,9 +167,9 @@ def _destination(text: str, ways: _Ways) -> str | None:
     if str(network) != text:
         return f"must be a network with its prefix length; {quote(text)} is probably meant to be {network}"
     if network.prefixlen == 0:
-        return "everything goes by the default gateway; enter it there"
+        return "this is the default route: set the default gateway instead"
     if network.is_loopback or network.is_multicast or network.is_link_local or network.is_unspecified:
-        return f"{network} is no network that a router leads to"
+        return f"{network} is not a network that a router can lead to"
     if any(network in ways.networks(interface) for interface in ways.used):
         return f"{network} is a network of an interface of this box"
     return None
