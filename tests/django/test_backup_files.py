@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.db import connection
 from forms_on_page import form_values, words
 from sealed_backups import PASSPHRASE, edit, opened, sealed_up, send, state, take
+from tests import texts
 from tests.django.conftest import PASSWORD
 
 from accounts import credentials, ledger, tokens
@@ -22,7 +23,7 @@ from draft import store as draft
 from lbconfig.model.snapshot import from_json
 from system import backupfile, restoring
 from system.models import Restored
-from web import room
+from web import faults, room
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
@@ -93,7 +94,7 @@ def test_on_a_full_disk(client, monkeypatch):
 def test_a_file_for_which_there_is_no_room_is_not_read(client, file, monkeypatch):
     monkeypatch.setattr(room, "HEADROOM", 1 << 60)
     answer = send(client, file)
-    assert answer.status_code == 507 and "The data partition is full" in words(answer)
+    assert answer.status_code == 507 and faults.FULL.title in words(answer)
 
 
 @pytest.mark.parametrize("path", ["backup/", "backup/restore/", "backup/restore/review/", "backup/restored/", "reset/"])
@@ -113,7 +114,7 @@ def test_the_page_says_what_is_in_it_and_what_goes(client, file, alice):
     assert "3 revisions" in text
     assert "These names are not in the file: alice" in text
     assert "1 change of the draft that does not run ; edited by" in text and "virtual service 'mail of alice'" in text
-    assert "Everybody is logged out, you too." in text
+    assert "Everybody is logged out, including you." in text
 
 
 def test_what_was_taken_back_does_not_come_back(client, file, alice, admin):
@@ -144,7 +145,7 @@ def test_users_tokens_history_and_draft_come_back(client, file, alice, admin, bo
     assert client.get("/").status_code == 302 and alice.get("/").status_code == 302  # logged out
     assert client.post("/login/", {"username": "admin", "password": PASSWORD}).status_code == 302
     text = words(client.get("/system/backup/restored/"))
-    assert "as in the file" in text and "Review changes" in text
+    assert "as in the file" in text and texts.REVIEW in text
     assert "mail of the file" in words(client.get("/changes/"))
 
 
@@ -153,7 +154,7 @@ def test_the_box_is_usable_afterwards(client, file, box):
     client.post("/login/", {"username": "admin", "password": PASSWORD})
     edit(client, "mail after")
     answer = client.post("/changes/apply/", form_values(client.get("/changes/")) | {"comment": "after the restore"})
-    assert "The changes run" in words(client.get(answer.headers["Location"]))
+    assert texts.APPLIED in words(client.get(answer.headers["Location"]))
     assert Revision.objects.first().comment == "after the restore"
     assert len(take(client)) > 1000
 

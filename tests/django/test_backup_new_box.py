@@ -41,7 +41,7 @@ def code(client, text=appliance.SETUP_CODE):
 def test_a_new_box_takes_a_backup_file_in_place_of_a_set_up(new_box, file):
     stranger = Client()
     assert "restore a backup file" in words(stranger.get("/set-up/"))
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
+    assert "Enter the code" in words(stranger.get("/set-up/restore/"))
     assert code(stranger).status_code == 302
     answer = send(stranger, file, url="/set-up/restore/")
     assert answer.headers["Location"] == "/login/?next=/system/backup/restored/"
@@ -87,9 +87,9 @@ def test_the_code_comes_before_any_file(new_box, file, settings):
     stranger = Client()
     answer = send(stranger, file, url="/set-up/restore/")
     assert answer.headers["Location"] == "/set-up/restore/"
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
+    assert "Enter the code" in words(stranger.get("/set-up/restore/"))
     assert "This is not the code on the console." in words(code(stranger, "ABCD-EFGH-JKMN"))
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
+    assert "Enter the code" in words(stranger.get("/set-up/restore/"))
     assert not get_user_model().objects.exists()
 
 
@@ -114,7 +114,7 @@ def test_a_code_that_was_renewed_since_opens_no_more(new_box, file):
     code(stranger)
     new_box.setup_code = "NEWC-ODEN-EWCO"
     assert send(stranger, file, url="/set-up/restore/").headers["Location"] == "/set-up/restore/"
-    assert "First the code" in words(stranger.get("/set-up/restore/"))
+    assert "Enter the code" in words(stranger.get("/set-up/restore/"))
 
 
 # --- factory reset ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import pytest
 from api_robot import error, fields, robot
 from forms_on_page import words
+from tests import texts
 from tests.fake import capacity as fake_capacity
 
 from applier.capacity.verbs import not_free
@@ -20,7 +21,7 @@ def measured(box):
 
 def test_a_box_that_was_never_measured_says_so(client, box):
     text = words(client.get("/system/capacity/"))
-    assert "Never measured" in text and "Start counting" in text
+    assert texts.NEVER_MEASURED in text and texts.START_COUNTING in text
     assert "New connections now 4,000/s" in text
     assert 'class="load"' not in client.get("/").content.decode()
 
@@ -42,7 +43,7 @@ def test_clients_that_asked_for_no_more_show_no_limit(client, box):
 def test_measurements_of_another_box_are_shown_and_do_not_count(client, box):
     box.capacity.measured = [fake_capacity.sample() | {"same": False}]
     text = words(client.get("/system/capacity/"))
-    assert "Never measured" in text and "On other hardware" in text
+    assert texts.NEVER_MEASURED in text and "On other hardware" in text
     assert 'class="load"' not in client.get("/").content.decode()
 
 

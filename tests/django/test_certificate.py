@@ -9,6 +9,7 @@ from api_robot import fields, robot
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import appliance
 
 from applier.kept import page_key
@@ -229,7 +230,7 @@ def test_the_review_tells_what_browsers_will_do(client):
     page = client.get("/changes/", **HERE)
     text = words(page)
     assert "The web page shows the certificate for lb.example.org" in text
-    assert "This must be confirmed" in text and "Your browser may warn of the new certificate" in text
+    assert texts.ASKS in text and texts.MAY_WARN in text
     assert "ssl_certificate /run/fairlead/certificates/" in text and SECRET not in page.content.decode()
 
 
@@ -241,7 +242,7 @@ def test_the_page_opens_itself_anew_and_that_confirms(client, box):
     page = client.get(path, secure=True, **HERE)
     shown = page.content.decode()
     follow = f"https://{PLACE}{reverse('arrive', args=[box.change.secret])}"
-    assert f'data-follow="{follow}"' in shown and "The box shows another certificate now" in words(page)
+    assert f'data-follow="{follow}"' in shown and texts.SHOWS_OTHER in words(page)
     assert f"connect-src 'self' https://{PLACE} https://{PLACE}:44443;" in page.headers["Content-Security-Policy"]
     box.run.deadline.begun -= 30
     young = {"HTTP_X_CONNECTION_AGE": "1.0"}
@@ -249,7 +250,7 @@ def test_the_page_opens_itself_anew_and_that_confirms(client, box):
     arrived = words(client.get(there, secure=True, **HERE))
     assert "It answers with its new certificate." in arrived and "not logged in here" not in arrived
     kept = words(client.post(there, {"keep": "1"}, secure=True, **HERE, **young))
-    assert "The changes are kept" in kept and "new address" not in kept
+    assert texts.KEPT in kept and "new address" not in kept
     assert box.run.state == "done" and box.snapshot.management.certificate == pems.LB
 
 
@@ -259,7 +260,7 @@ def test_a_browser_that_trusts_it_confirms_where_it_is(client, box):
     box.finish()
     box.run.deadline.begun -= 30
     page = client.get(path.replace("/changes/", "/live/"), **HERE, HTTP_X_CONNECTION_AGE="1.0")
-    assert "You can reach the box as it is now" in words(page)
+    assert texts.REACHED in words(page)
 
 
 def test_another_change_does_not_speak_of_certificates(client, given):
@@ -275,7 +276,7 @@ def test_nobody_confirms(client, box):
     path = apply(client)
     box.finish()
     box.expire()
-    assert "The box went back to what it ran before" in words(client.get(path, **HERE))
+    assert texts.WENT_BACK in words(client.get(path, **HERE))
     assert box.snapshot.management.certificate == "" and management().certificate == pems.LB
 
 
@@ -285,7 +286,7 @@ def test_one_that_has_ended_since_is_told_at_the_review_and_leads_to_its_page(cl
     monkeypatch.undo()
     page = client.get("/changes/", **HERE)
     assert (
-        "management, certificate : ended on 2021-01-01: browsers refuse it. Fix this" in words(page)
+        "Access, certificate : ended on 2021-01-01: browsers refuse it. Fix this" in words(page)
         and f'href="{URL}"' in page.content.decode()
     )
 
@@ -322,7 +323,7 @@ def test_the_file_without_passwords_comes_back(client, given):
     whole = client.get("/configuration/export/draft/").content.decode()
     assert SECRET in whole and SECRET not in bare and pems.LB.splitlines()[1] in bare
     client.post("/configuration/import/", {"file": file(bare, "bare.json")})
-    assert "Nothing would change" in words(client.get("/configuration/import/review/"))
+    assert texts.NO_CHANGE in words(client.get("/configuration/import/review/"))
 
 
 def test_on_another_box_its_certificate_is_left_out(client, box):
@@ -330,7 +331,7 @@ def test_on_another_box_its_certificate_is_left_out(client, box):
     answer = client.post("/configuration/import/", {"file": file(bare, "bare.json")})
     assert answer.headers["Location"] == "/configuration/import/review/"
     text = words(client.get("/configuration/import/review/"))
-    assert "the private key is not in the file" in text and "Nothing would change" in text
+    assert "the private key is not in the file" in text and texts.NO_CHANGE in text
 
 
 def test_the_history_hides_the_key_and_restores_it(client, given):
@@ -347,7 +348,7 @@ def test_the_history_hides_the_key_and_restores_it(client, given):
     newest = f"/history/{given.confirmed}/"
     page = client.get(newest)
     assert page.status_code == 200 and SECRET not in page.content.decode()
-    assert "Passwords and private keys are not shown." in words(page)
+    assert texts.NOT_SHOWN in words(page)
     assert "The web page shows the certificate for lb.example.org" in words(page)
     send(client, own="1")
     values = form_values(client.get(f"{newest}restore/"))
@@ -371,9 +372,9 @@ def test_a_program_that_only_reads_is_not_told_the_key(given, admin):
 def test_a_program_gives_it(client, admin):
     one = robot(admin)
     refused = one.patch("/management", {"certificate": pems.LB, "key": pems.OTHER_KEY})
-    assert refused.status_code == 422 and fields(refused) == [("management", "key")]
+    assert refused.status_code == 422 and fields(refused) == [("access", "key")]
     ended = one.patch("/management", {"certificate": pems.ENDED, "key": pems.ENDED_KEY})
-    assert ended.status_code == 422 and fields(ended) == [("management", "certificate")]
+    assert ended.status_code == 422 and fields(ended) == [("access", "certificate")]
     for wrong in ("$(reboot)", "\N{SNOWMAN}", "\x00", "x" * 60_000, 10**30, [], "********"):
         assert one.patch("/management", {"certificate": pems.LB, "key": wrong}).status_code in (400, 422), wrong
     assert management().certificate == ""

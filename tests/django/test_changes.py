@@ -2,6 +2,7 @@
 
 import pytest
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import appliance
 
 from applier.wire.errors import ApplierRefused
@@ -36,7 +37,7 @@ def test_the_review_in_plain_words_and_in_full(client, changed):
 def test_apply_and_watch(client, changed, box):
     answer = apply(client, comment="for the night")
     page = client.get(answer.headers["Location"])
-    assert "The changes run" in words(page)
+    assert texts.APPLIED in words(page)
     assert "every 1s" not in page.content.decode()
     revision = Revision.objects.first()
     assert (revision.number, revision.user, revision.comment, revision.outcome) == (
@@ -46,26 +47,26 @@ def test_apply_and_watch(client, changed, box):
         "confirmed",
     )
     assert '"lc"' in revision.snapshot
-    assert "not applied" not in words(client.get("/"))
+    assert texts.NOT_APPLIED not in words(client.get("/"))
 
 
 def test_progress_while_it_runs(client, changed, box):
     box.instant = False
     url = apply(client).headers["Location"]
     page = client.get(url)
-    assert "Applying…" in words(page)
+    assert texts.APPLYING in words(page)
     assert "every 1s" in page.content.decode()
     assert '<meta http-equiv="refresh"' in page.content.decode()
     assert "admin is applying changes" in words(client.get("/"))
     box.finish()
-    assert "The changes run" in words(client.get(f"/live{url.removeprefix('/changes')}"))
+    assert texts.APPLIED in words(client.get(f"/live{url.removeprefix('/changes')}"))
 
 
 def test_a_failed_apply_says_what_was_undone_and_keeps_the_draft(client, changed, box):
     box.failing_step = list(appliance.TITLES)[4]
     text = words(client.get(apply(client).headers["Location"]))
     assert "the apply failed and was undone" in text
-    assert "The box runs generation 3, as before. Your draft is kept." in text
+    assert "The box runs revision 3, as before. Your draft is kept." in text
     assert draft.current().services[0].scheduler == "lc"
     assert "rolled back" in words(client.get("/history/"))
 

@@ -9,6 +9,7 @@ import pytest
 import stored
 from django.core.management import call_command
 from django.test import Client
+from tests import texts
 from tests.fake import drift as fake_drift
 
 from accounts.models import ApiToken
@@ -131,7 +132,7 @@ def test_review_apply_history_restore(run, box):
     code, out, _ = run("review")
     assert code == 0 and "changed: virtual service 'shop'" in out and "ipvs.rules" in out
     code, out, _ = run("apply", "--comment", "quicker")
-    assert (code, out) == (0, "Generation 4 runs and is confirmed.\n")
+    assert (code, out) == (0, "Revision 4 runs and is confirmed.\n")
     assert box.snapshot.services[0].scheduler == "lc"
     out = run("history", "--limit", "1")[1]
     assert "console" in out and "quicker" in out and len(out.splitlines()) == 2
@@ -265,7 +266,7 @@ def test_drift(run, box):
 
 def test_hardware(run, box):
     code, out, _ = run("hardware")
-    assert code == 0 and "Nothing is wrong with this hardware" in out
+    assert code == 0 and texts.HEALTHY in out
     assert re.search(r"^0 +25 % +0 +eth0 queue 0, eth1, eth1 helping", out, re.MULTILINE), out
     box.machine.machine = replace(box.machine.machine, processes=frozenset({"irqbalance"}))
     one, other = box.machine.machine.cards

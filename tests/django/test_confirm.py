@@ -6,6 +6,7 @@ import confirm_on_page
 import pytest
 from confirm_on_page import HERE, NEW, ago, apply, new_connection
 from forms_on_page import form_values, words
+from tests import texts
 
 from changes.models import Revision
 
@@ -31,7 +32,7 @@ def confirm(client, box, **extra):
 
 def test_the_review_says_that_it_will_ask_and_why(client, gateway):
     text = words(client.get("/changes/", **HERE))
-    assert "This must be confirmed" in text and "The default gateway changes." in text
+    assert texts.ASKS in text and "The default gateway changes." in text
     assert "If it cannot within 90 seconds, the box goes back to what it runs now." in text
     assert "This page goes on at" not in text
 
@@ -47,6 +48,13 @@ def test_a_change_that_cuts_nobody_off_asks_only_if_wished(client, box):
     assert "You will be asked" not in text and "More: ask me to confirm" in text
     apply(client, confirm_within="600")
     assert box.run.state == "waiting" and box.run.ask.within == 600
+
+
+def test_the_page_of_an_apply_has_no_banner_that_leads_to_it(client, gateway):
+    """It is the answer to the form, at the form's address; every other page has the banner."""
+    answer = client.post("/changes/apply/", form_values(client.get("/changes/", **HERE)), **HERE)
+    assert texts.KEEP_IT in words(answer) and 'id="watch"' not in answer.text
+    assert 'id="watch"' in client.get("/", **HERE).text
 
 
 @pytest.mark.parametrize("value", ["9", "3601", "-1", "many", "1e9", "９９９９９"])
@@ -84,7 +92,7 @@ def test_the_page_counts_down_and_keeps_nothing_over_an_old_connection(client, b
     ago(box)
     for extra in ({}, new_connection(31), new_connection(29.0), {"HTTP_X_CONNECTION_AGE": "nan"}):
         page = client.get(live(path), **HERE, **extra)
-        assert "Everything runs. Keep it?" in words(page), extra
+        assert texts.KEEP_IT in words(page), extra
         assert 'hx-trigger="load"' not in page.content.decode()
     page = client.get(path, **HERE)
     assert "every 1s" in page.content.decode() and '<meta http-equiv="refresh"' in page.content.decode()
@@ -95,11 +103,11 @@ def test_a_new_connection_is_the_proof_and_the_page_confirms_by_itself(client, b
     path = apply(client)
     ago(box)
     page = client.get(live(path), **HERE, **new_connection(27.9))
-    assert "You can reach the box as it is now" in words(page)
+    assert texts.REACHED in words(page)
     assert 'hx-trigger="load"' in page.content.decode()
     answer = confirm(client, box, **new_connection())
     assert answer.headers["Location"] == path
-    assert "The changes run" in words(client.get(path, **HERE))
+    assert texts.APPLIED in words(client.get(path, **HERE))
     assert Revision.objects.get(number=4).outcome == "confirmed"
     confirm(client, box, **new_connection())  # the page may ask twice
     assert "wait to be confirmed any more" not in words(client.get(path, **HERE))
@@ -135,7 +143,7 @@ def test_who_wants_to_look_first_decides_by_a_click(client, box, gateway):
     path = apply(client, decide="on")
     ago(box)
     page = client.get(live(path), **HERE, **new_connection())
-    assert "Keep these changes" in words(page) and 'hx-trigger="load"' not in page.content.decode()
+    assert texts.KEEP_BUTTON in words(page) and 'hx-trigger="load"' not in page.content.decode()
     assert "You need not click" not in words(page)
 
 
@@ -143,7 +151,7 @@ def test_back_at_once(client, box, gateway):
     path = apply(client)
     client.post("/changes/take-back/", {"apply": box.run.id}, **HERE)
     text = words(client.get(path, **HERE))
-    assert "The box went back to what it ran before" in text
+    assert texts.WENT_BACK in text
     assert "admin took the changes back" in text and "Your draft is kept." in text
     assert "not confirmed" in words(client.get("/history/"))
     assert "not confirmed" in words(client.get("/history/4/"))
@@ -153,9 +161,9 @@ def test_nobody_confirms_and_the_page_says_so(client, box, gateway):
     path = apply(client)
     box.expire()
     text = words(client.get(live(path), **HERE))
-    assert "The box went back to what it ran before" in text
+    assert texts.WENT_BACK in text
     assert "Nobody confirmed the changes within 90 seconds" in text
-    assert "It runs generation 3, as before the change." in text
+    assert "It runs revision 3, as before the change." in text
     assert "every 1s" not in client.get(live(path), **HERE).content.decode()
     late = confirm(client, box, **new_connection())
     assert late.status_code == 302

@@ -7,6 +7,7 @@ import pytest
 from confirm_on_page import HERE, NEW, OLD, ago, apply, new_connection
 from django.urls import reverse
 from forms_on_page import form_values, words
+from tests import texts
 
 from changes import arrival
 from lbconfig.model.snapshot import Management, Snapshot
@@ -38,7 +39,7 @@ def test_the_page_follows_the_box_to_its_new_address(client, stranger, box, move
     assert "You have reached the box" in text and "admin" not in text
     assert box.run.state == "waiting"
     text = words(stranger.post(there, {"keep": "1"}, **THERE, **new_connection()))
-    assert "The changes are kept" in text and "Log in here" in text
+    assert texts.KEPT in text and texts.LOG_IN_HERE in text
     assert box.run.state == "done"
     again = stranger.post(there, {"keep": "1"}, **THERE, **new_connection())
     assert again.status_code == 409 and "Nothing was confirmed" in words(again)
@@ -58,7 +59,7 @@ def test_the_page_follows_the_box_to_its_new_port(client, box):
     path = url.removeprefix(f"https://{OLD}:8443")
     assert "not logged in here" not in words(client.get(path, **there))  # a cookie is for all ports of its host
     text = words(client.post(path, {"keep": "1"}, **there, **new_connection()))
-    assert "The changes are kept" in text and "Go on" in text and "Log in here" not in text
+    assert texts.KEPT in text and "Go on" in text and texts.LOG_IN_HERE not in text
     assert box.run.state == "done" and box.snapshot.management.port == 8443
 
 

@@ -3,6 +3,7 @@
 import pytest
 from api_robot import error, robot
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import drift as fake_drift
 
 from changes.models import Revision
@@ -23,7 +24,7 @@ def test_the_banner_leads_to_the_page(client, drifted):
         assert BANNER in words(client.get(url)) and 'href="/drift/"' in client.get(url).content.decode()
     assert BANNER not in words(client.get("/drift/")) and BANNER not in words(client.get("/live/drift/"))
     drifted.drift.found = []
-    assert "does not run what it should" not in words(client.get("/"))
+    assert texts.DIFFERS not in words(client.get("/"))
 
 
 def test_each_difference_in_words_and_what_repairing_it_costs(client, drifted):
@@ -73,18 +74,20 @@ def test_repair_is_a_run_that_is_shown_like_an_apply_and_leaves_draft_and_histor
     assert client.get("/drift/repair/").status_code == 405 and drifted.run is None
     answer = client.post("/drift/repair/", follow=True)
     text = words(answer)
-    assert "Repaired" in text and "2 differences repaired" in text and "Change the table of virtual services" in text
+    assert (
+        texts.REPAIRED in text and "2 differences repaired" in text and "Change the table of virtual services" in text
+    )
     assert drifted.run.user == "admin" and drifted.run.kind == "repair"
     assert drifted.snapshot.services[0].name == "shop" and Service.objects.get(pk=1).wish.name == "night shop"
     client.get("/history/")
     assert Revision.objects.count() == 3
-    assert "does not run what it should" not in words(client.get("/"))
+    assert texts.DIFFERS not in words(client.get("/"))
 
 
 def test_a_repair_that_does_not_help(client, drifted):
     drifted.failing_step = "ipvs"
     text = words(client.post("/drift/repair/", follow=True))
-    assert "Not all could be repaired" in text and "virtual service 'names'" in text and "What differs" in text
+    assert "Not everything could be repaired" in text and "virtual service 'names'" in text and "What differs" in text
     assert BANNER in words(client.get("/"))
 
 

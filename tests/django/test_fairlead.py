@@ -168,7 +168,7 @@ def test_the_address_of_the_browser(remote, header, address):
 def test_a_page_that_is_not_there(client):
     answer = client.get("/nowhere/")
     assert answer.status_code == 404
-    assert "There is no such page" in words(answer)
+    assert faults.NOT_FOUND.title in words(answer)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_database_that_is_really_full(client):
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA max_page_count=1073741823")
     assert answer.status_code == 507
-    assert "The data partition is full" in words(answer)
+    assert faults.FULL.title in words(answer)
     assert client.get("/services/1/").status_code == 200 and draft.current() == before
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from api_robot import error, robot
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import hardware as fake_hardware
 
 from draft import store as draft
@@ -33,7 +34,7 @@ def faulty(box):
 
 def test_a_healthy_machine_and_who_does_its_work(client, box):
     text = words(client.get(URL))
-    assert "Nothing is wrong with this hardware" in text and "Fix this" not in text
+    assert texts.HEALTHY in text and texts.FIX not in text
     assert "CPU 0 25 % eth0 queue 0 eth1 eth1, helps" in text and "CPU 3 25 % eth0 queue 3" in text
     assert "Supermicro X11SCL-F" in text
     assert "eth0 igb at 0000:03:00.0 : 1000 Mbit/s, 4 of 4 queues" in text
@@ -53,7 +54,7 @@ def test_the_button_mends_and_says_what_it_did(client, faulty):
     text = words(client.post(TUNE, follow=True))
     assert faulty.machine.tuned == [("", "admin")]
     assert "Done: irqbalance ended; " in text and "eth1: what receive queue 0 takes in is worked on by CPUs 0-3" in text
-    assert "Nothing is wrong with this hardware" in text
+    assert texts.HEALTHY in text
     again = words(client.post(TUNE, follow=True))
     assert "Done:" not in again
 

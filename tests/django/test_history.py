@@ -5,6 +5,7 @@ import json
 
 import pytest
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import appliance
 
 from applier.wire.errors import ApplierRefused
@@ -127,7 +128,7 @@ def test_a_form_without_its_counter_replaces_nothing(client, past, counter):
 
 
 def test_restore_what_the_draft_is_already(client, past):
-    assert "Nothing would change" in words(client.get("/history/3/restore/"))
+    assert texts.NO_CHANGE in words(client.get("/history/3/restore/"))
 
 
 def test_the_page_of_a_revision_shows_no_passwords(client, past, box):
@@ -136,7 +137,7 @@ def test_the_page_of_a_revision_shows_no_passwords(client, past, box):
     Revision.objects.filter(number=2).update(snapshot=to_json(secret))
     page = client.get("/history/2/")
     assert "rope and tide" not in page.content.decode()
-    assert "Passwords and private keys are not shown." in words(page)
+    assert texts.NOT_SHOWN in words(page)
     assert b"rope and tide" in client.get("/configuration/export/2/").content
 
 
@@ -176,7 +177,7 @@ def test_a_damaged_generation_does_not_keep_the_later_ones_out(client, past, box
 
     def damaged(self, number, files=False):
         if number == 4:
-            raise ApplierRefused("damaged-generation", "meta.json of generation 4 cannot be read.")
+            raise ApplierRefused("damaged-generation", "meta.json of revision 4 cannot be read.")
         return whole(self, number, files)
 
     monkeypatch.setattr(appliance.Fake, "generation", damaged)

@@ -13,6 +13,7 @@ from tests.fake import appliance
 
 from accounts import credentials, ledger, tokens
 from accounts.models import ApiToken, LedgerNumber
+from web import faults
 
 NEW = "rope and tide"
 CHANGE = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
@@ -112,7 +113,7 @@ def test_an_older_slot_that_starts_on_a_full_disk_lets_nobody_in_by_an_old_passw
             full.setattr(ledger, step, fails)
         older.start()
         answer = stranger.post("/login/", tell)
-        assert answer.status_code == 507 and "The data partition is full" in words(answer)
+        assert answer.status_code == 507 and faults.FULL.title in words(answer)
         assert Robot("revoked").get("/status").status_code == 507
     assert stranger.post("/login/", tell).status_code == 200
     assert Robot("revoked").get("/status").status_code == 401
@@ -158,7 +159,7 @@ def test_on_a_full_disk_nothing_is_changed(client, admin, settings, monkeypatch)
     mine = robot(admin)
     monkeypatch.setattr(ledger, "sync", lambda path: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     answer = client.post("/password/", CHANGE)
-    assert answer.status_code == 507 and "The data partition is full" in words(answer)
+    assert answer.status_code == 507 and faults.FULL.title in words(answer)
     admin.refresh_from_db()
     assert admin.check_password(PASSWORD) and mine.get("/status").status_code == 200
 

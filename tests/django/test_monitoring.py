@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from forms_on_page import form_values, words
+from tests import texts
 
 from changes import actions
 from lbconfig.model.snapshot import RealServer, ServerState, VirtualService
@@ -62,7 +63,7 @@ def test_nothing_is_claimed_of_a_box_that_is_silent(client, box):
     box.reachable = False
     text = words(client.get("/"))
     assert "? not known" in text
-    assert "not applied" not in text
+    assert texts.NOT_APPLIED not in text
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import appliance
 
 from draft import store as draft
@@ -153,7 +154,7 @@ def test_the_interfaces_of_the_web_page(client):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["eth9"], "The web UI would answer on 'eth9', which is no interface of this box."),
+        (["eth9"], "The web UI would answer on 'eth9', which is not an interface of this box."),
         (["eth0", "eth0"], "'eth0' is given twice."),
         (["x" * 65], "Select a valid choice."),
     ],
@@ -172,10 +173,10 @@ def test_the_only_interface_of_the_web_page_is_not_taken_out_unnoticed(client):
     management = dataclasses.replace(draft.current().management, interfaces=("eth2",))
     draft.replace(dataclasses.replace(draft.current(), network=network, management=management), "admin")
     assert save(client, "/network/", interfaces__2__gone="on").status_code == 302
-    told = "management, interfaces: the web UI would answer on 'eth2', which is no interface of this box"
+    told = "access, interfaces: the web UI would answer on 'eth2', which is not an interface of this box"
     assert f"Before you can apply: {told}" in words(client.get("/"))
     review = client.get("/changes/")
-    assert "This draft cannot be applied yet" in words(review) and 'href="/access/"' in review.content.decode()
+    assert texts.NOT_YET in words(review) and 'href="/access/"' in review.content.decode()
 
 
 def test_two_admins_on_the_interfaces_of_the_web_page(client, alice):
@@ -213,7 +214,7 @@ def test_what_the_network_does_to_services_is_told_and_stops_the_apply(client):
     assert answer.status_code == 302
     assert "Before you can apply: virtual service" in words(client.get("/"))
     review = client.get("/changes/")
-    assert "This draft cannot be applied yet" in words(review)
+    assert texts.NOT_YET in words(review)
     assert 'href="/services/1/"' in review.content.decode()
 
 
@@ -310,7 +311,7 @@ def test_add_a_bond_and_a_bridge_and_remove_them(client):
         ("vlan", "mtu", "99999999999", "Must be 576 to 9216"),
         ("bond", "members", "eth0", "a member has none"),
         ("bond", "miimon", "0", "Must be 10 to 10000"),
-        ("bond", "primary", "eth9; reboot", "is none of its members"),
+        ("bond", "primary", "eth9; reboot", "is not one of its members"),
         ("bond", "mode", "balance", "Select a valid choice"),
         ("bridge", "members", "$(reboot)", "Must be 1 to 15 letters"),
         ("bridge", "note", "a" * 501, "at most 500 characters"),
@@ -363,7 +364,7 @@ def test_add_a_route_and_a_way_out_and_remove_them(client):
         ("route", "target", "$(reboot)", "Must be a network such as"),
         ("route", "via", "10.77.0.1", "is in no network of an interface"),
         ("route", "metric", "-1", "Must be 0 to"),
-        ("route", "interface", "eth9", "is no interface of this network"),
+        ("route", "interface", "eth9", "is not an interface of this box"),
         ("policy", "target", "everything", "Must be an IP address"),
         ("policy", "via", "", "Must be an IP address"),
     ],

@@ -3,6 +3,7 @@
 import pytest
 import stored
 from forms_on_page import form_values, words
+from tests import texts
 from tests.fake import appliance
 
 from draft import store as draft
@@ -45,7 +46,7 @@ def test_in_one_service(client, box, state):
     assert answer.redirect_chain[-1][0].startswith("/changes/progress/")
     assert f"{server['address']}: only this is applied, not the draft." in words(answer)
     assert states() == before | {int(server["server"]): state}
-    assert "not applied" not in words(client.get("/"))  # the draft knows of it
+    assert texts.NOT_APPLIED not in words(client.get("/"))  # the draft knows of it
     assert stored.server(int(server["server"])).state == state
 
 

@@ -47,7 +47,7 @@ def run(command: str, *arguments) -> str:
 def test_the_system_page(client):
     text = words(client.get("/system/"))
     assert "Version 0.1.0" in text
-    assert "generation 3" in text
+    assert "revision 3" in text
     assert "None known" in text
 
 

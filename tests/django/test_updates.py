@@ -8,6 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from forms_on_page import words
+from tests import texts
 from tests.fake import updates as fake_updates
 
 from accounts.models import ApiToken
@@ -79,7 +80,7 @@ def test_the_whole_way_there_and_back(client, box, caplog):
 
     text = words(client.get("/system/updates/restart/A/"))
     assert "Go back to version 0.1.0?" in text
-    assert "The configuration returns with it: version 0.1.0 starts with generation 3 of" in text
+    assert "The configuration returns with it: version 0.1.0 starts with revision 3 of" in text
     client.post("/system/updates/restart/A/")
     assert "Runs now: version 0.1.0" in page(client)
     said = caplog.text
@@ -131,7 +132,7 @@ def test_a_refused_bundle(client, box, code, sentence):
     box.update.refuse = ApplierRefused(code, sentence)
     answer = client.get("/system/updates/review/", {"source": f"upload:{HEX}"})
     assert answer.status_code == 409
-    assert sentence in words(answer) and "Nothing was written" in words(answer)
+    assert sentence in words(answer) and texts.NOTHING_WRITTEN in words(answer)
     client.post("/system/updates/install/", {"source": f"upload:{HEX}"})
     assert f"Nothing was installed. {sentence}" in page(client)
 
@@ -187,7 +188,7 @@ def test_while_it_restarts_and_after(client, box):
     box.started -= 50  # it was not off, as far as its clock tells
     assert "The box restarts" in words(client.get("/system/updates/restarting/B/", {"before": "20"}))
     text = words(client.get("/live/updates/restarting/B/", before))
-    assert "The box is back with version 0.2.0" in text and "came up, was looked at" in text
+    assert "The box is back with version 0.2.0" in text and "came up, passed its checks" in text
     box.update.record = box.update.record.now("trying")
     assert "looks at itself now" in words(client.get("/live/updates/restarting/B/", before))
     box.update.record, box.update.booted = box.update.record.now("failed", "it is odd"), "A"

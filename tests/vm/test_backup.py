@@ -10,6 +10,7 @@ from board.machines.director import VIP
 from board.machines.lab import BALANCED
 from board.machines.updating import Page, set_up
 from board.machines.wait import until
+from tests import texts
 from tests.lab.fixtures import FRESH, thorough
 from tests.lab.keeping import log_in_after, restore_at_set_up, take
 
@@ -54,7 +55,7 @@ def test_a_new_box_takes_over_from_a_backup_file(lab, director, world, kept):
     until("another certificate", lambda: fingerprint(director) != certificate)
 
     status, text = restore_at_set_up(director, content, director.setup_code())
-    assert status == 200 and "The backup file is restored" in text, text
+    assert status == 200 and texts.RESTORED in text, text
     until("the old certificate", lambda: fingerprint(director) == certificate)
     assert not director.status()["setup_code_active"]
     assert director.status()["generation"] is None  # nothing of it runs yet
@@ -100,7 +101,7 @@ def test_power_cut_in_the_middle_of_a_restore(lab, director, kept, pause):
     director.wait_until_up()
     status, text = director.page()
     assert status == 200, text
-    if "Set up this box" in text:
+    if texts.SET_UP in text:
         assert director.status()["setup_code_active"]
         status, text = restore_at_set_up(director, content, director.setup_code())
         assert status == 200, text

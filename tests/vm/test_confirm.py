@@ -10,6 +10,7 @@ from board.machines.lab import BALANCED
 from board.machines.machine import CommandFailed
 from board.machines.updating import set_up
 from board.machines.wait import PATIENCE, until
+from tests import texts
 from tests.lab.fixtures import thorough
 
 from lbconfig.model import certificate
@@ -182,7 +183,7 @@ def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world
     world.write("/run/arrive.py", ARRIVE)
     until("the page at the new address", lambda: page_at(world, NEW))
     kept = until("it is kept", lambda: arrived(world, secret))
-    assert "The changes are kept" in kept
+    assert texts.KEPT in kept
     assert run(director)["state"] == "done"
     assert held.end()["broken"] == []
 
@@ -224,7 +225,7 @@ def test_the_web_page_at_another_port_is_confirmed_there_and_boots(director, wor
     secret = apply(director, by(8443), within=120)
     world.write("/run/arrive.py", ARRIVE)
     kept = until("it is kept", lambda: arrived(world, secret, f"{OLD}:8443"))
-    assert "The changes are kept" in kept
+    assert texts.KEPT in kept
     assert run(director)["state"] == "done"
 
     director.kill()
@@ -270,7 +271,7 @@ def test_another_certificate_is_confirmed_and_boots_and_the_own_one_is_kept(dire
     assert shown_at(world, OLD, 8443) == fingerprint(pems.LB)
     world.write("/run/arrive.py", ARRIVE)
     kept = until("it is kept", lambda: arrived(world, secret, f"{OLD}:8443"))
-    assert "The changes are kept" in kept and run(director)["state"] == "done"
+    assert texts.KEPT in kept and run(director)["state"] == "done"
     # The key is for root and nginx; nobody else on the box reads it.
     holders = director.succeed("stat -c '%u %g %a' /run/fairlead/certificates/*.pem /run/fairlead/running.json")
     assert holders.splitlines() == ["0 991 640", "0 0 600"]

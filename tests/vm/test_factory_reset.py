@@ -5,6 +5,7 @@ from board.machines.director import VIP
 from board.machines.lab import BALANCED
 from board.machines.updating import Page, set_up
 from board.machines.wait import until
+from tests import texts
 from tests.lab.fixtures import thorough
 from tests.lab.keeping import factory_reset
 
@@ -26,7 +27,7 @@ def assert_as_new(director) -> None:
     assert status["setup_code_active"]
     assert status["snapshot"]["services"] == []
     assert director.weights() == {}
-    assert "Set up this box" in director.page()[1]
+    assert texts.SET_UP in director.page()[1]
     assert director.execute(f"test -e {MARK}").exit != 0
     found = director.succeed("find /disk -name '*.sqlite3' -size +0; find /disk -path '*generations/0*'").split()
     assert [path for path in found if "generations" in path] == []

@@ -11,6 +11,7 @@ from board.machines.spent import WEB, spent
 from board.machines.wait import found
 from board.machines.world import SERVERS
 from playwright.sync_api import Locator, Page, expect, sync_playwright
+from tests import texts
 from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(900)
@@ -78,20 +79,20 @@ class Hand:
 
 
 def until_applied(page: Page) -> None:
-    expect(page.get_by_role("heading", name="The changes run")).to_be_visible(timeout=APPLY)
+    expect(page.get_by_role("heading", name=texts.APPLIED)).to_be_visible(timeout=APPLY)
 
 
 def begin(hand: Hand, console: str) -> None:
     """From the page that a new box shows to a service that balances, by what the screens say."""
     page = hand.page
     page.goto("/")
-    expect(page.get_by_role("heading", name="Set up this box")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.SET_UP)).to_be_visible()
     hand.shoot("1-set-up")
     hand.type("Set-up code", found(r"Set-up code +(\S+)", console))  # as a person reads it off the screen
     hand.type("User name", "kim")
     hand.type("New password", "rope and tide")
     hand.type("New password again", "rope and tide")
-    hand.click("button", "Set up and log in")
+    hand.click("button", texts.SET_UP_AND_LOG_IN)
     hand.shoot("2-overview-empty")
 
     hand.click("link", "Network")
@@ -99,8 +100,8 @@ def begin(hand: Hand, console: str) -> None:
         card = page.locator("section.interface", has=page.get_by_role("heading", name=name))
         hand.type("Fixed addresses", address, card)
     hand.shoot("3-network")
-    hand.click("button", "Save to the draft")
-    expect(page.get_by_text("Saved to the draft")).to_be_visible()
+    hand.click("button", texts.SAVE)
+    expect(page.get_by_text(texts.SAVED)).to_be_visible()
     hand.shoot("4-network-saved")
 
     hand.click("link", "Add a virtual service")
@@ -109,13 +110,13 @@ def begin(hand: Hand, console: str) -> None:
     hand.type("Virtual address (VIP)", VIP)
     for row, address in enumerate(SERVERS.values()):
         if row >= page.locator("fieldset.server").count():
-            hand.click("button", "Add a real server")
+            hand.click("button", texts.ADD_SERVER)
         hand.type("Address", address, page.locator("fieldset.server").nth(row))
     hand.shoot("5-service")
-    hand.click("button", "Save to the draft")
+    hand.click("button", texts.SAVE)
     hand.shoot("6-service-saved")
 
-    hand.click("link", "Review changes")
+    hand.click("link", texts.REVIEW)
     expect(page.get_by_text("Virtual service 'web'")).to_be_visible()
     hand.type("Comment", "the first service")
     hand.shoot("7-review")
@@ -188,8 +189,8 @@ def test_a_day_of_a_new_admin(lab, director, world, page):
     # A change that was wrong, and back to what ran before.
     page.get_by_role("link", name="web", exact=True).click()
     hand.type("Port", "81", page.locator("section.card").first)
-    hand.click("button", "Save to the draft")
-    hand.click("link", "Review changes")
+    hand.click("button", texts.SAVE)
+    hand.click("link", texts.REVIEW)
     hand.shoot("40-review-wrong")
     hand.click("button", "Apply")
     until_applied(page)
@@ -201,7 +202,7 @@ def test_a_day_of_a_new_admin(lab, director, world, page):
     hand.shoot("42-revision")
     hand.click("link", "Restore into the draft")
     hand.shoot("43-restore")
-    hand.click("button", "Replace the draft")  # it leads on to the review
+    hand.click("button", texts.REPLACE)  # it leads on to the review
     hand.shoot("44-review-restored")
     hand.click("button", "Apply")
     until_applied(page)
@@ -218,6 +219,6 @@ def test_a_wrong_code_opens_nothing(director, page):
     page.get_by_label("User name").fill("kim")
     page.get_by_label("New password", exact=True).fill("rope and tide")
     page.get_by_label("New password again").fill("rope and tide")
-    page.get_by_role("button", name="Set up and log in").click()
+    page.get_by_role("button", name=texts.SET_UP_AND_LOG_IN).click()
     expect(page.get_by_text("This is not the code on the console.")).to_be_visible()
     assert director.status()["setup_code_active"]

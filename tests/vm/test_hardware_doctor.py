@@ -18,6 +18,7 @@ import pytest
 from board.machines.director import ANSWER, Director, wish
 from board.machines.lab import WAITING, director_disk
 from board.machines.link import Forward, UserNetwork, free_port
+from tests import texts
 from tests.lab.fixtures import thorough
 
 from lbconfig.model.snapshot import Interface, Network
@@ -114,7 +115,7 @@ def test_what_somebody_spoils_is_named_and_mended(box):
     viewer, admin = token_for(box, "read"), token_for(box, "read,apply")
     status, said = ask(box, "GET", "/hardware", viewer)
     assert status == 200 and found(said) == set(), said["findings"]
-    assert box.succeed("fairlead hardware").startswith("Nothing is wrong with this hardware")
+    assert box.succeed("fairlead hardware").startswith(texts.HEALTHY)
 
     box.succeed(["python3", "-c", BUSY])
     for spoil, _, _ in PLANTED.values():

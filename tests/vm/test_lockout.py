@@ -13,6 +13,7 @@ from board.machines.link import free_port
 from board.machines.updating import PASSWORD, USER, set_up
 from board.machines.wait import until
 from playwright.sync_api import Error, Page, expect, sync_playwright
+from tests import texts
 from tests.lab.fixtures import thorough
 
 from changes.arrival import PROBE_PORT
@@ -70,13 +71,13 @@ def give_it(page: Page, address: str, gateway: str) -> None:
     """The first card's address and the way out, up to the click on Apply."""
     page.goto(f"https://{OLD}/network/")
     card = page.locator("section.interface").filter(has=page.get_by_role("heading", name="eth0"))
-    card.get_by_label("Get an address by DHCP").uncheck()
+    card.get_by_label("Get an address from DHCP").uncheck()
     card.get_by_label("Fixed addresses").fill(f"{address}/24")
     page.fill("[name=gateway]", gateway)
-    page.click("button:text('Save to the draft')")
+    page.click(texts.SAVE_BUTTON)
     page.goto(f"https://{OLD}/changes/")
-    expect(page.get_by_text("This must be confirmed")).to_be_visible()
-    page.click("button:text('Apply')")
+    expect(page.get_by_text(texts.ASKS)).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
 
 
 def outcome(director) -> str:
@@ -89,12 +90,12 @@ def test_a_wrong_address_comes_back_and_the_page_says_so(director, world, page):
     logged_in(director, page)
     confirmed = director.status()["confirmed"]
     give_it(page, WRONG, "10.0.99.1")
-    expect(page.get_by_text("No answer at this address any more")).to_be_visible()
+    expect(page.get_by_text(texts.UNREACHABLE)).to_be_visible()
     # A slow box may leave the page without an answer before it has come so far.
     until("it has the wrong address", lambda: WRONG in director.succeed("ip -brief address show dev eth0"))
-    expect(page.get_by_role("heading", name="The box went back to what it ran before")).to_be_visible(timeout=200_000)
+    expect(page.get_by_role("heading", name=texts.WENT_BACK)).to_be_visible(timeout=200_000)
     expect(page.get_by_text("Nobody confirmed the changes within 90 seconds")).to_be_visible()
-    expect(page.get_by_text("No answer at this address any more")).to_be_hidden()
+    expect(page.get_by_text(texts.UNREACHABLE)).to_be_hidden()
     assert page.url.startswith(f"https://{OLD}/")
     status = director.status()
     assert (status["confirmed"], status["generation"], status["faults"]) == (confirmed, confirmed, [])
@@ -113,10 +114,10 @@ def test_the_page_follows_to_a_right_one_and_confirms_from_there(director, world
     give_it(page, RIGHT, "10.0.2.2")
     trust(page)  # at the new address the browser asks anew
     assert page.url.startswith(f"https://{RIGHT}/confirm/")
-    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.KEPT)).to_be_visible()
     until("it is confirmed", lambda: outcome(director) == "done")
     assert director.status()["confirmed"] == before + 1
-    page.get_by_role("link", name="Log in here").click()
+    page.get_by_role("link", name=texts.LOG_IN_HERE).click()
     page.wait_for_url(f"https://{RIGHT}/login/")
     assert held.end()["broken"] == []
 

@@ -19,6 +19,7 @@ from board.machines.machine import flash
 from board.machines.updating import SELDOM, Api, Page, make_stick, plugged_in, set_up
 from board.machines.wait import until
 from board.machines.world import SERVERS
+from tests import texts
 from tests.lab.bundles import Bundles
 from tests.lab.fixtures import FRESH, thorough
 
@@ -145,7 +146,7 @@ def test_a_new_version_and_back_again(director, world, bundles, capsys):
     director.wait_until_started()
     assert slot_of(director) == "B" and director.read("/usr/lib/fairlead/VERSION") == "9.1.0\n"
     found = outcome(director, "good")
-    assert found["sentence"] == "Version 9.1.0 came up, was looked at, and runs."
+    assert found["sentence"] == "Version 9.1.0 came up, passed its checks, and runs."
     assert boot_state(director)["B_GOOD"] == "1" and director.faults() == ""
     director.wait_until_healthy(*SERVERS)
     assert world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)  # the configuration came along
@@ -177,7 +178,7 @@ def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
         status, answer = api.send(bundle)
         assert (status, answer["error"]["code"]) == (422, code), answer
     job, _ = api.install(bundles.damaged_inside())
-    assert job["state"] == "failed" and "damaged" in job["message"] and "Nothing was written" in job["message"]
+    assert job["state"] == "failed" and "damaged" in job["message"] and texts.NOTHING_WRITTEN in job["message"]
     assert (director.succeed(HASH_SLOT_B, 120), boot_state(director)) == before
     assert director.succeed("ls -A /disk/shared/upload /disk/shared/taken | grep -c raucb; true").strip() == "0"
     assert "rauc" not in director.read("/proc/mounts")
@@ -189,7 +190,7 @@ def test_bundles_that_are_refused_touch_nothing(director, world, bundles):
     [
         pytest.param("without_init", "it stopped before it could say why", marks=thorough),
         pytest.param("without_applier", "the service that applies configurations does not answer", marks=thorough),
-        pytest.param("without_forwarding", "Not all of generation 1 could be brought up", marks=thorough),
+        pytest.param("without_forwarding", "Not all of revision 1 could be brought up", marks=thorough),
     ],
 )
 def test_a_version_that_does_not_come_up(director, world, bundles, capsys, kind, words):
@@ -227,7 +228,7 @@ def test_from_a_stick(director, world):
     form = page.get(f"/system/updates/review/?source={source}")
     assert "Install version 9.1.0?" in form
     page.post(f"{page.url}/system/updates/install/", {"source": source}, form)
-    until("the install", lambda: "waits for a restart" in page.get("/system/updates/"), 240, 1)
+    until("the install", lambda: texts.WAITS_FOR_RESTART in page.get("/system/updates/"), 240, 1)
     assert "/run/fairlead/media" not in director.read("/proc/mounts")
     assert boot_state(director)["B_OK"] == "1"
     assert world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)

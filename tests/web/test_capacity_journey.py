@@ -1,6 +1,7 @@
 """How near the box is to its limit, in a real browser: from nothing measured to a bar that warns, with pictures."""
 
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import capacity as fake_capacity
 from tests.web.browsing import LOOKS
 
@@ -12,10 +13,10 @@ def test_from_nothing_measured_to_a_bar_that_warns(open_page, admin, box, look, 
     expect(page.locator(".load")).to_have_count(0)
     page.goto("/system/")
     page.get_by_role("link", name="Measure and compare").click()
-    expect(page.get_by_role("heading", name="Never measured")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.NEVER_MEASURED)).to_be_visible()
     shoot(page, "capacity-never", look)
     page.fill("[name=seconds]", "20")
-    page.get_by_role("button", name="Start counting").click()
+    page.get_by_role("button", name=texts.START_COUNTING).click()
     expect(page.get_by_role("heading", name="Counting…")).to_be_visible()
     shoot(page, "capacity-counting", look)
     box.capacity.end()
@@ -34,10 +35,10 @@ def test_stopping(open_page, admin, box):
     box.instant = False
     page = open_page(admin)
     page.goto("/system/capacity/")
-    page.get_by_role("button", name="Start counting").click()
+    page.get_by_role("button", name=texts.START_COUNTING).click()
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("heading", name="Stopped")).to_be_visible()
-    expect(page.get_by_role("button", name="Start counting")).to_be_enabled()
+    expect(page.get_by_role("button", name=texts.START_COUNTING)).to_be_enabled()
 
 
 def test_between_two_ports_by_keyboard(open_page, admin, box, look, shoot):

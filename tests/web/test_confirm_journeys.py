@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import lbconfig_certificates as pems
 import pytest
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import appliance
 from tests.web.browsing import LOOKS, follow
 from tests.web.conftest import TIMEOUT
@@ -24,7 +25,7 @@ NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 def change_gateway(page) -> None:
     page.goto("/network/")
     page.fill("[name=gateway]", "192.168.10.254")
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/changes/")
 
 
@@ -77,15 +78,15 @@ def plain_page(chromium, live_server, admin, open_page):
 def test_reaching_the_box_anew_keeps_the_change(open_page, admin):
     page = open_page(admin)
     change_gateway(page)
-    expect(page.get_by_text("This must be confirmed")).to_be_visible()
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    expect(page.get_by_text(texts.ASKS)).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     left = int(page.locator("#run [data-left]").inner_text())
     expect(page.locator("#run [data-left]")).not_to_have_text(str(left))
     assert appliance.box.run.state == "waiting"
     started_long_ago()
     page.set_extra_http_headers(NEW_CONNECTION)
-    expect(page.get_by_text("The changes run")).to_be_visible()
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
     assert appliance.box.run.state == "done" and appliance.box.confirmed == 4
 
 
@@ -94,22 +95,22 @@ def test_who_looks_first_decides_by_a_click(open_page, admin):
     change_gateway(page)
     page.get_by_text("More: the time to confirm").click()
     page.get_by_label("Let me look first").check()
-    page.click("button:text('Apply')")
-    expect(page.get_by_role("button", name="Keep these changes")).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_role("button", name=texts.KEEP_BUTTON)).to_be_visible()
     started_long_ago()
     page.wait_for_timeout(2500)
     assert appliance.box.run.state == "waiting"
-    page.get_by_role("button", name="Keep these changes").click()
-    expect(page.get_by_text("The changes run")).to_be_visible()
+    page.get_by_role("button", name=texts.KEEP_BUTTON).click()
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
 
 
 def test_without_a_confirmation_the_page_says_that_the_box_went_back(open_page, admin):
     page = open_page(admin)
     change_gateway(page)
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     appliance.box.expire()
-    expect(page.get_by_role("heading", name="The box went back to what it ran before")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.WENT_BACK)).to_be_visible()
     expect(page.get_by_text("Nobody confirmed the changes within 90 seconds")).to_be_visible()
     assert draft.current().network.gateway == "192.168.10.254"
 
@@ -132,17 +133,17 @@ def test_the_page_follows_the_box_and_confirms_from_there(plain_page, forwarded,
     page = plain_page
     arranged("127.0.0.3")
     change_gateway(page)
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())  # the old address is gone
-    expect(page.get_by_text("No answer at this address any more")).to_be_visible()
+    expect(page.get_by_text(texts.UNREACHABLE)).to_be_visible()
     page.wait_for_timeout(3000)
     assert "/changes/progress/" in page.url  # nobody is at the new one yet: it stays
     there = forwarded("127.0.0.3")
     page.wait_for_url(f"{there}/confirm/**")
-    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.KEPT)).to_be_visible()
     assert appliance.box.run.state == "done"
-    page.get_by_role("link", name="Log in here").click()
+    page.get_by_role("link", name=texts.LOG_IN_HERE).click()
     page.wait_for_url(f"{there}/login/")
 
 
@@ -155,18 +156,18 @@ def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_se
     )
     page.goto("/access/")
     page.fill("[name=port]", str(new))
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/changes/")
     expect(page.get_by_text(f"The web page moves to port {new}.")).to_be_visible()
     expect(page.get_by_text(f"http://{own.hostname}:{new}/")).to_be_visible()
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())  # the old port is shut
     page.wait_for_timeout(7000)
     assert "/changes/progress/" in page.url  # nobody is at the new one yet: it stays
     there = forwarded(own.hostname, new)
     page.wait_for_url(f"{there}/confirm/**")
-    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.KEPT)).to_be_visible()
     assert appliance.box.run.state == "done" and appliance.box.snapshot.management.port == new
     page.get_by_role("link", name="Go on").click()
     page.wait_for_url(f"{there}/")
@@ -179,21 +180,21 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     page.goto("/access/certificate/")
     page.fill("[name=certificate]", pems.OTHER)
     page.fill("[name=key]", pems.LB_KEY)
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     expect(page.get_by_text("The private key does not belong to the certificate.")).to_be_visible()
     page.fill("[name=key]", pems.OTHER_KEY)
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     expect(page.get_by_text("Saved to the draft: the certificate for *.example.net")).to_be_visible()
     page.goto("/changes/")
-    expect(page.get_by_text("Your browser may warn of the new certificate")).to_be_visible()
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    expect(page.get_by_text(texts.MAY_WARN)).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())
     page.route("**/logo.svg", lambda route: route.abort())  # by which it looks whether the box is there
-    expect(page.get_by_text("The box shows another certificate now")).to_be_visible()
+    expect(page.get_by_text(texts.SHOWS_OTHER)).to_be_visible()
     page.unroute("**/logo.svg")
     page.wait_for_url("**/confirm/**")
-    expect(page.get_by_role("heading", name="The changes are kept")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.KEPT)).to_be_visible()
     assert appliance.box.run.state == "done" and appliance.box.snapshot.management.certificate == pems.OTHER
 
 
@@ -209,23 +210,23 @@ def test_a_wrong_address_keeps_the_page_where_it_is_until_the_box_is_back(plain_
     page = plain_page
     arranged("127.0.0.9")  # there nobody listens
     change_gateway(page)
-    page.click("button:text('Apply')")
-    expect(page.get_by_text("Everything runs. Keep it?")).to_be_visible()
+    page.click(texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())
-    expect(page.get_by_text("No answer at this address any more")).to_be_visible()
+    expect(page.get_by_text(texts.UNREACHABLE)).to_be_visible()
     page.wait_for_timeout(4000)
     assert "/changes/progress/" in page.url
     appliance.box.expire()
     page.unroute("**/live/progress/**")
-    expect(page.get_by_role("heading", name="The box went back to what it ran before")).to_be_visible()
-    expect(page.get_by_text("No answer at this address any more")).to_be_hidden()
+    expect(page.get_by_role("heading", name=texts.WENT_BACK)).to_be_visible()
+    expect(page.get_by_text(texts.UNREACHABLE)).to_be_hidden()
 
 
 def test_screenshots(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/services/1/")
     page.check("[name=scheduler][value=lc]")
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/services/2/delete/")
     follow(page, "main button")
     change_gateway(page)
@@ -233,8 +234,8 @@ def test_screenshots(open_page, admin, look, shoot):
     shoot(page, "review-impact", look)
     page.get_by_text("More: the time to confirm").click()
     shoot(page, "review-confirm", look)
-    page.click("button:text('Apply')")
-    page.get_by_text("Everything runs. Keep it?").wait_for()
+    page.click(texts.APPLY_BUTTON)
+    page.get_by_text(texts.KEEP_IT).wait_for()
     shoot(page, "apply-waiting", look)
     secret = appliance.box.change.secret
     page.goto("/")
@@ -242,13 +243,13 @@ def test_screenshots(open_page, admin, look, shoot):
     page.goto(f"/confirm/{secret}/?decide=1")
     shoot(page, "arrived", look)
     page.click("button:text('Keep these changes')")
-    page.get_by_text("The changes are kept").wait_for()
+    page.get_by_text(texts.KEPT).wait_for()
     shoot(page, "arrived-kept", look)
     change_gateway_back(page)
-    page.click("button:text('Apply')")
-    page.get_by_text("Everything runs. Keep it?").wait_for()
+    page.click(texts.APPLY_BUTTON)
+    page.get_by_text(texts.KEEP_IT).wait_for()
     appliance.box.expire()
-    page.get_by_text("The box went back to what it ran before").wait_for()
+    page.get_by_text(texts.WENT_BACK).wait_for()
     shoot(page, "apply-went-back", look)
     page.goto("/history/")
     shoot(page, "history-not-confirmed", look)
@@ -257,5 +258,5 @@ def test_screenshots(open_page, admin, look, shoot):
 def change_gateway_back(page) -> None:
     page.goto("/network/")
     page.fill("[name=gateway]", "192.168.10.1")
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/changes/")

@@ -1,6 +1,7 @@
 """A box that does not run what it should, in a real browser: from the banner to the repair, with pictures."""
 
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import drift as fake_drift
 from tests.web.browsing import LOOKS
 
@@ -8,7 +9,7 @@ from tests.web.browsing import LOOKS
 def test_from_the_banner_to_the_repair(open_page, admin, box, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/")
-    expect(page.get_by_text("does not run what it should")).to_have_count(0)
+    expect(page.get_by_text(texts.DIFFERS)).to_have_count(0)
     box.drift.found = fake_drift.sample()
     expect(page.get_by_text("The box does not run what it should: 2 differences.")).to_be_visible()  # by itself
     shoot(page, "drift-overview", look)
@@ -23,7 +24,7 @@ def test_from_the_banner_to_the_repair(open_page, admin, box, look, shoot):
     page.get_by_role("button", name="Repair").click()
     expect(page.get_by_role("heading", name="Repairing…")).to_be_visible()
     box.finish()
-    expect(page.get_by_role("heading", name="Repaired")).to_be_visible()
+    expect(page.get_by_role("heading", name=texts.REPAIRED)).to_be_visible()
     shoot(page, "drift-repaired", look)
     page.goto("/drift/")
     expect(page.get_by_role("heading", name="It does")).to_be_visible()

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from tests import texts
 from tests.fake import appliance
 from tests.web.browsing import LOOKS, follow
 
@@ -41,7 +42,7 @@ def test_pictures(open_page, ruled, look, shoot):
     shoot(page, "firewall-rule", look)
     page.fill("[name=ports]", "80,70000")
     page.fill("[name=sources]", "everybody")
-    follow(page, "button:text('Save to the draft')")
+    follow(page, texts.SAVE_BUTTON)
     shoot(page, "firewall-rule-wrong", look)
     page.goto("/firewall/add/?where=through")
     shoot(page, "firewall-add", look)

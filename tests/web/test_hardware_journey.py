@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import hardware as fake_hardware
 from tests.web.browsing import LOOKS
 
@@ -55,7 +56,7 @@ def test_from_the_overview_to_a_mended_machine(open_page, admin, look, shoot):
     press_tab_until(page, "mend-3")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Done: irqbalance ended;")).to_be_visible()
-    expect(page.get_by_role("button", name="Fix this")).to_have_count(0)
+    expect(page.get_by_role("button", name=texts.FIX)).to_have_count(0)
     expect(page.get_by_text("eth1 and ehci_hcd:usb1 share interrupt 33")).to_be_visible()  # that takes a person
     for summary in page.locator("summary").all():
         summary.click()

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import appliance
 
 from changes import actions
@@ -25,16 +26,16 @@ def test_from_the_set_up_code_to_a_running_service(open_page, transactional_db):
     page.get_by_label("User name").fill("kim")
     page.get_by_label("New password", exact=True).fill("rope and tide")
     page.get_by_label("New password again").fill("rope and tide")
-    page.get_by_role("button", name="Set up and log in").click()
+    page.get_by_role("button", name=texts.SET_UP_AND_LOG_IN).click()
     page.get_by_role("link", name="Add a virtual service").click()
     fill_service(page)
     page.locator("[name=servers-0-address]").fill("10.0.2.11")
     page.locator("[name=servers-0-port]").fill("80")
-    page.get_by_role("button", name="Save to the draft").click()
-    page.get_by_role("link", name="Review changes").click()
+    page.get_by_role("button", name=texts.SAVE).click()
+    page.get_by_role("link", name=texts.REVIEW).click()
     expect(page.get_by_text("Virtual service 'web'")).to_be_visible()
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("The changes run")).to_be_visible()
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
     page.get_by_role("link", name="Back to the overview").click()
     expect(page.get_by_text("1 of 1 up")).to_be_visible()
     assert box.snapshot.services[0].name == "web"
@@ -77,7 +78,7 @@ def test_with_the_keyboard_alone(open_page, admin):
     tab_to(page, "[name=comment]")
     page.keyboard.type("by hand")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The changes run")).to_be_visible()
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
 
 
 def tab_to(page, selector: str, most: int = 40) -> None:
@@ -127,7 +128,7 @@ def test_a_program_is_uploaded_into_the_form(open_page, admin):
     page.set_input_files("#program-file", {"name": "check.sh", "mimeType": "", "buffer": text.encode()})
     expect(page.locator("[name=check_program]")).to_have_value(text)
     fill_service(page)
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name=texts.SAVE).click()
     expect(page.get_by_text("web: saved to the draft")).to_be_visible()
     assert draft.current().services[-1].check.program == text
 
@@ -147,7 +148,7 @@ def test_a_wrong_field_has_the_focus_and_its_reason_beside_it(open_page, admin):
     page.goto("/services/1/")
     page.locator("summary", has_text="times of the check").click()
     page.locator("[name=check_timeout]").fill("600")
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name=texts.SAVE).click()
     field = page.locator("[name=check_timeout]")
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
@@ -179,11 +180,11 @@ def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box):
     page = open_page(admin)
     page.goto("/services/1/")
     page.locator("[name=name]").fill("shop two")
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name=texts.SAVE).click()
     page.goto("/changes/")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".steps .running")).to_have_count(1)
-    expect(page.get_by_text("The changes run")).to_be_visible()
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
     expect(page.locator(".steps .done")).to_have_count(page.locator(".steps li").count())
 
 
@@ -193,10 +194,10 @@ def test_two_admins_at_once(open_page, admin, django_user_model):
     for page in (alice, kim):
         page.goto("/services/1/")
     alice.locator("[name=scheduler][value=lc]").check()
-    alice.get_by_role("button", name="Save to the draft").click()
+    alice.get_by_role("button", name=texts.SAVE).click()
     expect(alice.get_by_text("saved to the draft")).to_be_visible()
     kim.locator("[name=name]").fill("shop of kim")
-    kim.get_by_role("button", name="Save to the draft").click()
+    kim.get_by_role("button", name=texts.SAVE).click()
     expect(kim.get_by_text("alice changed this to least connections (lc)")).to_be_visible()
     expect(kim.locator("[name=name]")).to_have_value("shop of kim")
     kim.get_by_role("button", name="Save anyway").click()
@@ -210,17 +211,17 @@ def test_without_javascript(open_page, admin, box):
     page.goto("/services/add/")
     expect(page.locator("[name=check_path]")).to_be_visible()
     fill_service(page, address="192.168.10.99")
-    page.get_by_role("button", name="Add a real server").click()
+    page.get_by_role("button", name=texts.ADD_SERVER).click()
     expect(page.locator("[name=servers-2-address]")).to_be_visible()
     page.locator("[name=servers-2-address]").fill("10.2.0.77")
     page.locator("[name=servers-2-port]").fill("80")
-    page.get_by_role("button", name="Save to the draft").click()
-    page.get_by_role("link", name="Review changes").click()
+    page.get_by_role("button", name=texts.SAVE).click()
+    page.get_by_role("link", name=texts.REVIEW).click()
     box.instant = False
     page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text("Applying…")).to_be_visible()
+    expect(page.get_by_text(texts.APPLYING)).to_be_visible()
     box.finish()
-    expect(page.get_by_text("The changes run")).to_be_visible()  # the page loads itself again
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()  # the page loads itself again
     assert box.snapshot.services[-1].name == "web"
 
 
@@ -230,7 +231,7 @@ def test_what_an_admin_types_is_text_and_nothing_else(open_page, admin):
     page.goto("/services/1/")
     hostile = '"><img src=x onerror=alert(1)>{{ 7|add:7 }}'
     page.locator("[name=check_expect]").fill(hostile)
-    page.get_by_role("button", name="Save to the draft").click()
+    page.get_by_role("button", name=texts.SAVE).click()
     page.goto("/services/1/")
     expect(page.locator("[name=check_expect]")).to_have_value(hostile)
     page.goto("/changes/")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import appliance
 from tests.fake import updates as fake_updates
 from tests.web.browsing import LOOKS
@@ -96,7 +97,7 @@ def test_from_a_stick_with_the_keyboard_alone(open_page, admin):
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Install version 0.2.0")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("waits for a restart")).to_be_visible()
+    expect(page.get_by_text(texts.WAITS_FOR_RESTART)).to_be_visible()
     tab_to(page, "#to-restart")
     page.keyboard.press("Enter")
     page.wait_for_url("**/restart/B/")
@@ -141,7 +142,7 @@ def test_screens(open_page, admin, look, shoot):
     page.get_by_text("Writing to slot B").wait_for()
     shoot(page, "updates-installing", look)
     appliance.box.update._job_began -= 60
-    page.get_by_text("waits for a restart").wait_for()
+    page.get_by_text(texts.WAITS_FOR_RESTART).wait_for()
     shoot(page, "updates-installed", look)
     page.goto("/system/updates/restart/B/")
     shoot(page, "updates-restart", look)

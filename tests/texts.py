@@ -1,0 +1,52 @@
+"""What pages say, where tests of several files look for it: reword the template, and then the line here.
+
+What Python says is imported from the product instead.
+"""
+
+# Set-up and log-in
+SET_UP = "Set up this box"
+SET_UP_AND_LOG_IN = "Set up and log in"
+LOG_IN_HERE = "Log in here"
+LOG_IN_BUTTON = "text=Log in >> nth=-1"
+
+# Forms
+SAVE = "Save to the draft"
+SAVE_BUTTON = f"button:text('{SAVE}')"
+SAVED = "Saved to the draft"
+ADD_SERVER = "Add a real server"
+FIX = "Fix this"
+
+# Review and apply
+REVIEW = "Review changes"
+NOT_YET = "This draft cannot be applied yet"
+NOT_APPLIED = "not applied"
+APPLY_BUTTON = "button:text('Apply')"
+APPLYING = "Applying…"
+APPLIED = "The changes are live"
+UNDONE = "was undone"
+
+# A change that waits to be confirmed
+ASKS = "This must be confirmed"
+MAY_WARN = "Your browser may warn about the new certificate"
+KEEP_IT = "Everything runs. Keep it?"
+KEEP_BUTTON = "Keep these changes"
+KEPT = "The changes are kept"
+REACHED = "You can reach the box as it is now"
+WENT_BACK = "The box went back to what it ran before"
+UNREACHABLE = "No answer at this address any more"
+SHOWS_OTHER = "The box shows another certificate now"
+
+# History, import, backup files
+REPLACE = "Replace the draft"
+NO_CHANGE = "Nothing would change"
+RESTORED = "The backup file is restored"
+NOT_SHOWN = "Passwords and private keys are not shown."
+
+# Updates, hardware, capacity, drift
+WAITS_FOR_RESTART = "waits for a restart"
+NOTHING_WRITTEN = "Nothing was written"
+HEALTHY = "Nothing is wrong with this hardware"
+START_COUNTING = "Start counting"
+NEVER_MEASURED = "Never measured"
+DIFFERS = "does not run what it should"
+REPAIRED = "Repaired"
