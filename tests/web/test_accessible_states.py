@@ -20,17 +20,15 @@ from tests.web.conftest import SCREENSHOTS
 
 from applier.wire.errors import ApplierRefused
 from changes import actions
-from draft import firewall as draft_firewall
 from draft import store as draft
-from draft.models import Rule as RuleRow
 from draft.models import Service
-from lbconfig.model.firewall import Rule
 from lbconfig.model.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Snapshot, StaticRoute, to_json
 from system import backupfile
 
-VIEWS = [("wide", "light"), ("phone", "dark")]
+# Window and colours, and whether every rule is asked or only those about colours, which is quick.
+VIEWS = [("wide", "light", True), ("phone", "dark", parts.ALL)]
 if parts.ALL:
-    VIEWS += [("wide", "dark"), ("phone", "light")]
+    VIEWS += [("wide", "dark", True), ("phone", "light", True)]
 PASSPHRASE = "rope and tide and moon"
 OLD_CONNECTION = {"X-Connection-Age": "600"}
 # Whatever takes a text gets one that is wrong there, and what takes a number gets none.
@@ -50,7 +48,7 @@ FORMS = {
     "/access/": "main form",
     "/access/certificate/": "main form",
     "/connections/": "main form",
-    "/firewall/1/": "main form.rule",
+    "/firewall/add/": "main form.rule",
     "/system/hardware/settings/": "main form",
     "/password/": "main form",
     "/system/api/": "#tokens details > form",
@@ -277,7 +275,6 @@ def a_measurement(page: Page) -> Iterator[str]:
 def forms(page: Page) -> Iterator[str]:
     routed = dataclasses.replace(draft.current().network, routes=(StaticRoute("10.9.0.0/16", "10.2.0.254"),))
     draft.replace(dataclasses.replace(draft.current(), network=routed), "admin")
-    draft_firewall.write(Rule(1, "ping"), RuleRow(), "admin")
     for address, form in FORMS.items():
         page.goto(address)
         page.locator(form).first.evaluate(SPOIL)
@@ -313,14 +310,14 @@ STORIES = (
 )
 
 
-def faults_of(page: Page, name: str) -> list[str]:
+def faults_of(page: Page, name: str, views=VIEWS) -> list[str]:
     """In every window and colour; a full run leaves pictures. The page is left as it was found, but unfolded."""
     before, found = page.viewport_size, []
     axe.unfold(page)
-    for window, colours in VIEWS:
+    for window, colours, whole in views:
         page.set_viewport_size(LOOKS[window]["viewport"])
         page.emulate_media(color_scheme=colours)
-        found += [f"{name}, {window}, {colours}: {one}" for one in axe.everything(page)]
+        found += [f"{name}, {window}, {colours}: {one}" for one in (axe.everything if whole else axe.colours)(page)]
         if parts.ALL:
             SCREENSHOTS.mkdir(parents=True, exist_ok=True)
             shot = f"state-{slugify(name)}-{window}-{colours}.png"
@@ -335,7 +332,9 @@ def faults_of(page: Page, name: str) -> list[str]:
 def test_pages_in_the_middle_of_something(open_page, admin, story):
     actions.fill_if_empty()
     page = open_page(admin, **LOOKS["wide"])
-    faults = [fault for name in story(page) for fault in faults_of(page, name)]
+    # The pages of the forms are seen in the dark elsewhere, and an error in other stories.
+    views = VIEWS if parts.ALL or story is not forms else VIEWS[:1]
+    faults = [fault for name in story(page) for fault in faults_of(page, name, views)]
     assert not faults, "\n".join(faults)
 
 
