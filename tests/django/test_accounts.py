@@ -11,6 +11,7 @@ from tests.fake import appliance
 
 from accounts import limits
 from lbconfig.model.snapshot import FACTORY
+from web.fields import FILL_IN
 
 NEW = {"code": appliance.SETUP_CODE, "username": "kim", "password": "rope and tide", "again": "rope and tide"}
 SIX, SAME_NETWORK, ANOTHER = "2001:db8:1:1::7", "2001:db8:1:1:ffff::8", "2001:db8:1:2::7"
@@ -46,10 +47,10 @@ def test_the_code_may_be_typed_in_any_way(new_box, stranger, code):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("code", "", "Fill this in."),
+        ("code", "", FILL_IN),
         ("code", "ABCD-EFGH-JKMN", "This is not the code on the console."),
         ("code", "x" * 50, "at most 40 characters"),
-        ("username", "", "Fill this in."),
+        ("username", "", FILL_IN),
         ("username", "no spaces", "Enter a valid username"),
         ("username", "nul\0", "Null characters are not allowed"),
         ("password", "short", "too short"),

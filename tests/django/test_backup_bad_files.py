@@ -11,6 +11,7 @@ from sealed_backups import PASSPHRASE, opened, sealed_up, send, state
 
 from system import backupfile, sealed
 from web import files, room
+from web.fields import FILL_IN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
@@ -42,7 +43,7 @@ def test_a_wrong_passphrase_says_so(client, file):
 
 def test_no_file_at_all(client):
     answer = client.post("/system/backup/restore/", {"passphrase": PASSPHRASE})
-    assert answer.status_code == 422 and "Fill this in." in words(answer)
+    assert answer.status_code == 422 and FILL_IN in words(answer)
 
 
 def test_too_large_a_file_is_not_read(client, settings):

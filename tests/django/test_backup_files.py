@@ -24,6 +24,7 @@ from lbconfig.model.snapshot import from_json
 from system import backupfile, restoring
 from system.models import Restored
 from web import faults, room
+from web.fields import FILL_IN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 any_database, cheap, file = sealed_backups.any_database, sealed_backups.cheap, sealed_backups.file
@@ -66,7 +67,7 @@ def test_nothing_is_left_on_the_disk(file, settings):
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({}, "Fill this in."),
+        ({}, FILL_IN),
         ({"passphrase": "too short", "again": "too short"}, "at least 12 characters"),
         ({"passphrase": PASSPHRASE, "again": PASSPHRASE + " "}, "are not the same"),
         ({"passphrase": "x" * 129, "again": "x" * 129}, "at most 128 characters"),

@@ -12,6 +12,7 @@ from services_on_page import DIRECT, NEW, values_of
 from balancing.presets import PRESETS
 from draft import store as draft
 from lbconfig.model.snapshot import CheckKind, Request, Scheduler, ServerState
+from web.fields import FILL_IN
 
 
 def test_add(client):
@@ -177,16 +178,16 @@ def test_saving_without_a_change_changes_nothing(client):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("name", "", "Fill this in."),
+        ("name", "", FILL_IN),
         ("name", "shop", "is the name of another virtual service"),
         ("name", "x" * 65, "longer than 64 characters"),
         ("name", "<b>", "Must be 1 to 64 letters"),
         ("name", "nul\0", "Null characters"),
-        ("address", "", "Fill this in."),
+        ("address", "", FILL_IN),
         ("address", "192.168.10.300", "Must be an IP address"),
         ("address", "fd00::1", "No interface can carry fd00::1"),
         ("address", "127.0.0.1", "Must be the address of one host"),
-        ("port", "", "Fill this in."),
+        ("port", "", FILL_IN),
         ("port", "0", "Must be 1 to 65535"),
         ("port", "65536", "Must be 1 to 65535"),
         ("port", "hypertext", "This must be the number of a port, or the name of a service"),
@@ -215,17 +216,17 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_port", "70000", "Must be 1 to 65535"),
         ("check_interval", "0", "Must be 1 to 3600"),
         ("check_timeout", "61", "Must be 1 to 60"),
-        ("check_failures", "", "Fill this in."),
+        ("check_failures", "", FILL_IN),
         ("check_failures", "101", "Must be 1 to 100"),
         ("check_successes", "0", "Must be 1 to 100"),
         ("check_retry", "3601", "Must be 0 to 3600"),
-        ("servers-0-address", "", "Fill this in."),
+        ("servers-0-address", "", FILL_IN),
         ("servers-0-address", "elsewhere", "Must be an IP address"),
         ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
         ("servers-0-port", "-1", "Must be 1 to 65535"),
-        ("servers-0-weight", "", "Fill this in."),
+        ("servers-0-weight", "", FILL_IN),
         ("servers-0-weight", "65536", "Must be 1 to 65535"),
-        ("servers-1-port", "80", "Fill this in."),
+        ("servers-1-port", "80", FILL_IN),
         ("servers-TOTAL_FORMS", "999999", "at most 1000"),
     ],
 )

@@ -11,6 +11,7 @@ from draft import store as draft
 from draft.models import Rule as Row
 from lbconfig.model.firewall import Action, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.model.icmp import MESSAGES
+from web.fields import FILL_IN
 
 SSH = {"name": "ssh", "action": "allow", "where": "box", "protocol": "tcp", "ports": "22", "sources": "10.0.0.0/8"}
 
@@ -75,7 +76,7 @@ def test_saving_without_a_change_changes_nothing(client):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("name", "", "Fill this in."),
+        ("name", "", FILL_IN),
         ("name", "a;b", "Must be 1 to 64 letters"),
         ("name", "x" * 65, "at most 64 characters"),
         ("sources", "everybody", "Must be networks such as"),
@@ -280,7 +281,7 @@ def test_a_packet_is_tried(client):
         ("source", "somebody", "Must be an IP address such as"),
         ("destination", "224.0.0.1", "a multicast address"),
         ("destination", "2001:db8::1", "Must be an IPv4 address, as the source is."),
-        ("port", "", "Fill this in."),
+        ("port", "", FILL_IN),
         ("port", "0", "Must be 1 to 65535"),
         ("port", "9" * 30, "Must be 1 to 65535."),
         ("source_port", "65536", "Must be 1 to 65535"),

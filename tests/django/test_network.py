@@ -22,6 +22,7 @@ from lbconfig.model.snapshot import (
     VirtualService,
     Vlan,
 )
+from web.fields import FILL_IN
 
 
 def save(client, url: str, at: str = "127.0.0.1", **changes):
@@ -54,7 +55,7 @@ def test_what_the_box_has_stands_beside_the_wish(client):
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("hostname", "", "Fill this in."),
+        ("hostname", "", FILL_IN),
         ("hostname", "-edge", "Must be letters, digits, hyphens"),
         ("hostname", "e" * 300, "at most 253 characters"),
         ("gateway", "192.168.99.1", "is in no network of an interface"),

@@ -7,6 +7,7 @@ from forms_on_page import form_values, words
 
 from draft import store as draft
 from lbconfig.model.snapshot import FloodDefence, Policy
+from web.fields import FILL_IN
 
 
 def save(client, **changes):
@@ -51,7 +52,7 @@ def test_what_is_no_choice_is_refused(client, value):
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        ("", "Fill this in."),
+        ("", FILL_IN),
         ("soon", "whole number"),
         ("1.5", "whole number"),
         ("0", "Must be 1 to 2678400"),

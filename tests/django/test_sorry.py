@@ -8,6 +8,7 @@ from tests.fake import appliance
 
 from draft import store as draft
 from lbconfig.model.snapshot import Fallback, FallbackCheck, FallbackKind, SorryPage
+from web.fields import FILL_IN
 
 
 def save(client, url: str, **changes):
@@ -61,7 +62,7 @@ def test_a_service_has_a_fallback_server(client):
         ),
         ("/services/1/", {"fallback_kind": "haiku"}, "Choose one of these"),
         ("/services/1/", {"fallback_kind": "page", "check_kind": "off"}, "needs a health check"),
-        ("/sorry/", {"title": ""}, "Fill this in."),
+        ("/sorry/", {"title": ""}, FILL_IN),
         ("/sorry/", {"title": "a" * 101}, "at most 100 characters"),
         ("/sorry/", {"paragraphs": "a" * 501}, "Must have paragraphs of 1 to 500 characters"),
         ("/sorry/", {"paragraphs": "a\n" * 21}, "Must not have more than 20 paragraphs"),
