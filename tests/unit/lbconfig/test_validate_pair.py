@@ -196,7 +196,7 @@ ETH = "network.interfaces[{}].{}".format
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), interfaces=("eth3",))),
             "management.interfaces",
-            "is no interface of this box",
+            "is not an interface of this box",
         ),
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), port=64504)),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from lbconfig.model.addresses import IPNetwork, contains
-from lbconfig.model.problem import Place, Problem, Unseen, each, number, quote
+from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
 from lbconfig.pair import BOXES, CHANNEL_PORT, LINK, LINK_ADDRESSES, ORDINALS, heartbeats, named_floating, view
 from lbconfig.validate.fields import host_address, in_range, interface_address, interface_name
@@ -285,7 +285,7 @@ def _services(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
     carriers = [homes(network, vips) for network in networks]
     if snapshot.management.port == CHANNEL_PORT:
         words = f"must not be {CHANNEL_PORT}: the boxes of the pair speak to each other there"
-        yield Place("management", "management").problem("port", words)
+        yield ACCESS.problem("port", words)
     for service in snapshot.enabled_services:
         place = Place(f"virtual service {quote(service.name)}", f"services[id={number(service.id)}]")
         for vip, field in _vips(service):
