@@ -236,6 +236,19 @@ def test_a_failure_at_any_change_of_the_return_ends_in_the_state_before(tmp_path
         assert box.paths.pending not in box.host.files, place
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError("a mistake"), SystemExit("a mistake")])
+def test_a_mistake_of_ours_while_it_waits_ends_it_with_a_fault(box, monkeypatch, error):
+    def broken(_):
+        raise error
+
+    monkeypatch.setattr(Deadline, "wait", broken)
+    box.begin(TWO)
+    assert repr(error) in box.until(*ENDED)["message"]
+    assert repr(error) in box.faults()["not-restored"]
+    assert refusal(box.applier.applies.confirm, "", box.secret, "").code == "not-waiting"
+    assert not box.applier.turn.taken
+
+
 def test_a_confirmation_that_the_disk_does_not_take_puts_everything_back(box, monkeypatch):
     before = box.host.state()
     waiting(box)

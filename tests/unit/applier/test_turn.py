@@ -48,7 +48,7 @@ def test_a_thread_gives_it_back_before_anybody_hears_of_the_end(turn):
         heard.set()
 
     with turn.take("a change is being applied") as held:
-        held.hand_on("change", lambda: go.wait(SOON), tell)
+        held.hand_on("change", lambda: go.wait(SOON), repr, tell)
     assert "a change is being applied" in refused(turn)
     go.set()
     assert heard.wait(SOON) and seen == [True]
@@ -58,19 +58,38 @@ def test_a_thread_gives_it_back_before_anybody_hears_of_the_end(turn):
 def test_what_goes_wrong_after_it_was_handed_on_leaves_it_to_the_thread(turn):
     go, heard = threading.Event(), threading.Event()
     with pytest.raises(ValueError), turn.take("a change is being applied") as held:
-        held.hand_on("change", lambda: go.wait(SOON), lambda _: heard.set())
+        held.hand_on("change", lambda: go.wait(SOON), repr, lambda _: heard.set())
         raise ValueError
     assert turn.taken
     go.set()
     assert heard.wait(SOON) and not turn.taken
 
 
-def test_a_thread_with_a_mistake_gives_it_back_as_well(turn, monkeypatch):
-    heard = threading.Event()
-    monkeypatch.setattr(threading, "excepthook", lambda _: heard.set())
+@pytest.mark.parametrize("error", [ZeroDivisionError("a mistake"), MemoryError(), SystemExit("a mistake")])
+def test_whatever_a_thread_raises_it_gives_it_back_and_its_end_is_heard(turn, error):
+    heard, told = threading.Event(), []
+
+    def work():
+        raise error
+
+    def tell(result):
+        told.append((result, turn.taken))
+        heard.set()
+
     with turn.take("a change is being applied") as held:
-        held.hand_on("change", lambda: 1 / 0, lambda _: None)
-    assert heard.wait(SOON) and not turn.taken
+        held.hand_on("change", work, repr, tell)
+    assert heard.wait(SOON) and told == [(repr(error), False)]
+
+
+def test_where_there_is_no_thread_to_be_had_that_is_heard_too(turn, monkeypatch):
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    told = []
+    with turn.take("a change is being applied") as held:
+        held.hand_on("change", lambda: "done", str, told.append)
+    assert told == ["can't start new thread"] and not turn.taken
 
 
 def test_what_is_kept_stays_taken_until_it_is_given_back(turn):

@@ -166,8 +166,12 @@ def test_rauc_that_does_not_mount(box):
     assert box.device("slot-b").read_bytes() == OLD
 
 
-def test_a_mistake_of_ours_ends_the_job_too(box, monkeypatch):
-    monkeypatch.setattr("applier.update.write.verify", lambda *_: 1 / 0)
+@pytest.mark.parametrize("error", [ZeroDivisionError("a mistake"), SystemExit("a mistake")])
+def test_a_mistake_of_ours_ends_the_job_too(box, monkeypatch, error):
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr("applier.update.write.verify", broken)
     job = box.install()
     assert job["state"] == "failed" and "made a mistake" in job["message"]
     assert not box.busy
@@ -241,6 +245,13 @@ def test_slots_that_cannot_be_started(box):
 
 def test_a_box_that_does_not_restart_can_be_used_again(box):
     box.host.fail = ("reboot",)
+    box.updates.reboot("ann")
+    box.wait("restart")
+    assert not box.busy
+
+
+def test_nor_does_a_mistake_of_ours_keep_it_from_being_used(box, monkeypatch):
+    monkeypatch.setattr("applier.update.verbs.run", lambda *_: 1 / 0)
     box.updates.reboot("ann")
     box.wait("restart")
     assert not box.busy

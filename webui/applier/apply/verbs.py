@@ -180,18 +180,16 @@ class Applies:
             if waiting:
                 waiting.settled.set()
 
-        held.hand_on(record.id, lambda: self._run(record, action), tell)
+        held.hand_on(record.id, lambda: self._ended(record, action()), lambda e: self._fail(record, e), tell)
 
-    def _run(self, record: RunRecord, action: Callable[[], RunState]) -> tuple[RunState, Waiting | None]:
+    def _fail(self, record: RunRecord, error: BaseException) -> tuple[RunState, Waiting | None]:
+        """By a mistake of ours, at any point between what ran and what was to run."""
+        record.message = f"The applier made a mistake: {error!r}. Restart the box; it loads the confirmed revision."
+        self._core.faults.set("not-restored", record.message)
+        return self._ended(record, "failed")
+
+    def _ended(self, record: RunRecord, outcome: RunState) -> tuple[RunState, Waiting | None]:
         """The outcome, and what has waited for it."""
-        outcome: RunState = "failed"
-        try:
-            outcome = action()
-        # Whatever happened, its record must not say "running" for ever.
-        except Exception as error:
-            log.exception("apply %s", record.id)
-            record.message = f"The applier made a mistake: {error}. Restart the box; it loads the confirmed revision."
-            self._core.faults.set("not-restored", record.message)
         waiting, self._waiting = self._waiting, None
         record.deadline = None
         return outcome, waiting

@@ -21,7 +21,7 @@ from applier.capacity.meter import Counters, Meter, between, read_counters
 from applier.capacity.record import to_rates
 from applier.host.host import Host, HostError
 from applier.kept.faults import now
-from applier.kept.turn import Turn
+from applier.kept.turn import Turn, beside
 from applier.parts.network import act as network
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing, Problem
@@ -73,6 +73,11 @@ class Watch:
         """With its last message; whoever sees the state may measure again."""
         log.info("measurement %s: %s", self.id, self.message)
         self.state = state
+
+    def fail(self, error: BaseException) -> Ended:
+        """By a mistake of ours."""
+        self.message = f"It was not measured to the end: the applier made a mistake: {error!r}."
+        return "failed"
 
     def to_data(self) -> WatchJob:
         last = self.samples[-1] if self.samples else None
@@ -126,7 +131,7 @@ class Capacities:
             job = Watch(secrets.token_hex(4), user, seconds)
             self._job = job
         log.info("user %s measures what the box forwards, for %d seconds", user, seconds)
-        threading.Thread(target=self._watch, args=(job, hardware, cards, first), name=job.id, daemon=True).start()
+        beside(job.id, lambda: self._watch(job, hardware, cards, first), job.fail, job.end)
         return {"job": job.id, "seconds": job.wanted}
 
     def capacity_between(self, sender: str, receiver: str, user: str) -> WatchStarted:
@@ -145,7 +150,7 @@ class Capacities:
                 job = Watch(secrets.token_hex(4), user, cable.longest(), message=words, between=True)
                 self._job = job
                 log.info("user %s measures between %s and %s", user, sender, receiver)
-                held.hand_on(job.id, lambda: self._between(job, hardware, rig), job.end)
+                held.hand_on(job.id, lambda: self._between(job, hardware, rig), job.fail, job.end)
         return {"job": job.id, "seconds": job.wanted}
 
     def capacity_stop(self, user: str) -> Nothing:
@@ -190,8 +195,7 @@ class Capacities:
 
     # --- the measurement ---------------------------------------------------------------------------
 
-    def _watch(self, job: Watch, hardware: Hardware, cards: tuple[str, ...], before: Counters) -> None:
-        ended: Ended = "failed"
+    def _watch(self, job: Watch, hardware: Hardware, cards: tuple[str, ...], before: Counters) -> Ended:
         try:
             while job.seconds < job.wanted and not job.stop:
                 self._host.sleep(SECOND)
@@ -199,10 +203,10 @@ class Capacities:
                 job.samples.append(between(before, after))
                 before = after
             limit = sustained(job.samples)
-            ended = self._keep(job, hardware, [("", limit, job.dropped)] if limit else [])
+            return self._keep(job, hardware, [("", limit, job.dropped)] if limit else [])
         except (HostError, OSError, ValueError) as error:  # ValueError: a counter that is no number
             job.message = f"The measurement did not finish: {error}."
-        job.end(ended)
+        return "failed"
 
     def _between(self, job: Watch, hardware: Hardware, rig: capacity_ports.Rig) -> Ended:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,8 +10,35 @@ from typing import TypeVar
 
 from applier.wire.errors import ApplierRefused
 
+log = logging.getLogger("applier")
+
 Owner = str | Callable[[], str]  # what is being done, as a refusal says it
 Result = TypeVar("Result")
+
+
+def beside(
+    name: str, work: Callable[[], Result], failed: Callable[[BaseException], Result], tell: Callable[[Result], None]
+) -> None:
+    """Do it in a thread of its own. `tell` gets the result, or what `failed` makes of whatever was raised.
+
+    So who follows it hears of an end in any case, also where there is no memory left for a thread.
+    """
+
+    def mistaken(error: BaseException) -> Result:
+        log.exception("%s", name)
+        return failed(error)
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 (`mistaken` writes it down)
+            result = mistaken(error)
+        tell(result)
+
+    try:
+        threading.Thread(target=run, name=name, daemon=True).start()
+    except RuntimeError as error:
+        tell(mistaken(error))
 
 
 class Held:
@@ -28,21 +56,21 @@ class Held:
         """Once, by who has kept it."""
         self._lock.release()
 
-    def hand_on(self, name: str, work: Callable[[], Result], tell: Callable[[Result], None]) -> None:
-        """To a thread that gives it back once `work` has ended. `tell` gets the result: who hears it may take a turn.
+    def hand_on(
+        self,
+        name: str,
+        work: Callable[[], Result],
+        failed: Callable[[BaseException], Result],
+        tell: Callable[[Result], None],
+    ) -> None:
+        """As `beside`, to a thread that gives the turn back before it tells: who hears of the end may take a turn."""
 
-        So `work` has to catch what must be told.
-        """
-
-        def run() -> None:
-            try:
-                result = work()
-            finally:
-                self.give_back()
+        def told(result: Result) -> None:
+            self.give_back()
             tell(result)
 
-        threading.Thread(target=run, name=name, daemon=True).start()
         self.keep()
+        beside(name, work, failed, told)
 
 
 class Turn:

@@ -21,7 +21,7 @@ from applier.disk.bootstate import BootStateError
 from applier.disk.disks import Places
 from applier.host.host import Host, HostError, run, unmount
 from applier.kept.faults import now
-from applier.kept.turn import Held, Turn
+from applier.kept.turn import Held, Turn, beside
 from applier.update import bundle as update_bundle
 from applier.update import least_version
 from applier.update import record as update_record
@@ -71,6 +71,11 @@ class Install:
         """With its last message; whoever sees the state may install again."""
         log.info("version %s of %s for slot %s: %s: %s", self.version, self.user, self.slot, state, self.message)
         self.state = state
+
+    def fail(self, error: BaseException) -> Ended:
+        """By a mistake of ours."""
+        self.message = f"The applier made a mistake: {error!r}. The box runs as before."
+        return "failed"
 
     def part(self, message: str, begin: int, end: int, size: int) -> Callable[[int], None]:
         """Say what is done now; what it returns takes the bytes that are done of so many."""
@@ -156,7 +161,7 @@ class Updates:
                 bundle = self._admit(source, path)
             job = Install(secrets.token_hex(4), user, bundle.version, self._slots.other)
             self._job = job
-            held.hand_on(job.id, lambda: self._run(job, source, bundle), job.end)
+            held.hand_on(job.id, lambda: self._run(job, source, bundle), job.fail, job.end)
             return {"job": job.id}
 
     def update_forget(self) -> Nothing:
@@ -259,21 +264,17 @@ class Updates:
     # --- the install -------------------------------------------------------------------------------
 
     def _run(self, job: Install, source: str, bundle: Bundle) -> Ended:
-        state: Ended = "failed"
         try:
             with self._opened(source) as path, self._image(path) as image:
                 self._install(job, image, bundle)
-            state = "done"
+            return "done"
         except ApplierRefused as refusal:
             job.message = refusal.message
         except (HostError, OSError, BootStateError) as error:
             job.message = f"Version {bundle.version} could not be installed: {error}. The box runs as before."
-        # Its job must not say "running" for ever.
-        except Exception as error:
-            log.exception("install %s", job.id)
-            job.message = f"The applier made a mistake: {error}. The box runs as before."
-        self._spool.clear()
-        return state
+        finally:
+            self._spool.clear()
+        return "failed"
 
     def _install(self, job: Install, image: Path, bundle: Bundle) -> None:
         size, device = bundle.size, self._slots.device(job.slot)
@@ -340,13 +341,14 @@ class Updates:
     def restart(self, held: Held) -> None:
         """The turn is kept: nothing may be changed any more. Unless the box does not go."""
 
-        def go() -> None:
+        def go() -> bool:
             self._host.sleep(GRACE)
-            try:
-                run(self._host, ["reboot"])
-            except HostError as error:
-                log.error("the box does not restart: %s", error)
+            run(self._host, ["reboot"])
+            return True
+
+        def tell(goes: bool) -> None:
+            if not goes:
                 held.give_back()
 
-        threading.Thread(target=go, name="restart", daemon=True).start()
         held.keep()
+        beside("restart", go, lambda _: False, tell)

@@ -60,9 +60,14 @@ class Server:
                 log.error("accept: %s", error)
                 time.sleep(0.1)
                 continue
-            if self._slots.acquire(blocking=False):
+            if not self._slots.acquire(blocking=False):
+                self._turn_away(connection)
+                continue
+            try:
                 threading.Thread(target=self._serve_one, args=(connection,), daemon=True).start()
-            else:
+            except RuntimeError as error:  # no memory is left for one; what runs goes on, so the daemon must not end
+                log.error("a connection gets no thread: %s", error)
+                self._slots.release()
                 self._turn_away(connection)
 
     def close(self) -> None:
