@@ -92,6 +92,8 @@ def test_a_service_that_stands_aside_and_serves_again(events):
         said(port="http"),
         said(service=None),
         said(seconds=[]),
+        said(port=float("inf")),
+        b"[" * 4000,
     ],
 )
 def test_what_is_no_event_is_left_out(events, tmp_path, bad, caplog):

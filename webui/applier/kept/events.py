@@ -49,7 +49,7 @@ class Events:
         self._downs: dict[int, dict[Place, Event]] = {}  # each is replaced as a whole, so that it can be compared
 
     def load(self) -> None:
-        """What was kept before. A line that a power cut left in the middle is no event."""
+        """What was kept before. A line that is no event, as a power cut leaves one, keeps no box from starting."""
         try:
             lines = self._path.read_bytes().splitlines()
         except OSError:
@@ -57,7 +57,7 @@ class Events:
         with self._lock:
             self._lines = len(lines)
             for line in lines:
-                with contextlib.suppress(ValueError, KeyError, TypeError):
+                with contextlib.suppress(Exception):
                     self._note(_event(json.loads(line)))
 
     def newest(self) -> list[Event]:
@@ -78,8 +78,9 @@ class Events:
                 try:
                     said = json.loads(datagram)
                     event = _event({**said, "when": now(), "name": self._name(said["service"])})
-                except (ValueError, KeyError, TypeError) as error:
-                    log.error("the health checks said something that is no event: %s", error)
+                # Whatever it is: those behind it are events, and nobody would start the thread that listens again.
+                except Exception as error:  # noqa: BLE001
+                    log.error("the health checks said something that is no event: %r", error)
                     continue
                 if self._note(event):
                     fresh.append(event)
