@@ -7,6 +7,7 @@ import pytest
 from test_capacity_watch import Core, CountingHost, ended, refused, wait_for
 
 from applier.base.paths import Paths
+from applier.capacity import sender
 from applier.capacity.verbs import NO_CARD, TWICE, Capacities
 from applier.hardware import tune as hardware
 from applier.host.host import HostError, Output
@@ -221,6 +222,35 @@ def test_ports_that_do_not_come_back_are_told(box, host, core):
     job = ended(box)
     assert job["state"] == "failed" and "seen last: eth2 not there" in job["message"]
     assert not core.turn.taken
+
+
+def test_a_mistake_of_ours_ends_it_and_the_ports_come_back(box, host, core):
+    host.lines = (*LINES[:2], lambda: 1 / 0)
+    box.capacity_between("eth1", "eth2", "ann")
+    job = ended(box)
+    assert job["state"] == "failed" and "ZeroDivisionError" in job["message"]
+    assert host.program.ended and not host.away and not core.turn.taken
+
+
+def test_a_sender_that_the_kernel_does_not_let_begin_says_so(host):
+    """Nobody would look at what its thread raises, and the cable would be blamed."""
+
+    class Refusing(CabledHost):
+        def command(self, argv, stdin="", timeout=20.0):
+            return Output(0, "", "")
+
+        def names(self, folder):
+            return ["kpktgend_0"]
+
+        def read(self, path):
+            return "Result: Idle"
+
+        def tell(self, path, text):
+            if text == "start\n":
+                raise HostError(f"write {path}", None, "Cannot allocate memory")
+
+    said = sender.answer(Refusing(), "eth1", "02:eth2", json.dumps([SMALL.name, 500.0, 0.0]))
+    assert "Cannot allocate memory" in said.get("error", ""), said
 
 
 def test_a_program_that_falls_silent_is_ended(box, host, core):

@@ -41,12 +41,21 @@ def send(host: Host, port: str, target: str, traffic: Traffic, rate: float, seco
     host.tell(thread, f"add_device {port}\n")
     for order in cable.orders(traffic, target, rate):
         host.tell(PKTGEN / port, f"{order}\n")
-    # "start" does not return before it has ended.
-    sending = threading.Thread(target=host.tell, args=(CONTROL, "start\n"), daemon=True)
+    refused: list[HostError] = []
+
+    def start() -> None:
+        try:
+            host.tell(CONTROL, "start\n")  # returns when it has ended
+        except HostError as error:
+            refused.append(error)
+
+    sending = threading.Thread(target=start, daemon=True)
     sending.start()
     sending.join(seconds)
     host.tell(CONTROL, "stop\n")
     sending.join()
+    if refused:
+        raise refused[0]
     return cable.read_sent(host.read(PKTGEN / port) or "")
 
 
