@@ -208,3 +208,14 @@ def test_diagnose_and_try(one, box):
     made = one.post("/services", NEW).json()["id"]
     assert one.post(f"/services/{made}/diagnose").status_code == 404  # the box does not run it yet
     assert len(one.post(f"/services/{made}/try-check").json()["trials"]) == 2
+
+
+def test_a_fallback_server_that_is_checked_is_tried_beside_the_others(one, box):
+    def tried(check):
+        fallback = {"kind": "server", "address": "10.2.0.99", "check": check}
+        assert one.patch("/services/1", {"fallback": fallback}).status_code == 200
+        trials = one.post("/services/1/try-check").json()["trials"]
+        return [trial["server"] for trial in trials if trial["fallback"]]
+
+    assert tried("connect") == ["10.2.0.99"]
+    assert tried("off") == []

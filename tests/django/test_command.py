@@ -66,6 +66,9 @@ def test_looking(run, box):
     assert "shop     2   10.2.0.12:80  DOWN" in run("servers")[1]
     assert "refuses connections to port 80" in run("diagnose", "shop")[1]
     assert "10.2.0.12:80  down" in run("try", "1")[1]
+    fallback = {"kind": "server", "address": "10.2.0.99", "check": "connect"}
+    assert run("change", "services/1", json.dumps({"fallback": fallback}))[0] == 0
+    assert "10.2.0.99:80 (fallback)  up" in run("try", "1")[1]
 
 
 def test_editing(run):

@@ -172,6 +172,15 @@ def test_a_check_is_tried_as_it_stands_in_the_form(client, box):
     )
 
 
+def test_the_fallback_server_is_tried_as_it_stands_in_the_form(client, box):
+    server = {"fallback_kind": "server", "fallback_address": "10.2.0.99", "fallback_check": "connect"}
+    filled = form_values(client.get("/services/1/")) | server
+    assert "up Fallback server 10.2.0.99:80 after 0.012 s" in words(client.post("/services/1/try/", filled))
+    box.down.add(("10.2.0.99", 80))
+    assert "down Fallback server 10.2.0.99:80" in words(client.post("/services/1/try/", filled))
+    assert "10.2.0.99" not in words(client.post("/services/1/try/", filled | {"fallback_check": "off"}))
+
+
 def test_a_check_that_cannot_be_tried_says_why(client, box):
     filled = form_values(client.get("/services/1/"))
     assert "Some fields are not filled in" in words(client.post("/services/1/try/", filled | {"port": ""}))

@@ -57,6 +57,8 @@ from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model import canonical
 from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import (
+    CheckKind,
+    FallbackCheck,
     Snapshot,
     to_data,
 )
@@ -219,17 +221,20 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
         """The servers in `box.down` are down."""
         with self._box() as b:
             wanted = next(one for one in _parse(snapshot).services if one.id == service)
+            checked = wanted.fallback.check is not FallbackCheck.OFF
+            fallback = wanted.fallback_server if checked else None
             return [
                 {
                     "server": one.address,
                     "port": one.port,
+                    "fallback": one is fallback,
                     "state": "down" if (one.address, one.port) in b.down else "up",
                     "seconds": 0.012,
                     "message": "500 Can't connect (Connection refused)" if (one.address, one.port) in b.down else "",
                     "sent": f"GET http://{one.address}:{one.port}/",
                     "received": "200 OK",
                 }
-                for one in wanted.real_servers
+                for one in (*wanted.real_servers, *([fallback] if fallback else []))
             ]
 
     def events(self) -> list[Event]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from tests.peers.lab import NETWORK
 from tests.peers.test_weights import (  # noqa: F401 (fixtures)
     CHECK,
     ONE,
@@ -20,6 +21,7 @@ from tests.peers.test_weights import (  # noqa: F401 (fixtures)
     told,
 )
 
+from applier.service import trial
 from lbconfig.model.snapshot import (
     Agent,
     CheckKind,
@@ -30,6 +32,8 @@ from lbconfig.model.snapshot import (
     Protocol,
     RealServer,
     Scheduler,
+    Snapshot,
+    VirtualService,
 )
 
 CHECKED = Fallback(FallbackKind.SERVER, PLACES[2], check=FallbackCheck.CONNECT)
@@ -73,6 +77,25 @@ def test_it_stands_in_while_it_is_up(run, tell, told, fallback, check):  # noqa:
     downs = [f"down {place}" for place in PLACES]
     events = told(*downs, f"up {PLACES[0]}", f"up {PLACES[2]}")
     assert all(event["reason"].startswith("Connection refused") for event in events if event["state"] == "down")
+
+
+@pytest.mark.parametrize(
+    ("fallback", "check"),
+    [(CHECKED, PAGE), (SAME, CHECK), (SAME, PAGE), (SAME, PROGRAM)],
+    ids=["connect", "same-connect", "same-page", "same-program"],
+)
+def test_it_is_tried_beside_the_servers(lab, tell, fallback, check):  # noqa: F811
+    service = VirtualService(9, "tried", "10.2.0.209", 80, fallback=fallback, check=check, real_servers=PAIR)
+
+    def tried():
+        found = trial.ask(lab.box, Snapshot((service,), NETWORK), 9)
+        return [(one["server"], one["fallback"], one["state"]) for one in found]
+
+    tell(TWO, "up", False)
+    first, second, third = PLACES
+    assert tried() == [(first, False, "up"), (second, False, "down"), (third, True, "up")]
+    tell(THREE, "up", False)
+    assert tried() == [(first, False, "up"), (second, False, "down"), (third, True, "down")]
 
 
 def test_that_it_is_down_is_told_before_it_is_needed_and_then_it_stays_out(run, tell, told):  # noqa: F811

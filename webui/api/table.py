@@ -129,9 +129,10 @@ def _services() -> list[Route]:
                  if_match="optional", **service),
         Route("POST", f"{one}/diagnose", "diagnose_service", "Look for the usual faults of a service that runs",
               state.diagnose, READ, answer=Diagnosis, changes=False, words="Takes some seconds and changes nothing."),
-        Route("POST", f"{one}/try-check", "try_check", "Ask every real server once by the draft's health check",
+        Route("POST", f"{one}/try-check", "try_check", "Ask every server once by the draft's health check",
               state.try_check, APPLY, answer=state.Trials, changes=False, refusals=(409,),
-              words="It shows what servers answer, so it needs the right to make the box ask them: that to apply."),
+              words="Asks the fallback server, too, if it is checked. It shows what servers answer, so it needs the "
+                    "right to make the box ask them: that to apply."),
         *_servers(f"{one}/real_servers"),
     ]  # fmt: skip
 

@@ -69,7 +69,7 @@ def _looking(words) -> None:
     _word(words, "servers", verbs.servers, "real servers of what runs, with health and connections", json=True)
     for name, run, help_ in (
         ("diagnose", verbs.diagnose, "look for the usual faults of a service that runs"),
-        ("try", verbs.try_check, "ask every real server once by the draft's health check"),
+        ("try", verbs.try_check, "ask every server once by the draft's health check"),
     ):
         _word(words, name, run, help_, json=True).add_argument("service", help="its name or id")
 

@@ -157,11 +157,13 @@ def diagnosis(found: dict) -> str:
 
 
 def trials(found: dict) -> str:
-    rows = (
-        (place(one["server"], one["port"]), one["state"], f"{one['seconds']:.3f} s", one["message"])
-        for one in found["trials"]
-    )
+    rows = ((_tried(one), one["state"], f"{one['seconds']:.3f} s", one["message"]) for one in found["trials"])
     return columns(rows, ("SERVER", "STATE", "AFTER", "WHY"))
+
+
+def _tried(one: dict) -> str:
+    """Of a trial."""
+    return f"{place(one['server'], one['port'])}{' (fallback)' if one['fallback'] else ''}"
 
 
 def tokens(found: list[dict]) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from applier.service import trial
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import (
     CheckKind,
+    Fallback,
+    FallbackCheck,
+    FallbackKind,
     HealthCheck,
     Interface,
     Network,
@@ -59,6 +63,24 @@ def test_every_server_is_asked_whatever_its_state():
     assert "real=10.2.0.12:80 masq 1" in box.file
     assert "10.2.0.101" not in box.file
     assert box.timeout > 2 * 2
+
+
+@pytest.mark.parametrize("how", FallbackCheck)
+def test_a_fallback_server_is_asked_where_it_is_checked(how):
+    fallback = Fallback(FallbackKind.SERVER, "10.2.0.99", 80, how)
+    servers = ["10.2.0.11", "10.2.0.12", *(["10.2.0.99"] if how is not FallbackCheck.OFF else [])]
+    box = Box(Output(0, answer(*servers), ""))
+    found = trial.ask(box, snapshot(replace(SERVICE, fallback=fallback)), 4)
+    assert [one["server"] for one in found] == servers
+    assert box.timeout >= SERVICE.check.timeout * len(servers)
+
+
+def test_a_fallback_server_that_cannot_be_one_is_refused():
+    itself = Fallback(FallbackKind.SERVER, SERVICE.address, 80, FallbackCheck.SAME)
+    with pytest.raises(ApplierRefused) as caught:
+        trial.ask(Box(), snapshot(replace(SERVICE, enabled=True, fallback=itself)), 4)
+    [problem] = caught.value.problems
+    assert (problem["path"], problem["field"]) == ("services[id=4].fallback.address", "address")
 
 
 def test_no_more_than_some_trials_at_once():

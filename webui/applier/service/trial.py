@@ -14,11 +14,11 @@ from applier.host.host import Host, HostError, Output
 from applier.parts.director import READ_SECONDS
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Trial, of_problem
-from lbconfig.model.snapshot import CheckKind, ServerState, Snapshot
+from lbconfig.model.snapshot import CheckKind, FallbackCheck, ServerState, Snapshot
 from lbconfig.render import ldirectord
 from lbconfig.validate.services import validate
 
-MOST = 20  # servers of one trial; they are asked one after the other
+MOST = 20  # real servers of one trial; they are asked one after the other
 AT_ONCE = 2  # trials; each is a program of its own, and may take minutes where servers are silent
 _slots = threading.BoundedSemaphore(AT_ONCE)
 MODULES = "/usr/lib/fairlead/perl"
@@ -36,7 +36,10 @@ def slot() -> Iterator[None]:
 
 
 def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
-    """Ask every real server of that service, disabled ones too. ApplierRefused where it makes no sense."""
+    """Ask every real server of that service, disabled ones too, and the fallback server if it is checked.
+
+    ApplierRefused where it makes no sense.
+    """
     service = next((one for one in snapshot.services if one.id == number), None)
     if service is None:
         raise ApplierRefused("unknown-service", "This service is not in the configuration that was sent.")
@@ -47,12 +50,13 @@ def ask(host: Host, snapshot: Snapshot, number: int) -> list[Trial]:
         raise ApplierRefused("no-trial", "There is nothing to try: no health check, or no real server.")
     servers = tuple(replace(server, state=ServerState.ENABLED) for server in service.real_servers[:MOST])
     text = ldirectord.render(Snapshot((replace(service, enabled=True, real_servers=servers),)))
-    output = _run(host, text, service.check.timeout * len(servers))
+    asked = len(servers) + (service.fallback_server is not None and service.fallback.check is not FallbackCheck.OFF)
+    output = _run(host, text, service.check.timeout * asked)
     try:
         found = [json.loads(line) for line in output.stdout.splitlines() if line.startswith("{")]
     except ValueError:
         found = []
-    if len(found) != len(servers):
+    if len(found) != asked:
         said = " ".join((output.stderr or output.stdout).split())[-300:]
         raise ApplierRefused("no-trial", f"The check cannot be tried: ldirectord ended with {output.exit}: {said}.")
     return found

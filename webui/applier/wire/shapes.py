@@ -330,10 +330,11 @@ class Finding(TypedDict):
 
 
 class Trial(TypedDict):
-    """One real server, asked once."""
+    """One server, asked once."""
 
     server: str
     port: int
+    fallback: bool  # the fallback server, which comes last
     state: Literal["up", "down"]
     seconds: float
     message: str  # the reason, as ldirectord has it; "" where it has none

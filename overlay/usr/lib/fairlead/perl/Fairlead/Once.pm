@@ -1,8 +1,9 @@
 package Fairlead::Once;
 
 # Try a health check: PERL5OPT=-MFairlead::Once ldirectord FILE start
-# asks each real server of the first service in FILE once, by the very functions that watch it later, prints one line
-# of JSON for each and ends. The IPVS table is not touched, not even read.
+# asks each real server of the first service in FILE once, and then its fallback server if that is checked, by the very
+# functions that watch them later, prints one line of JSON for each and ends. The IPVS table is not touched, not even
+# read.
 
 use strict;
 use warnings;
@@ -11,6 +12,7 @@ use JSON::PP ();
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
+use Fairlead::Fallback ();
 use Fairlead::Programs ();
 use Fairlead::Talks ();
 use Fairlead::Wire ();
@@ -33,10 +35,16 @@ sub ask_all {
 	Fairlead::Programs::begin('others');
 	Fairlead::Confined::confine();
 	my $v = $main::VIRTUAL[0];
-	for my $r (@{$v->{real}}) {
-		print JSON::PP->new->ascii->canonical->encode(ask($v, $r)), "\n";
-	}
+	print_line(ask($v, $_), JSON::PP::false()) for @{$v->{real}};
+	my $fallback = Fairlead::Fallback::of($v);
+	print_line(ask(@$fallback{qw(v r)}), JSON::PP::true()) if $fallback;
 	main::ld_exit(0, '');
+}
+
+sub print_line {
+	my ($said, $fallback) = @_;
+	print JSON::PP->new->ascii->canonical->encode({ %$said, fallback => $fallback }), "\n";
+	return;
 }
 
 sub ask {
