@@ -113,7 +113,7 @@ sub watch {
 		listen_for($soon);
 		end_overdue();
 		Fairlead::Programs::look_after();
-		Fairlead::Weights::step();
+		Fairlead::Weights::step(Fairlead::Table::is_waiting());
 		Fairlead::Table::flush();
 		pass_on();
 		say_so() if $to_say && first_round_is_over();

@@ -154,6 +154,9 @@ sub tunnels {
 	return $tunnels;
 }
 
+# Whether there is anything to carry out.
+sub is_waiting { return @waiting > 0 }
+
 # Carry out what waits. ipvsadm goes on after a line that the kernel refuses, so the others are done in any case;
 # what it says goes to the log, and the table is read anew.
 sub flush {

@@ -10,6 +10,10 @@ package Fairlead::Weights;
 # lbconfig/render/ldirectord.py says which services, in comments:
 #     # balance -t 192.0.2.1:80 id=7 agent=text port=3333 interval=5 floor=10 slow=60 least=2 then=keep again=3
 #
+# Shares change all the time, and each write of the table is a program that is started. So what changes is collected for
+# a moment and written together, or with whatever is written before, as when a server leaves or comes back. That waits
+# for nothing, and neither does what an agent says in words ("drain").
+#
 # What is known is kept in a file for who shows it, and for the next ldirectord: each apply starts one.
 
 use strict;
@@ -33,6 +37,7 @@ use constant {
 	GONE => 3,         # questions without an answer after which an agent counts as gone
 	PATIENCE => 2,     # seconds for its answer
 	STEPS => 20,       # of a slow start
+	COLLECT => 1,      # seconds in which changes of shares are collected
 	OFTEN => 2,        # seconds between two writes of the file
 };
 
@@ -40,6 +45,7 @@ my $settings;     # by Table's key of the service
 my %servers;      # "KEY SERVER" -> { v, r, set, share, said, silent, seconds, back, fell, reason, written, kept }
 my %by_service;   # key -> the same, in the order of ldirectord's file
 my %aside;        # key -> servers that must be well before the service comes back
+my (%changed, $write_at);    # services (keys) whose weights are to be written, and by when
 my ($to_tell, $told_at, $remembered) = (0, 0, 0);
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
@@ -155,13 +161,27 @@ sub by_time {
 	return max(QUICKEST, 100 * min(@times) / $record->{seconds});
 }
 
+# Those of this service whose weight is not what it should be.
+sub differing {
+	my ($key) = @_;
+	return grep { $_->{r}{weight} && up($_) && ($_->{written} // 100) != share($_) } @{$by_service{$key}};
+}
+
+# Have that written within a moment, where there is any.
+sub refresh_soon {
+	my ($key) = @_;
+	return unless differing($key);
+	$changed{$key} = 1;
+	$write_at //= now() + COLLECT;
+	return;
+}
+
 # Write what has become another one.
 sub refresh {
 	my ($key) = @_;
-	for my $record (@{$by_service{$key}}) {
+	delete $changed{$key};
+	for my $record (differing($key)) {
 		my ($v, $r) = @$record{qw(v r)};
-		next unless $r->{weight} && up($record);
-		next if ($record->{written} // 100) == share($record);
 		# The weight in it is the whole one: Fairlead::Table asks `of`.
 		main::system_wrapper("$main::IPVSADM -e $v->{proto} " . main::get_virtual_option($v)
 			. " -r $r->{server}:$r->{port} $r->{forw} -w $r->{weight}");
@@ -183,7 +203,7 @@ sub took {
 	return unless $record->{set}{agent} eq 'response';
 	my $before = $record->{seconds};
 	$record->{seconds} = defined $before ? $before + SMOOTH * ($seconds - $before) : $seconds;
-	refresh($record->{key});
+	refresh_soon($record->{key});
 	return;
 }
 
@@ -191,13 +211,19 @@ sub took {
 sub soon {
 	my @waits = map { $_->{set}{slow} / STEPS } grep { defined $_->{back} } map { @$_ } values %by_service;
 	push @waits, OFTEN if $to_tell;
+	push @waits, max(0, $write_at - now()) if defined $write_at;
 	return min(@waits);
 }
 
-# Whatever the time alone changes.
+# Whatever the time alone changes. `writes`: whether the table is about to be written in any case.
 sub step {
+	my ($writes) = @_;
 	my %due = map { $_->{key} => 1 } grep { defined $_->{back} } map { @$_ } values %by_service;
-	refresh($_) for keys %due;
+	refresh_soon($_) for keys %due;
+	if (defined $write_at && ($writes || now() >= $write_at)) {
+		refresh($_) for keys %changed;
+		undef $write_at;
+	}
 	write_down() if $to_tell && now() >= $told_at + OFTEN;
 	return;
 }
@@ -246,10 +272,10 @@ sub meaning {
 # What came of a question: undef where nothing did, for this reason.
 sub answered {
 	my ($record, $answer, $reason) = @_;
-	my ($r, $known) = @$record{qw(r complained)};
+	my ($r, $before) = @$record{qw(r said)};
 	if (defined $answer && $answer =~ /^(\d+) (\S+)$/) {
 		my $said = $2 eq '-' ? '' : $2;
-		main::ld_log("The agent of $r->{server} says $said: no new connections for it.") if $said && $said ne $record->{said};
+		main::ld_log("The agent of $r->{server} says $said: no new connections for it.") if $said && $said ne $before;
 		@$record{qw(share said silent complained)} = ($1, $said, 0, 0);
 	}
 	else {
@@ -257,7 +283,8 @@ sub answered {
 		return if ++$record->{silent} < GONE;
 		@$record{qw(share said)} = (100, '');
 	}
-	refresh($record->{key});
+	my $write = $record->{said} eq $before ? \&refresh_soon : \&refresh;
+	$write->($record->{key});
 	return;
 }
 
