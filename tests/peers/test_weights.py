@@ -165,12 +165,23 @@ def test_health_goes_before_what_an_agent_says(run, tell):
     one = run(agent=TEXT)
     expect(one, ALL)
     tell(ONE, "up", False)
-    tell(ONE, "says", "70% up ready\n")
     expect(one, ALL | {ONE: 0})
+    tell(ONE, "says", "70% up ready\n")
     one.wait_for("its agent is heard", lambda: " 70 - " in known_shares(one))
     assert weights(one) == ALL | {ONE: 0}
     tell(ONE, "up", True)
     expect(one, ALL | {ONE: 70})
+
+
+def test_one_that_dies_while_it_drains_is_told_to_be_down(run, tell):
+    """Its weight is 0 already: what the checks write down is all that tells one from the other."""
+    one = run(agent=TEXT)
+    expect(one, ALL)
+    tell(ONE, "says", "drain\n")
+    expect(one, ALL | {ONE: 0})
+    one.wait_for("it is written down that it drains", lambda: " drain - up" in known_shares(one))
+    tell(ONE, "up", False)
+    one.wait_for("it is down", lambda: state(one, ONE) == "down")
 
 
 def known_shares(one):
@@ -223,7 +234,7 @@ def test_the_page_of_a_load(run, tell):
 
 
 def test_slow_answers_make_a_small_weight(run, tell):
-    tell(TWO, "slow", 0.4)
+    tell(TWO, "slow", 2)  # of any machine the others take much less
     check = dataclasses.replace(CHECK, kind=CheckKind.HTTP)
     one = run(agent=Agent(AgentKind.RESPONSE), check=check)
     one.wait_for("a small weight", lambda: 25 <= weights(one).get(TWO, 100) < 60)
@@ -240,13 +251,13 @@ def test_what_came_back_gets_its_weight_step_by_step(run, tell):
         int(line.split(" -w ")[1].split()[0]) for line in one.commands() if f"-r {ONE} " in line and " -w " in line
     ]
     steps = steps[len(steps) - steps[::-1].index(0) :]
-    assert steps == sorted(steps) and len(steps) > 5 and steps[0] <= 20 and steps[-1] == 100
+    assert steps == sorted(steps) and len(steps) > 2 and steps[0] == 10 and steps[-1] == 100
 
 
 def test_the_next_ldirectord_goes_on(run, tell):
     for server, words in ((ONE, "40%\n"), (TWO, "drain\n")):
         tell(server, "says", words)
-    one = run(agent=TEXT, slow_start=600)
+    one = run(agent=TEXT, slow_start=3600)
     expect(one, {ONE: 40, TWO: 0, THREE: 100})
     tell(THREE, "up", False)
     expect(one, {ONE: 40, TWO: 0, THREE: 0})
@@ -256,7 +267,7 @@ def test_the_next_ldirectord_goes_on(run, tell):
     one.terminate()
     for server in (ONE, TWO, THREE):
         tell(server, "says", None)
-    two = run(table=known(_81=40, _82=0, _83=10), agent=TEXT, slow_start=600)
+    two = run(table=known(_81=40, _82=0, _83=10), agent=TEXT, slow_start=3600)
     two.wait_for("agents that are not heard", lambda: len(lines(two, "is not heard")) == 3)
     assert weights(two) == {ONE: 40, TWO: 0, THREE: 10}
     assert not [line for line in two.commands() if " -w 100" in line]

@@ -176,10 +176,11 @@ sub refresh_soon {
 	return;
 }
 
-# Write what has become another one.
+# Write what has become another one, and tell what became of the servers.
 sub refresh {
 	my ($key) = @_;
 	delete $changed{$key};
+	$to_tell = 1;
 	for my $record (differing($key)) {
 		my ($v, $r) = @$record{qw(v r)};
 		# The weight in it is the whole one: Fairlead::Table asks `of`.
@@ -272,7 +273,7 @@ sub meaning {
 # What came of a question: undef where nothing did, for this reason.
 sub answered {
 	my ($record, $answer, $reason) = @_;
-	my ($r, $before) = @$record{qw(r said)};
+	my ($r, $before, $share) = @$record{qw(r said share)};
 	if (defined $answer && $answer =~ /^(\d+) (\S+)$/) {
 		my $said = $2 eq '-' ? '' : $2;
 		main::ld_log("The agent of $r->{server} says $said: no new connections for it.") if $said && $said ne $before;
@@ -283,6 +284,7 @@ sub answered {
 		return if ++$record->{silent} < GONE;
 		@$record{qw(share said)} = (100, '');
 	}
+	$to_tell = 1 if $record->{share} != $share;
 	my $write = $record->{said} eq $before ? \&refresh_soon : \&refresh;
 	$write->($record->{key});
 	return;
