@@ -9,6 +9,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from board.machines.machine import make_data_disk, make_overlay
 from board.machines.updating import Page, set_up
 from board.machines.wait import found, until
 from tests.lab.fixtures import thorough
+
+from lbconfig.model import certificate
 
 pytestmark = pytest.mark.timeout(2400)
 
@@ -42,6 +45,21 @@ from applier.wire.client import connect
 applier, snapshot = connect(), json.load(open("/run/wish.json"))
 review = applier.check(snapshot)
 applier.apply(snapshot, review["digest"], review["base"], "kim", confirm_within={})
+"""
+# A time server beside the box, at an address that is its own here: what it says does not follow the clock of the box.
+RIGHT = "10.77.0.2"
+TELLS_THE_TIME = f"""
+import socket, struct, sys, time
+began = float(sys.argv[1]) - time.clock_gettime(time.CLOCK_BOOTTIME)
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+    door.bind(("{RIGHT}", 123))
+    while True:
+        asked, client = door.recvfrom(512)
+        seconds = began + time.clock_gettime(time.CLOCK_BOOTTIME) + 2208988800
+        now = struct.pack("!Q", int(seconds * 2**32))
+        # RFC 5905: a server of stratum 1; the client gets its own moment back.
+        head = bytes([0x24, 1, asked[2], 0xEC]) + struct.pack("!II", 1, 1) + b"GPS "
+        door.sendto(head + now + asked[40:48] + now + now, client)
 """
 TAKE_BACK = """
 from applier.wire.client import connect
@@ -76,9 +94,9 @@ class Api:
         status, text = read_page(new_browser(), request)
         return status, json.loads(text)
 
-    def apply(self, comment: str) -> None:
-        """Another name for the host, as a change."""
-        assert self.ask("PATCH", "/network", {"hostname": comment})[0] == 200
+    def apply(self, comment: str, servers: tuple[str, ...] = ()) -> None:
+        """Another name for the host, as a change, and these time servers."""
+        assert self.ask("PATCH", "/network", {"hostname": comment, "ntp": list(servers)})[0] == 200
         review = self.ask("GET", "/draft/review")[1]
         wish = {"digest": review["digest"], "base": review["base"], "comment": comment}
         status, started = self.ask("POST", "/applies", wish)
@@ -94,8 +112,33 @@ def copies(box: Director) -> list[int]:
 
 
 def show(box: Director, moment: float) -> None:
-    """As a time server does that knows better, or an admin who does not."""
+    """As a machine without a battery does, or an admin who does not know better."""
+    box.succeed("sv -w 20 down /run/service/time")  # it would know better for some minutes
     box.succeed(["date", "-s", f"@{int(moment)}"])
+
+
+def serve_time(box: Director, now: float) -> float:
+    """Begin to tell the right time to who asks; how much the time since the start of the box is behind it."""
+    box.write("/run/right.py", TELLS_THE_TIME)
+    box.succeed(f"ip address add {RIGHT}/32 dev lo")
+    box.succeed(f"python3 /run/right.py {now} >/run/right.log 2>&1 &")
+    return now - running(box)
+
+
+def running(box: Director) -> float:
+    """Seconds since the start of the box."""
+    return float(box.read("/proc/uptime").split()[0])
+
+
+def is_right(box: Director, began: float) -> bool:
+    """Whether the clock of the box shows what the time server says."""
+    return abs(float(box.succeed("date +%s")) - began - running(box)) < HOUR / 2
+
+
+def is_valid(box: Director, now: float) -> bool:
+    """The certificate of the web page, at this moment."""
+    shown = certificate.first(box.read("/data/tls/cert.pem"))
+    return shown is not None and shown.begins <= f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}" <= shown.ends
 
 
 def start_web_again(box: Director) -> None:
@@ -130,15 +173,28 @@ def test_wherever_the_clock_goes_nothing_is_lost_and_nothing_counts_again(box):
     for_ever, ended = (Api(box, token) for token in re.findall(r"TOKEN (\S+)", said))
     assert ended.ask("GET", "/status")[0] == 200
     admin, other = Page(box), Page(box)
-    boot = float(box.read("/proc/uptime").split()[0])
+    boot = running(box)
 
     now = time.time()
-    clocks = {"ten-years-ahead": now + YEARS, "an-hour-back": now + YEARS - HOUR, "now": now, "nineteen-seventy": 900}
+    began = serve_time(box, now)
+    # None: chronyd hears of the time server with the change, and leaps while that runs.
+    clocks = {
+        "ten-years-ahead": now + YEARS,
+        "an-hour-back": now + YEARS - HOUR,
+        "right": None,
+        "nineteen-seventy": 900,
+        "right-again": None,
+    }
     for_ever.apply("first")
     applied, generation, newest = ["first"], box.status()["generation"], copies(box)[-1]
     for name, moment in clocks.items():
-        show(box, moment)
-        for_ever.apply(name)
+        if moment is None:
+            assert not is_right(box, began)
+            for_ever.apply(name, (RIGHT,))
+            until("chronyd to leap", lambda: is_right(box, began), BOOT, 1)
+        else:
+            show(box, moment)
+            for_ever.apply(name)
         applied.append(name)
         history = for_ever.ask("GET", "/history")[1]
         assert [one["comment"] for one in history if one["comment"] in applied] == applied[::-1], name
@@ -155,6 +211,9 @@ def test_wherever_the_clock_goes_nothing_is_lost_and_nothing_counts_again(box):
         assert made[-1] > newest and made == list(range(max(1, made[-1] - KEPT + 1), made[-1] + 1)), name
         newest = made[-1]
 
+    # Once a time server has set the clock, the box makes a certificate that is valid by it (decision 52).
+    until("a certificate that is valid", lambda: is_valid(box, began + running(box)), BOOT, 1)
+
     # What waits, waits as long as it was told to, and no longer.
     begin(box, LONG)
     for moment in (now + YEARS, now - HOUR):
@@ -166,4 +225,4 @@ def test_wherever_the_clock_goes_nothing_is_lost_and_nothing_counts_again(box):
     show(box, now - YEARS)
     until("the change to go back by itself", lambda: state(box) == "not confirmed", APPLY)
     assert box.status()["generation"] == generation and box.faults() == ""
-    assert float(box.read("/proc/uptime").split()[0]) > boot  # it is the same start of the box all the while
+    assert running(box) > boot  # it is the same start of the box all the while
