@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
@@ -226,13 +227,19 @@ def test_servers_follow_what_it_says(check, web, lab):  # noqa: F811
     text = render(service(1, web, check=program(good, interval=1, failures=3)))
     one = check(text, table=known(1, 0, web))
     one.wait_for("the server to be up", lambda: one.table()[VIP] == {f"{web}:80": 1})
-    [broker] = [
-        number for number in lab.box.processes()
-        if b"starts programs" in Path(f"/proc/{number}/cmdline").read_bytes() and not _user(number)
-    ]  # fmt: skip
-    os.kill(broker, 9)
+    os.kill(one.wait_for("its broker alone", lambda: broker(lab)), 9)
     one.wait_for("it to be started again", lambda: "had ended" in one.log.read_text())
     assert one.table()[VIP] == {f"{web}:80": 1}  # the check that it took along is one of three
+
+
+def broker(lab):
+    """The process that starts programs; None while there is one beside it that is about to become a program."""
+    found = []
+    for number in lab.box.processes():
+        with contextlib.suppress(OSError):  # it has just ended
+            if b"starts programs" in Path(f"/proc/{number}/cmdline").read_bytes() and not _user(number):
+                found.append(number)
+    return found[0] if len(found) == 1 else None
 
 
 def _user(number):
