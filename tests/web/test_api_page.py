@@ -23,7 +23,7 @@ def test_a_token_by_the_keyboard_alone_opens_the_api(open_page, admin, live_serv
     token = page.locator("#new-token").inner_text()
     expect(page.get_by_text("May: Read, Change the draft.")).to_be_visible()
     request = urllib.request.Request(f"{live_server.url}/api/v1/token", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert json.load(answer)["scopes"] == ["change", "read"]
     page.get_by_role("button", name="Revoke night robot").click()
     expect(page.get_by_text("opens nothing any more")).to_be_visible()

@@ -5,6 +5,7 @@ The pretended box has no nginx before it, so a test says how old the browser's c
 
 import contextlib
 import dataclasses
+import os
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -199,8 +200,12 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
 
 
 def free_port() -> int:
-    """One that a box may use: those that the kernel gives away are none."""
-    for port in range(8100, 9000):
+    """One that a box may use: those that the kernel gives away are none.
+
+    For some time nothing listens there, so each process of tests looks among ports of its own.
+    """
+    first = 8100 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for port in range(first, first + 100):
         with contextlib.suppress(OSError), socket.create_server(("localhost", port)):
             return port
     raise AssertionError("no port is free")

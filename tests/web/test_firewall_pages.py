@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from playwright.sync_api import expect
 from tests import texts
 from tests.fake import appliance
 from tests.web.browsing import LOOKS, follow
@@ -56,7 +57,8 @@ def test_the_order_is_changed_by_keyboard(open_page, ruled):
     page.get_by_role("button", name="Move no pings from outside up").focus()
     page.keyboard.press("Enter")
     page.get_by_text("change is not applied").wait_for()
-    assert page.locator(".own strong").all_inner_texts()[:2] == ["no pings from outside", "monitoring"]
+    for place, name in enumerate(("no pings from outside", "monitoring")):
+        expect(page.locator(".own strong").nth(place)).to_have_text(name)
     page.get_by_role("button", name="Switch monitoring off").focus()
     page.keyboard.press("Space")
     page.get_by_role("button", name="Switch monitoring on").wait_for()  # the last rule was off before

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 from tests import texts
 from tests.fake import appliance
+from tests.fake import run as fake_run
 
 from changes import actions
 from draft import store as draft
@@ -175,8 +176,14 @@ def test_the_overview_refreshes_itself_and_says_when_it_cannot(open_page, admin,
     expect(page.get_by_text("No answer from the box")).to_be_hidden()
 
 
-def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box):
+@pytest.fixture
+def step_by_step(box, monkeypatch):
+    """An apply stays at its first step until the test lets it end."""
+    monkeypatch.setattr(fake_run, "STEP_SECONDS", 3600.0)
     box.instant = False
+
+
+def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box, step_by_step):
     page = open_page(admin)
     page.goto("/services/1/")
     page.locator("[name=name]").fill("shop two")
@@ -184,6 +191,7 @@ def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box):
     page.goto("/changes/")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".steps .running")).to_have_count(1)
+    box.finish()
     expect(page.get_by_text(texts.APPLIED)).to_be_visible()
     expect(page.locator(".steps .done")).to_have_count(page.locator(".steps li").count())
 
@@ -206,7 +214,7 @@ def test_two_admins_at_once(open_page, admin, django_user_model):
     assert (service.name, service.scheduler) == ("shop of kim", "lc")
 
 
-def test_without_javascript(open_page, admin, box):
+def test_without_javascript(open_page, admin, box, step_by_step):
     page = open_page(admin, java_script_enabled=False)
     page.goto("/services/add/")
     expect(page.locator("[name=check_path]")).to_be_visible()
@@ -217,7 +225,6 @@ def test_without_javascript(open_page, admin, box):
     page.locator("[name=servers-2-port]").fill("80")
     page.get_by_role("button", name=texts.SAVE).click()
     page.get_by_role("link", name=texts.REVIEW).click()
-    box.instant = False
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text(texts.APPLYING)).to_be_visible()
     box.finish()

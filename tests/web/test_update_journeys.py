@@ -49,7 +49,7 @@ def test_the_bar_shows_what_is_sent_and_can_be_stopped(open_page, admin):
     page.goto("/system/updates/")
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
-    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 400_000}
+    slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000}
     network.send("Network.emulateNetworkConditions", slow)
     page.get_by_label("Bundle").set_input_files(BUNDLE)
     page.get_by_role("button", name="Upload and check").click()
