@@ -206,7 +206,7 @@ def test_two_passwords_are_hashed_at_once(monkeypatch):
     def slow(*_):
         most.append(1)
         begun.release()
-        go_on.wait(10)
+        go_on.wait(60)
         return ""
 
     monkeypatch.setattr(limits.PBKDF2PasswordHasher, "encode", slow)
@@ -214,7 +214,7 @@ def test_two_passwords_are_hashed_at_once(monkeypatch):
     for one in threads:
         one.start()
     for _ in range(limits.HASHES):
-        assert begun.acquire(timeout=10)
+        assert begun.acquire(timeout=20)
     assert not begun.acquire(timeout=0.05) and len(most) == limits.HASHES
     go_on.set()
     for one in threads:

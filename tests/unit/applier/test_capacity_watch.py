@@ -2,15 +2,16 @@
 
 import json
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from board.machines.wait import until
 
 from applier.base.paths import Paths
 from applier.capacity import meter as capacity_meter
 from applier.capacity import record as capacity_record
+from applier.capacity import verbs
 from applier.capacity.verbs import NOTHING_LASTED, Capacities
 from applier.host.host import HostError, Output
 from applier.kept.turn import Turn
@@ -20,6 +21,7 @@ from lbconfig.model.snapshot import FACTORY
 from lbconfig.target import Target
 
 NET = Path("/sys/class/net")
+SOON = 20  # seconds
 PROCESSOR = "processor\t: 0\nmodel name\t: Some CPU\nprocessor\t: 1\nmodel name\t: Some CPU\n"
 
 
@@ -43,7 +45,7 @@ class CountingHost:
 
     def sleep(self, seconds):
         if self.steps:
-            assert self.steps.acquire(timeout=10)
+            assert self.steps.acquire(timeout=SOON)
         self.pass_a_second()
 
     def pass_a_second(self):
@@ -105,10 +107,7 @@ def ended(box) -> dict:
 
 
 def wait_for(condition) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until("a measurement", condition, SOON, 0.01, expected=())
 
 
 def refused(action, *words) -> str:
@@ -146,7 +145,7 @@ def test_who_looks_while_the_first_one_is_kept_does_not_lose_it(box, host, paths
     monkeypatch.setattr(record, "_load", slowly)
     looker = threading.Thread(target=record.all)
     looker.start()
-    assert looked.wait(10)
+    assert looked.wait(SOON)
     monkeypatch.setattr(record, "_load", load)
     record.add(one)
     added.set()
@@ -217,6 +216,20 @@ def test_counters_that_cannot_be_read_any_more_end_it(box, host, paths):
     job = ended(box)
     assert job["state"] == "failed" and "the test wanted this to fail" in job["message"]
     assert not paths.capacity.exists()
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a mistake"), MemoryError("none is left")])
+def test_a_mistake_of_ours_ends_it_and_the_next_one_begins(box, monkeypatch, error):
+    def broken(*_):
+        raise error
+
+    with monkeypatch.context() as mistaken:
+        mistaken.setattr(verbs, "sustained", broken)
+        box.capacity_watch(10, "ann")
+        job = ended(box)
+    assert job["state"] == "failed" and repr(error) in job["message"]
+    box.capacity_watch(10, "bob")
+    assert ended(box)["state"] == "done"
 
 
 def test_a_box_without_ipvs_cannot_be_measured(box, host):

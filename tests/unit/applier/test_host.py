@@ -133,7 +133,7 @@ def test_processes_and_the_end_of_a_group():
         [found] = until("its words", seen)
         assert found.group == child.pid and found.argv == ("sleep", "60")
         host.kill_group(child.pid)
-        assert child.wait(5) == -9
+        assert child.wait(20) == -9
         assert child.pid not in {process.pid for process in host.processes()}
         host.kill_group(child.pid)
         for group in (0, 1, os.getpgrp()):

@@ -190,7 +190,7 @@ def test_a_factory_reset_leaves_its_mark_and_restarts(box):
     assert box.applier.recovery.factory_reset("one", "kim") == {}
     for thread in threading.enumerate():
         if thread.name == "restart":
-            thread.join(10)
+            thread.join(20)
     assert box.asked == [["reboot"]]
     assert json.loads(box.paths.reset_mark.read_text())["user"] == "kim"
     with pytest.raises(ApplierRefused, match="the box is reset by kim"):

@@ -30,7 +30,7 @@ def check(
     protocol="tcp",
     request="",
     receive="(?:vs1){0}",
-    timeout=10,
+    timeout=20,
     ca="",
     words="",
     **more,
@@ -46,7 +46,7 @@ def check(
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=90,
     )
     assert not done.stderr, done.stderr
     code, state, message, sent, received = json.loads(done.stdout)
@@ -91,7 +91,7 @@ class Server:
 
     def _talk(self, script):
         end, _ = self.socket.accept()
-        end.settimeout(10)
+        end.settimeout(20)
         with end if self.tls is None else self.tls.wrap_socket(end, server_side=True) as end:
             last = b""
             for step in script:

@@ -42,7 +42,7 @@ for my $number (1 .. $ENV{SERVERS}) {
 
 
 def log(
-    check, lines, servers=1, words=None, interval=1, timeout=1, stays=False, events="/dev/null", out=False, later=False
+    check, lines, servers=1, words=None, interval=1, timeout=20, stays=False, events="/dev/null", out=False, later=False
 ):
     """What the log says while this check (the body of a Perl function) is made.
 
@@ -57,7 +57,7 @@ def log(
         | {"STAYS": "1" if stays else "", "TIMEOUT": str(timeout), "LATER": "1" if later else ""},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.stderr in ("", "Out of memory!\n"), done.stderr
