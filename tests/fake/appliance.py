@@ -57,7 +57,6 @@ from lbconfig.diff.cutoff import USUAL, cutoff
 from lbconfig.model import canonical
 from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import (
-    CheckKind,
     FallbackCheck,
     Snapshot,
     to_data,
