@@ -125,6 +125,15 @@ def test_every_scheduler_of_the_kernel_can_be_chosen_and_the_other_way_round():
     assert {f"ip_vs_{one}" for one in schedulers} <= modules
 
 
+def test_both_images_have_what_the_link_between_two_boxes_is_made_of():
+    asked = {name: value for path in FRAGMENTS for name, value in kernel_options.options(path.read_text())}
+    assert asked["CONFIG_WIREGUARD"] == "m"
+    assert "wireguard" in (TOP / "board/lab/modules").read_text().split()
+    assert "wireguard-tools" in (TOP / "board/lab/packages").read_text().split()
+    for defconfig in DEFCONFIGS:
+        assert "BR2_PACKAGE_WIREGUARD_TOOLS=y" in defconfig.read_text().splitlines()
+
+
 def test_the_recipes_have_the_versions_of_the_python_packages_that_the_developer_image_takes():
     versions = python_packages.wanted(python_packages.REQUIREMENTS.read_text())
     recipes = {name.removesuffix("-lts"): recipe(f"python-{name}")["VERSION"] for name in ("django-lts", "django-axes")}
