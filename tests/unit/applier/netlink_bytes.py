@@ -75,3 +75,10 @@ def dest(
     if with_af:
         parts.append((11, struct.pack("=H", af)))
     return attr(0x8002, b"".join(attr(*part) for part in parts))
+
+
+def daemon(state, interface, sync_id, largest, group="224.0.0.81", port=8848) -> bytes:
+    parts = [(1, struct.pack("=I", state)), (2, interface.encode() + b"\0"), (3, struct.pack("=I", sync_id))]
+    parts += [(4, struct.pack("=H", largest)), (7, struct.pack("=H", port)), (8, b"\1")]
+    parts.append((5, socket.inet_aton(group)))
+    return attr(0x8003, b"".join(attr(*part) for part in parts))

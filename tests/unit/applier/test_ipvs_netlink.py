@@ -7,7 +7,7 @@ import netlink_bytes as nl
 import pytest
 
 from applier.host import ipvs_netlink
-from applier.host.ipvs_netlink import NetlinkError
+from applier.host.ipvs_netlink import Daemon, NetlinkError
 from lbconfig.wanted.table import Server, Service
 
 
@@ -168,3 +168,43 @@ def test_masks_and_thresholds():
     assert four.service == Service("tcp", "192.0.2.1", 80, "sh", ("flag-1",), 60, 23)
     assert six.service == Service("tcp", "2001:db8::1", 80, "rr", (), 61, 56)
     assert four.servers["10.0.0.1", 80].server == Server(5, "masq", 100, 80)
+
+
+def test_the_daemons_that_run():
+    bodies = [nl.daemon(1, "pair0", 1, 1392), nl.daemon(2, "pair0", 2, 1392, "224.0.0.99", 8000)]
+    answers = iter([[nl.family()], [b"".join(nl.message(9, body) for body in bodies), nl.DONE]])
+    assert ipvs_netlink.daemons(lambda request: next(answers)) == (
+        Daemon("master", "pair0", 1),
+        Daemon("backup", "pair0", 2, group="224.0.0.99", port=8000),
+    )
+
+
+def test_starting_and_stopping_a_daemon_are_what_the_kernel_expects():
+    asked = []
+
+    def kernel(request):
+        asked.append(request)
+        return [nl.family()] if len(asked) % 2 else [nl.error(0)]
+
+    ipvs_netlink.start_daemon(kernel, Daemon("master", "pair0", 2))
+    ipvs_netlink.stop_daemon(kernel, "backup")
+    about = nl.attr(
+        0x8003,
+        nl.attr(1, struct.pack("=I", 1))
+        + nl.attr(2, b"pair0\0")
+        + nl.attr(3, struct.pack("=I", 2))
+        + nl.attr(4, struct.pack("=H", 1392))
+        + nl.attr(5, socket.inet_aton("224.0.0.81"))
+        + nl.attr(7, struct.pack("=H", 8848))
+        + nl.attr(8, b"\1"),
+    )
+    assert asked[1] == struct.pack("=IHHIIBBH", 20 + len(about), nl.FAMILY, 0x5, 1, 0, 9, 1, 0) + about
+    about = nl.attr(0x8003, nl.attr(1, struct.pack("=I", 2)))
+    assert asked[3] == struct.pack("=IHHIIBBH", 20 + len(about), nl.FAMILY, 0x5, 1, 0, 10, 1, 0) + about
+
+
+def test_a_daemon_that_the_kernel_refuses():
+    answers = iter([[nl.family()], [nl.error(17)]])
+    with pytest.raises(NetlinkError, match="error 17") as caught:
+        ipvs_netlink.start_daemon(lambda request: next(answers), Daemon("backup", "pair0", 1))
+    assert caught.value.number == 17

@@ -14,7 +14,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
+from applier.host.ipvs_sync import GROUP, LARGEST, PORT
 from lbconfig.model.addresses import version
 from lbconfig.wanted.table import (
     FIREWALL_MARK,
@@ -30,9 +32,11 @@ from lbconfig.wanted.table import (
     tunnel_options,
 )
 
+DaemonKind = Literal["master", "backup"]
+
 # linux/netlink.h
 NLMSG_ERROR, NLMSG_DONE = 2, 3
-NLM_F_REQUEST, NLM_F_MULTI, NLM_F_DUMP_INTR, NLM_F_DUMP = 0x1, 0x2, 0x10, 0x300
+NLM_F_REQUEST, NLM_F_MULTI, NLM_F_ACK, NLM_F_DUMP_INTR, NLM_F_DUMP = 0x1, 0x2, 0x4, 0x10, 0x300
 NLA_TYPE_MASK = 0x3FFF  # without NLA_F_NESTED and NLA_F_NET_BYTEORDER
 NLA_F_NESTED = 0x8000
 
@@ -42,7 +46,8 @@ GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_ID, CTRL_ATTR_FAMILY_NAME = 0
 # linux/ip_vs.h
 FAMILY_NAME, FAMILY_VERSION = "IPVS", 1
 CMD_GET_SERVICE, CMD_GET_DEST, CMD_GET_CONFIG = 4, 8, 13
-CMD_ATTR_SERVICE, CMD_ATTR_DEST = 1, 2
+CMD_NEW_DAEMON, CMD_DEL_DAEMON, CMD_GET_DAEMON = 9, 10, 11
+CMD_ATTR_SERVICE, CMD_ATTR_DEST, CMD_ATTR_DAEMON = 1, 2, 3
 TIMEOUTS = (4, 5, 6)  # CMD_ATTR_TIMEOUT_TCP, _TCP_FIN, _UDP
 (SVC_AF, SVC_PROTOCOL, SVC_ADDR, SVC_PORT, SVC_FWMARK, SVC_SCHED_NAME, SVC_FLAGS, SVC_TIMEOUT, SVC_NETMASK) = range(
     1, 10
@@ -51,6 +56,9 @@ SVC_PE_NAME = 11
 DEST_ADDR, DEST_PORT, DEST_FWD_METHOD, DEST_WEIGHT, DEST_UPPER, DEST_LOWER = 1, 2, 3, 4, 5, 6
 DEST_ACTIVE, DEST_INACTIVE, DEST_PERSISTENT, DEST_ADDR_FAMILY = 7, 8, 9, 11
 DEST_TUN_TYPE, DEST_TUN_PORT, DEST_TUN_FLAGS = 13, 14, 15
+DAEMON_STATE, DAEMON_INTERFACE, DAEMON_SYNC_ID, DAEMON_LARGEST, DAEMON_GROUP = 1, 2, 3, 4, 5
+DAEMON_PORT, DAEMON_TTL = 7, 8
+DAEMONS: dict[int, DaemonKind] = {1: "master", 2: "backup"}
 FLAG_PERSISTENT = 0x1
 FLAG_NAMES = {0x4: ONE_PACKET, 0x8: HASH_NEXT, 0x10: HASH_PORT, 0x20: "flag-3"}
 FORWARD_MASK = 0x7
@@ -95,6 +103,18 @@ class KernelService:
     af: int
     service: Service
     servers: dict[ServerKey, KernelServer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A thread of the kernel: a master sends connections to the other box, a backup takes what that one sends."""
+
+    kind: DaemonKind
+    interface: str
+    sync_id: int  # of who sends; a backup takes no other's
+    largest: int = LARGEST  # bytes of a datagram
+    group: str = GROUP
+    port: int = PORT
 
 
 def dump(exchange: Exchange, attempts: int = 5) -> list[KernelService]:
@@ -160,6 +180,51 @@ def timeouts(exchange: Exchange) -> tuple[int, int, int]:
     except KeyError as error:
         raise NetlinkError(f"timeouts that cannot be read: {error!r}") from None
     return tcp, fin, udp
+
+
+def daemons(exchange: Exchange) -> tuple[Daemon, ...]:
+    """Those that run: one of each kind at most."""
+    return tuple(map(_daemon, _ask(exchange, family_id(exchange), CMD_GET_DAEMON)))
+
+
+def start_daemon(exchange: Exchange, daemon: Daemon) -> None:
+    """NetlinkError EEXIST where one of its kind runs, EINVAL where a service has servers of both IP versions."""
+    parts = [
+        (DAEMON_INTERFACE, daemon.interface.encode() + b"\0"),
+        (DAEMON_SYNC_ID, struct.pack("=I", daemon.sync_id)),
+        (DAEMON_LARGEST, struct.pack("=H", daemon.largest)),
+        (DAEMON_GROUP, ipaddress.IPv4Address(daemon.group).packed),
+        (DAEMON_PORT, struct.pack("=H", daemon.port)),
+        (DAEMON_TTL, b"\1"),
+    ]
+    _tell_daemon(exchange, CMD_NEW_DAEMON, daemon.kind, b"".join(attribute(*part) for part in parts))
+
+
+def stop_daemon(exchange: Exchange, kind: DaemonKind) -> None:
+    """What a master has not sent yet is lost. NetlinkError ESRCH where none runs."""
+    _tell_daemon(exchange, CMD_DEL_DAEMON, kind)
+
+
+def _tell_daemon(exchange: Exchange, command: int, kind: DaemonKind, more: bytes = b"") -> None:
+    [number] = [number for number, name in DAEMONS.items() if name == kind]
+    about = attribute(CMD_ATTR_DAEMON | NLA_F_NESTED, attribute(DAEMON_STATE, struct.pack("=I", number)) + more)
+    list(_bodies(exchange(message(family_id(exchange), NLM_F_REQUEST | NLM_F_ACK, command, about))))
+
+
+def _daemon(body: bytes) -> Daemon:
+    found = attributes(attributes(body).get(CMD_ATTR_DAEMON, b""))
+    try:
+        return Daemon(
+            DAEMONS[_number(found[DAEMON_STATE])],
+            found[DAEMON_INTERFACE].rstrip(b"\0").decode("ascii", "replace"),
+            _number(found[DAEMON_SYNC_ID]),
+            _number(found[DAEMON_LARGEST]),
+            # One that sends to a group of IPv6 is none of ours.
+            _address(socket.AF_INET, found[DAEMON_GROUP]) if DAEMON_GROUP in found else "",
+            _number(found[DAEMON_PORT]),
+        )
+    except (KeyError, ValueError) as error:
+        raise NetlinkError(f"a daemon that cannot be read: {error!r}") from None
 
 
 def family_id(exchange: Exchange) -> int:
