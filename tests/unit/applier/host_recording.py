@@ -92,6 +92,9 @@ class Replay(Live):
     def send(self, interface: str, frame: bytes) -> None:
         raise HostError(f"send by {interface}", None, "a recording reaches nobody")
 
+    def multicast(self, interface: str, group: str, port: int, datagrams: Sequence[bytes]) -> None:
+        raise HostError(f"send by {interface}", None, "a recording reaches nobody")
+
     def kill_group(self, group: int) -> None:
         raise HostError("kill", None, "a recording changes nothing")
 

@@ -16,7 +16,7 @@ from board.machines.wait import until
 from host_recording import Recorder, Replay
 
 from applier.base import durable
-from applier.host.host import HostError, Live, Output, run, unmount, wait_until
+from applier.host.host import HostError, Live, OutOfTime, Output, run, unmount, wait_until
 from lbconfig.model.certificate import first
 
 WEBUI = Path(__file__).parents[3] / "webui"
@@ -195,3 +195,19 @@ def test_the_certificate_that_a_server_shows(tmp_path):
         assert Live().certificate("127.0.0.1", port, 5.0) == first(pems.LB).fingerprint
         thread.join()
     assert Live().certificate("127.0.0.1", port, 1.0) == "connection refused"
+
+
+def test_lines_of_a_file_are_bytes_and_end_with_the_time(tmp_path):
+    file = tmp_path / "lines"
+    file.write_bytes(b"one\n\xff\x85two\nthree\n")
+    assert list(Live().lines(file, 20)) == [b"one\n", b"\xff\x85two\n", b"three\n"]
+    read = []
+    with pytest.raises(OutOfTime, match="it takes longer than 0 seconds"):
+        read.extend(Live().lines(file, 0))
+    with pytest.raises(HostError, match="nowhere: No such file or directory"):
+        next(Live().lines(tmp_path / "nowhere", 20))
+
+
+def test_nothing_is_sent_by_an_interface_that_is_not_there():
+    with pytest.raises(HostError, match=r"send by pair9: (No such device|Operation not permitted)"):
+        Live().multicast("pair9", "224.0.0.81", 8848, [b"x"])

@@ -46,6 +46,10 @@ class HostError(Exception):
         self.stderr = stderr
 
 
+class OutOfTime(HostError):
+    """A file goes on for longer than somebody would read it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     exit: int
@@ -89,6 +93,9 @@ class Host(Protocol):
     def read(self, path: Path) -> str | None:
         """The text of a file; None if there is none."""
 
+    def lines(self, path: Path, seconds: float) -> Iterator[bytes]:
+        """The lines of a file one by one. HostError where it cannot be read, OutOfTime after so many seconds."""
+
     def setting(self, key: str) -> str | None:
         """A kernel setting, its words joined by one blank; None if this kernel has none of that name."""
 
@@ -117,6 +124,9 @@ class Host(Protocol):
 
     def send(self, interface: str, frame: bytes) -> None:
         """Put a whole Ethernet frame on the wire."""
+
+    def multicast(self, interface: str, group: str, port: int, datagrams: Sequence[bytes]) -> None:
+        """Send datagrams over UDP to all of an IPv4 group that are one hop away by this interface."""
 
     def processes(self) -> list[Process]:
         """All that run (zombies do not)."""
@@ -266,6 +276,17 @@ class Live:
         except OSError as error:
             raise HostError(f"read {path}", None, error.strerror or str(error)) from None
 
+    def lines(self, path: Path, seconds: float) -> Iterator[bytes]:
+        end = time.monotonic() + seconds
+        try:
+            with path.open("rb") as file:
+                for line in file:
+                    yield line
+                    if time.monotonic() > end:
+                        raise OutOfTime(f"read {path}", None, f"it takes longer than {seconds:g} seconds")
+        except OSError as error:
+            raise HostError(f"read {path}", None, error.strerror or str(error)) from None
+
     def setting(self, key: str) -> str | None:
         text = self.read(PROC_SYS / key)
         return None if text is None else " ".join(text.split())
@@ -356,6 +377,19 @@ class Live:
             with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
                 raw.bind((interface, 0))
                 raw.send(frame)
+        except OSError as error:
+            raise HostError(f"send by {interface}", None, error.strerror or str(error)) from None
+
+    def multicast(self, interface: str, group: str, port: int, datagrams: Sequence[bytes]) -> None:
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                # Bound to it, nothing leaves by another one, whatever the routes say.
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, interface.encode())
+                sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 1)
+                sender.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+                sender.connect((group, port))
+                for one in datagrams:
+                    sender.send(one)
         except OSError as error:
             raise HostError(f"send by {interface}", None, error.strerror or str(error)) from None
 
