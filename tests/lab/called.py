@@ -122,6 +122,12 @@ TRIES: dict[str, tuple[str, ...]] = {
     "sync": (f"sync {WORK}/cert {WORK}/key",),
     "sysctl": (f"echo nonexistent.key=1 >{WORK}/sysctl && sysctl -q -e -p {WORK}/sysctl",),
     "timeout": ("timeout 30 true",),
+    "wg": (
+        f"wg genkey >{WORK}/wg && wg pubkey <{WORK}/wg | grep -q =",
+        "ip link add name tried0 mtu 1420 type wireguard",
+        "printf '[Interface]\\nListenPort = 51820\\n' | wg syncconf tried0 /proc/self/fd/0",
+        "wg show tried0 dump | grep -q 51820 && ip link delete dev tried0",
+    ),
     "xargs": ("echo a | xargs echo",),
 }
 # They act for good, or are what a box that answers has running.

@@ -52,6 +52,11 @@ class Paths:
         return self.state.parent / "tls"
 
     @property
+    def pair_key(self) -> Path:
+        """The private key by which the other box of the pair knows this one; in no configuration and no backup."""
+        return self.state.parent / "pair/key"
+
+    @property
     def reset_mark(self) -> Path:
         """While it is there, the next boot forgets all that the box has kept (S10data)."""
         return self.slots / "factory-reset"
@@ -136,6 +141,11 @@ class Paths:
     def nftables(self) -> Path:
         """The rules that the kernel runs."""
         return self.run / "nftables.conf"
+
+    @property
+    def pair_link(self) -> Path:
+        """WireGuard's part of the link to the other box of the pair, as the kernel runs it; not there without one."""
+        return self.run / "pair.conf"
 
     @property
     def rules_seen(self) -> Path:

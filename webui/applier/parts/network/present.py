@@ -10,6 +10,7 @@ from typing import Any
 
 from applier.host.host import Host, HostError, run
 from applier.wire.shapes import InterfaceStatus
+from lbconfig.wanted import pair_link
 from lbconfig.wanted.netstate import (
     EVERYWHERE,
     MAIN,
@@ -48,7 +49,7 @@ class SeenLink:
 
 
 def links(host: Host) -> list[SeenLink]:
-    """All but the loopback."""
+    """All but the loopback and the link to the other box of a pair."""
     found = []
     for entry in _entries(_json(host, ["ip", "-json", "address", "show"])):
         on = "UP" in entry.get("flags", ())
@@ -106,7 +107,9 @@ def present(host: Host) -> NetworkState:
 
 
 def _entries(data: list[Entry]) -> list[Entry]:
-    return [entry for entry in data if entry and "LOOPBACK" not in entry.get("flags", ())]
+    """Without the loopback, and without the link to the other box of a pair, which parts/pair/link.py looks after."""
+    found = (entry for entry in data if entry and "LOOPBACK" not in entry.get("flags", ()))
+    return [entry for entry in found if entry.get("ifname") != pair_link.LINK]
 
 
 def _addresses(entry: Entry) -> tuple[str, ...]:

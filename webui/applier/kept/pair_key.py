@@ -1,0 +1,32 @@
+"""The key pair by which the two boxes of a pair know each other. The private key never leaves its file but for wg."""
+
+from __future__ import annotations
+
+from applier.base import durable
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError, run
+
+WHAT = "the key of this box for the other box of the pair"
+
+
+def private(paths: Paths) -> str:
+    """Raises HostError where there is none."""
+    try:
+        return paths.pair_key.read_text().strip()
+    except FileNotFoundError:
+        raise HostError(WHAT, None, f"{paths.pair_key} is not there; the pair has to be made anew") from None
+    except (OSError, ValueError) as error:
+        raise HostError(WHAT, None, f"{paths.pair_key} cannot be read: {error}") from None
+
+
+def public(host: Host, paths: Paths) -> str:
+    """What the other box may know. Raises HostError where there is no private key, or none that is one."""
+    return run(host, ["wg", "pubkey"], stdin=f"{private(paths)}\n").stdout.strip()
+
+
+def make(host: Host, paths: Paths) -> str:
+    """A new pair of keys instead of any that there was; the public one. Raises HostError, OSError."""
+    made = run(host, ["wg", "genkey"]).stdout
+    paths.pair_key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    durable.replace(paths.pair_key, made.encode())
+    return public(host, paths)
