@@ -33,7 +33,7 @@ from tests.fake.updates import FakeUpdate, FakeUpdates, check_up
 
 from applier.apply.pending import Ask
 from applier.apply.review import admit, parse, review
-from applier.apply.runs import TITLES, RunRecord
+from applier.apply.runs import ALONE, RunRecord
 from applier.service import doctor, health
 from applier.wire.errors import ApplierDown, ApplierRefused
 from applier.wire.shapes import (
@@ -112,7 +112,7 @@ class Box:
             self.run.deadline.until = 0.0
 
     def _old_generation(self, number: int) -> GenerationEntry:
-        steps = RunRecord.of(str(number), "admin", number, TITLES)
+        steps = RunRecord.of(str(number), "admin", number, ALONE)
         for step in steps.steps:
             step.state, step.seconds = "done", 0.05
         return {

@@ -13,6 +13,7 @@ from tests.fake import drift as fake_drift
 from applier.apply.deadline import Deadline
 from applier.apply.pending import Ask
 from applier.apply.runs import (
+    ALONE,
     TITLES,
     WAITING_SENTENCE,
     RunRecord,
@@ -44,7 +45,7 @@ class Change:
 def start(box: Box, new: Snapshot, files: dict[str, str], user: str, comment: str, ask: Ask | None) -> ApplyStarted:
     number = max((entry["number"] for entry in box.generations), default=0)
     number = max(number, box.recovery.number) + 1
-    box.run = run = RunRecord.of(f"apply-{number}", user, number)
+    box.run = run = RunRecord.of(f"apply-{number}", user, number, ALONE)
     run.started, run.ask = time.monotonic(), ask
     box.change = change = Change(new, box.snapshot, secrets.token_urlsafe(24) if ask else "")
     box.generations.insert(

@@ -20,6 +20,8 @@ from lbconfig.wanted.table import Checked, Table
 
 One = TypeVar("One")
 
+PAIR_CONF = "pair.conf"  # only in a pair
+
 
 @dataclass(frozen=True)
 class Target:
@@ -62,6 +64,11 @@ class Target:
     @property
     def checks(self) -> str:
         return self.files["ldirectord.cf"]
+
+    @property
+    def pair_conf(self) -> str:
+        """WireGuard's part of the link to the other box of a pair; empty: the box is alone."""
+        return self.files.get(PAIR_CONF, "")
 
     @property
     def sorry_page(self) -> str:

@@ -17,6 +17,7 @@ PARTS = {
     "routes": "routes",
     "settings": "settings",
     "checks": "health checks",
+    "pair": "pair",
 }
 
 log = logging.getLogger(__name__)

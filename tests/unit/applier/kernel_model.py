@@ -112,6 +112,8 @@ class KernelModel:
                 link = ModelLink(over.mac, kind="vlan", parent=parent, tag=int(tag), mtu=over.mtu)
             case ["name", name, "address", told, "type", "bridge" as kind, *options]:
                 link = ModelLink(told, kind=kind, options={"stp_state": "0"})
+            case ["name", name, "mtu", mtu, "type", "wireguard" as kind]:
+                link, options = ModelLink("", kind=kind, mtu=int(mtu)), []
             case ["name", name, "type", ("bond" | "bridge") as kind, *options]:
                 link = ModelLink(mac, kind=kind)
                 link.options = {"mode": "balance-rr", "miimon": "0"} if kind == "bond" else {"stp_state": "0"}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import netlink_bytes as nl
 from kernel_model import KernelModel
+from pair_model import PairModel
 
 from applier.base.paths import Paths
 from applier.host import ipvs_listing
@@ -36,6 +37,7 @@ class ModelHost:
         self.kernel = KernelModel(links)
         self.links = self.kernel.links
         self.sent: list[tuple[str, bytes]] = []  # interface and frame
+        self.pair = PairModel(self)
         for name in ("all", "default", *links):
             self._settings_of(name)
         self.by_hand: set[tuple[str, int]] = set()  # servers in the table that the firewall need not know of
@@ -90,6 +92,7 @@ class ModelHost:
             "files": {str(path): text for path, text in self.files.items() if self.paths.candidate not in path.parents},
             "director": self.director_pid is not None,
             "web": self.web,
+            "pair": self.pair.state(),
         }
 
     # --- the door --------------------------------------------------------------------------------
@@ -104,6 +107,8 @@ class ModelHost:
                 lines, forced = stdin.splitlines(), "-force" in options
                 half = lines[: len(lines) // 2]
                 return self.change(f"ip {lines}", lambda: self._ip(lines, forced), lambda: self._ip(half, forced))
+            case ["wg", *words]:
+                return self.pair.wg(words, stdin)
             case ["nft", "list", "tables"]:
                 return Output(0, "table inet fairlead\n" if self.rules else "", "")
             case ["nft", "-j", "list", "ruleset", "inet"]:
@@ -177,6 +182,8 @@ class ModelHost:
                 for (protocol, address, port), (scheduler, _) in self.table.items()
             ]
             return [*found, nl.DONE]
+        if command in (9, 10, 11):
+            return self.pair.netlink(command, request)
         if command == 13:
             return [nl.message(13, nl.timeouts(*self.timeouts), flags=0)]
         _, places = self.table[self._named_service(request)]
@@ -374,6 +381,7 @@ class ModelHost:
             self.violations.append("an address without a firewall")
         before = {*self.links}
         code, said = self.kernel.batch(lines, force)
+        self.pair.look()
         for name in {*self.links} - before:
             self._settings_of(name)
             self._inherit(name)

@@ -6,7 +6,7 @@ import inspect
 import pytest
 from tests.fake import appliance
 
-from applier.apply.runs import TITLES
+from applier.apply.runs import ALONE
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
 from lbconfig.model.snapshot import FACTORY, from_data
 from lbconfig.validate.services import validate
@@ -70,7 +70,7 @@ def test_an_apply_that_takes_its_time(monkeypatch):
         run = appliance.Fake().status()["apply"]
         seen.append(sum(step["state"] == "done" for step in run["steps"]))
         now[0] += 0.25
-    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(TITLES)
+    assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(ALONE)
     assert run["state"] == "done"
 
 

@@ -18,6 +18,7 @@ from applier.apply.deadline import Clock
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.network_steps import names_differ, time_differs
+from applier.apply.pair_steps import daemons_differ
 from applier.apply.runs import RunRecord
 from applier.apply.verbs import Applies, Core
 from applier.hardware import tune as hardware
@@ -25,6 +26,7 @@ from applier.host.host import HostError
 from applier.kept.faults import now
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
+from applier.parts.pair import link
 from applier.wire import shapes
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import DriftStatus, RepairStarted, RunState
@@ -57,7 +59,7 @@ class Comparison:
 def differences(job: Job) -> tuple[list[Difference], list[HostError]]:
     """Between the kernel and `job.new`; and what could not be compared."""
     found, troubles = [], []
-    for part in (_table, _firewall, _network, _settings, _timeouts, _files, _checks):
+    for part in (_table, _firewall, _network, _settings, _timeouts, _files, _checks, _pair):
         try:
             found += part(job)
         except HostError as error:
@@ -132,6 +134,18 @@ def _checks(job: Job) -> list[Difference]:
         why = "They change the table of virtual services although no service is to be checked."
         found.append(Difference("checks", "health checks (ldirectord)", "not running", "running", why))
     return found
+
+
+def _pair(job: Job) -> list[Difference]:
+    conf = job.new.pair_conf
+    words = link.altered(job.host, job.paths, conf)
+    if words is not None:
+        should, why = ("as configured", "The other box is not heard.") if conf else ("none", "The box is in no pair.")
+        return [Difference("pair", "link to the other box (pair0)", should, words, why)]
+    if conf and daemons_differ(job):
+        why = "When the other box takes over, connections that it was not told of are cut off."
+        return [Difference("pair", "synchronisation of connections", "to and from the other box", "not so", why)]
+    return []
 
 
 # --- now and then ----------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class Engine:
         A lenient job goes on after a failure, unless that would leave the box open.
         """
         failure = None
-        for step in steps:
+        for step in [one for one in steps if self._concerns(one)]:
             said = self._do(step)
             failure = failure or said
             if said and (not self.job.lenient or any(isinstance(t, Unsafe) for t in self.job.troubles)):
@@ -43,6 +43,12 @@ class Engine:
         if failure is not None:
             self.leave()
         return failure
+
+    def _concerns(self, step: Step) -> bool:
+        if step.concerns(self.job):
+            return True
+        self.record.leave_out(step.name)
+        return False
 
     def leave(self) -> None:
         """The steps that were not begun will not be."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
+from applier.host.ipvs_netlink import Daemon
 from applier.kept.generations import Generations
 from applier.parts.network import act as network
 from lbconfig.hardware.actions import Ethtool, Write
@@ -49,6 +50,9 @@ class Saved:
     checks: str | None = None
     table: Table | None = None
     tuned: list[Write | Ethtool] = field(default_factory=list)  # each puts one thing back, the last change first
+    pair: str | None = None  # what the link to the other box was made of; "": there was none
+    pair_daemons: tuple[Daemon, ...] | None = None  # that ran over it
+    daemons: tuple[Daemon, ...] | None = None  # that ran when the table was changed
     cards: tuple[Ethtool, ...] | None = None  # what all cards were told; None: nobody looked at them
 
 
@@ -119,6 +123,10 @@ class Job:
 class Step:
     name: str
     why: str  # why it stands at its place
+
+    def concerns(self, job: Job) -> bool:
+        """Whether it is about this box at all; if not, nobody is told of it."""
+        return True
 
     def due(self, job: Job) -> bool:
         """Whether there is anything to do."""

@@ -16,6 +16,7 @@ TITLES = {
     "nftables": "Load the firewall rules",
     "web-page": "Open the web page: port and certificate",
     "links": "Make VLANs, bonds and bridges",
+    "pair-link": "Make the link to the other box of the pair",
     "hardware": "Tune settings, queues and clock to the hardware",
     "sysctl": "Set the kernel's network settings",
     "interfaces-add": "Add addresses and routes",
@@ -25,12 +26,15 @@ TITLES = {
     "sorry-page": "Write the sorry page",
     "ldirectord-stop": "Pause the health checks",
     "ipvs": "Change the table of virtual services",
+    "connections": "Tell the other box of connections, and take its own",
     "ldirectord-start": "Start the health checks",
     "interfaces-remove": "Remove addresses and routes",
     "nftables-remove": "Remove the firewall rules of what has left",
     "verify": "Verify that everything runs as configured",
     "confirm": "Confirm: the next boot uses it",
 }
+IN_A_PAIR = ("pair-link", "connections")  # of no other box
+ALONE = tuple(name for name in TITLES if name not in IN_A_PAIR)
 # What becomes of a step's state when the run is put back; the others stay.
 UNDONE: dict[StepState, StepState] = {"done": "undone", "waiting": "skipped"}
 WAITING_SENTENCE = "Everything runs. It stays so only if it is confirmed in time."
@@ -86,6 +90,10 @@ class RunRecord:
 
     def __getitem__(self, name: str) -> StepRecord:
         return next(step for step in self.steps if step.name == name)
+
+    def leave_out(self, name: str) -> None:
+        """The box has no such step."""
+        self.steps = [step for step in self.steps if step.name != name]
 
     def note(self, step: StepStatus) -> None:
         """Take over what was known of a step; one that this version has not is left out."""

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from applier.apply.hardware_steps import PlaceInterrupts, TuneHardware
 from applier.apply.job import Job, Step, Unsafe
 from applier.apply.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
+from applier.apply.pair_steps import Connections, MakePairLink
 from applier.host.host import PRIVATE, HostError, wait_until
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
@@ -368,6 +369,7 @@ APPLY: tuple[Step, ...] = (
     Firewall(),
     MoveWebPage(),
     MakeLinks(),
+    MakePairLink(),
     TuneHardware(),
     Settings(),
     AddToNetwork(),
@@ -377,6 +379,7 @@ APPLY: tuple[Step, ...] = (
     PutSorryPage(),
     StopDirector(),
     ChangeTable(),
+    Connections(),
     StartDirector(),
     RemoveFromNetwork(),
     RemoveFromFirewall(),

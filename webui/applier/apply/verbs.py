@@ -23,6 +23,7 @@ from applier.apply.job import Job, Tools
 from applier.apply.pending import Ask, Pending
 from applier.apply.review import admit, parse
 from applier.apply.runs import (
+    IN_A_PAIR,
     WAITING_SENTENCE,
     RunRecord,
     confirmed_sentence,
@@ -386,8 +387,11 @@ class Applies:
         """The record as it was, from the log of the generation."""
         record = RunRecord.of(note.apply, note.user, note.number)
         record.ask = note.ask
-        for step in self._core.generations.entry(note.number)["steps"]:
+        logged = self._core.generations.entry(note.number)["steps"]
+        for step in logged:
             record.note(step)
+        for name in {*IN_A_PAIR} - {step["name"] for step in logged}:
+            record.leave_out(name)
         return record
 
 

@@ -156,7 +156,7 @@ class DataStatus(TypedDict):
 class Difference(TypedDict):
     """Something that is not as the running configuration says."""
 
-    where: Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks"]
+    where: Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks", "pair"]
     object: str  # "virtual service 'web'"
     wanted: str  # what should be
     present: str  # what is

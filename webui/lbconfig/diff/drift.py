@@ -18,7 +18,7 @@ from lbconfig.wanted.netstate import MAIN, Link, NetworkState, Route, RoutingRul
 from lbconfig.wanted.settings import Setting
 from lbconfig.wanted.table import Server, ServerKey, Service, Table, TableChange
 
-Where = Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks"]
+Where = Literal["table", "firewall", "links", "addresses", "routes", "settings", "checks", "pair"]
 
 REFUSED = "New connections to it may be refused for a moment."
 CLOSED = "Connections through it are closed."

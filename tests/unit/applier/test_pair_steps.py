@@ -1,0 +1,286 @@
+"""The link between two boxes and the daemons over it: made, changed, removed, put back and adopted, on a model."""
+
+import dataclasses
+import re
+import stat
+
+import pair_model
+import pytest
+from box import ONE, TWO, Box, running_one
+
+import lbconfig.target
+from applier.apply.drift import AGAIN
+from applier.apply.runs import IN_A_PAIR
+from applier.apply.steps import APPLY
+from applier.host.host import HostError
+from applier.kept import pair_key
+from applier.parts.pair import daemons, link
+from applier.wire.shapes import ENDED
+
+BOTH = {1: ("pair0", 1, 1392), 2: ("pair0", 2, 1392)}
+SECOND = {1: ("pair0", 2, 1392), 2: ("pair0", 1, 1392)}
+
+
+@pytest.fixture
+def confs(monkeypatch) -> dict[str, str]:
+    """Host name -> what pair.conf says in a configuration with that name."""
+    known: dict[str, str] = {}
+    render = lbconfig.target.render
+
+    def with_pair(snapshot):
+        conf = known.get(snapshot.network.hostname)
+        return render(snapshot) | ({"pair.conf": conf} if conf else {})
+
+    monkeypatch.setattr(lbconfig.target, "render", with_pair)
+    return known
+
+
+@pytest.fixture
+def box(tmp_path, confs) -> Box:
+    """A box that runs ONE without a pair; TWO has one."""
+    confs["two"] = pair_model.conf()
+    box = running_one(tmp_path)
+    pair_key.make(box.host, box.paths)
+    return box
+
+
+def named(name: str):
+    """ONE under another name, so with another pair.conf or none."""
+    return dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, hostname=name))
+
+
+def objects(box: Box) -> list[tuple[str, str, str]]:
+    box.applier.drift.look()
+    box.boottime += AGAIN
+    found = box.applier.drift.look()
+    assert not found["trouble"], found
+    return [(one["where"], one["object"], one["present"]) for one in found["differences"]]
+
+
+def test_without_a_pair_there_are_no_such_steps_and_nothing_is_asked(tmp_path):
+    box = running_one(tmp_path)
+    asked = []
+    command, netlink = box.host.command, box.host.netlink
+    box.host.command = lambda argv, *rest, **more: asked.append(argv) or command(argv, *rest, **more)
+    box.host.netlink = lambda request: asked.append(request[16]) or netlink(request)
+    assert box.apply(named("other"))["state"] == "done"
+    assert not {*box.states()} & {*IN_A_PAIR}
+    assert not [one for one in asked if one in (9, 10, 11) or (isinstance(one, list) and "wg" in one)]
+    assert not [path for path in box.host.files if "pair" in path.name]
+    assert not objects(box)
+
+
+def test_a_pair_is_made(box):
+    run = box.apply(TWO)
+    assert run["state"] == "done", run
+    host = box.host
+    pair0 = host.links["pair0"]
+    assert (pair0.kind, pair0.mtu, pair0.up, pair0.addresses) == ("wireguard", 1420, True, ["169.254.64.1/30"])
+    assert f"PrivateKey = {pair_model.PRIVATE}\n" in host.pair.conf and host.pair.conf.startswith("# The link")
+    assert host.pair.daemons == BOTH
+    assert {step["state"] for step in run["steps"] if step["name"] in IN_A_PAIR} == {"done"}
+    assert not host.violations and not objects(box)
+
+
+def test_the_private_key_is_in_its_own_file_alone(box):
+    box.apply(TWO)
+    assert pair_model.PRIVATE not in "".join(box.host.files.values())
+    assert not [entry for entry in box.host.log if pair_model.PRIVATE in entry]
+    folder = box.paths.pair_key.parent
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, box.paths.pair_key)] == [0o700, 0o600]
+    kept = [path for path in box.paths.state.rglob("*") if path.is_file()]
+    assert kept and not [path for path in kept if pair_model.PRIVATE.encode() in path.read_bytes()]
+
+
+def test_the_daemons_start_after_the_table(box):
+    box.apply(TWO)
+    log = box.host.log
+    table = max(number for number, entry in enumerate(log) if entry.startswith("ipvsadm ['-"))
+    assert table < log.index("daemon starts") and log.index("wg syncconf") < table
+
+
+def test_a_change_of_the_other_boxs_key_leaves_the_daemons_alone_only_where_the_link_stays(box, confs):
+    box.apply(TWO)
+    box.host.log.clear()
+    assert box.apply(dataclasses.replace(TWO, services=TWO.services[:1]))["state"] == "done"
+    assert not [entry for entry in box.host.log if entry in ("wg syncconf", "daemon starts", "daemon stops")]
+    confs["three"] = pair_model.conf(own=1, peer="b" * 43 + "=")
+    changed = dataclasses.replace(TWO, network=dataclasses.replace(TWO.network, hostname="three"))
+    assert box.apply(changed)["state"] == "done"
+    assert box.host.links["pair0"].addresses == ["169.254.64.2/30"] and box.host.pair.daemons == SECOND
+    assert not box.host.violations and not objects(box)
+
+
+def test_a_pair_that_ends_leaves_nothing_behind(box):
+    before = {*box.host.files}
+    box.apply(TWO)
+    assert {path.name for path in {*box.host.files} - before} >= {"pair.conf"}
+    assert box.apply(ONE)["state"] == "done"
+    assert "pair0" not in box.host.links and not box.host.pair.daemons
+    assert box.paths.pair_link not in box.host.files and not box.host.violations
+    box.host.log.clear()
+    assert not {*IN_A_PAIR} & {step["name"] for step in box.apply(named("other"))["steps"]}
+
+
+@pytest.mark.parametrize("how", ["before", "half", "after"])
+@pytest.mark.parametrize(("ran", "wish"), [(None, "two"), ("two", "one"), ("two", "three")])
+def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, confs, how, ran, wish):
+    """Made, ended, and the second box instead of the first."""
+    confs["two"], confs["three"] = pair_model.conf(), pair_model.conf(own=1)
+
+    def ready(folder) -> Box:
+        box = running_one(folder)
+        pair_key.make(box.host, box.paths)
+        if ran:
+            assert box.apply(named(ran))["state"] == "done"
+        box.host.changes = 0
+        box.host.log.clear()
+        return box
+
+    box = ready(tmp_path / "count")
+    assert box.apply(named(wish))["state"] == "done"
+    about = [number for number, name in enumerate(box.host.log) if re.search(r"pair|wg|daemon", name)]
+    assert len(about) >= 4
+    for number in about:
+        box = ready(tmp_path / f"{how}{number}")
+        before = box.host.state()
+        box.host.fail_at, box.host.fail_how = number, how
+        run = box.apply(named(wish))
+        place = f"{how} change {number}: {box.host.log[number]}"
+        assert run["state"] == "rolled back", (place, run)
+        box.host.sleep(30)
+        assert box.host.state() == before, place
+        assert not box.host.violations and not box.faults(), place
+
+
+@pytest.mark.parametrize("step", IN_A_PAIR)
+def test_a_mistake_of_ours_after_each_step_ends_in_the_state_before(box, monkeypatch, step):
+    before = box.host.state()
+    chosen = next(one for one in APPLY if one.name == step)
+    do = type(chosen).do
+
+    def broken(self, job):
+        do(self, job)
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr(type(chosen), "do", broken)
+    assert box.apply(TWO)["state"] == "rolled back"
+    box.host.sleep(30)
+    assert box.host.state() == before and box.states()[step] == "failed" and not box.host.violations
+
+
+def test_after_a_kill_the_link_goes_on_and_after_a_power_cut_it_is_made_anew(box):
+    box.apply(TWO)
+    box.host.log.clear()
+    box.restart_daemon()
+    assert not [entry for entry in box.host.log if entry in ("wg syncconf", "daemon starts", "daemon stops")]
+    assert box.host.pair.daemons == BOTH
+    box.power_cut()
+    assert box.host.links["pair0"].addresses == ["169.254.64.1/30"] and box.host.pair.daemons == BOTH
+    assert not box.faults() and not box.host.violations
+
+
+def test_what_a_run_that_was_cut_short_has_made_goes(box, confs):
+    box.apply(TWO)
+    del confs["two"]  # as if the confirmed generation had no pair
+    box.restart_daemon()
+    assert "pair0" not in box.host.links and not box.host.pair.daemons and not box.faults()
+
+
+def test_the_missing_key_stops_the_change_and_not_the_boot(box):
+    box.paths.pair_key.unlink()
+    before = box.host.state()
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back"
+    assert f"{box.paths.pair_key} is not there; the pair has to be made anew" in run["message"]
+    assert box.host.state() == before
+    pair_key.make(box.host, box.paths)
+    box.apply(TWO)
+    box.paths.pair_key.unlink()
+    box.power_cut()
+    assert "has to be made anew" in box.faults()["start"]
+    assert box.host.table and box.host.director_pid is not None
+
+
+def test_a_service_that_the_kernel_does_not_synchronise_is_told(box):
+    box.host.pair.mixed = True
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back"
+    assert "a service over IPv4 has real servers over IPv6" in run["message"]
+
+
+def test_another_interface_of_that_name_is_told(box):
+    box.host.kernel.line("link add name pair0 type bridge")
+    run = box.apply(TWO)
+    assert run["state"] == "rolled back" and "there is another interface of the name pair0" in run["message"]
+    assert box.host.links["pair0"].kind == "bridge"
+
+
+def without_link(box):
+    box.host.pair.daemons.clear()
+    box.host.kernel.line("link delete dev pair0")
+
+
+def other_address(box):
+    box.host.pair.daemons.clear()
+    box.host.kernel.line("address add 169.254.64.9/30 dev pair0")
+
+
+def other_peer(box):
+    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PEER, "b" * 43 + "=")
+
+
+def other_key(box):
+    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PRIVATE, "b" * 43 + "=")
+
+
+LINK = ("pair", "link to the other box (pair0)")
+PLANTED = {
+    without_link: (*LINK, "not there"),
+    other_address: (*LINK, "with the addresses 169.254.64.1/30, 169.254.64.9/30 on it"),
+    other_peer: (*LINK, "to another box"),
+    other_key: (*LINK, "with another key or port"),
+    lambda box: box.host.kernel.line("link set dev pair0 down"): (*LINK, "switched off"),
+    lambda box: box.host.kernel.line("link set dev pair0 mtu 1500"): (*LINK, "with an MTU of 1500"),
+    lambda box: box.host.files.pop(box.paths.pair_link): (*LINK, "made for another configuration"),
+    lambda box: box.host.pair.daemons.pop(2): ("pair", "synchronisation of connections", "not so"),
+    lambda box: box.host.pair.daemons.update({1: ("eth0", 1, 1392)}): (
+        "pair", "synchronisation of connections", "not so",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_what_somebody_changes_by_hand_is_told_and_repaired(box, plant):
+    box.apply(TWO)
+    assert not objects(box)
+    plant(box)
+    assert objects(box) == [PLANTED[plant]]
+    box.applier.drift.repair("ann")
+    assert box.until(*ENDED)["state"] == "done"
+    assert box.host.pair.daemons == BOTH and not objects(box) and not box.host.violations
+
+
+def test_the_link_is_none_of_the_cards(box):
+    box.apply(TWO)
+    assert "pair0" not in [one["name"] for one in box.applier.status()["interfaces"]]
+    assert "pair0" not in [card.name for card in box.applier.cards()]
+
+
+def test_what_the_link_says_of_the_other_box(box):
+    assert link.peer(box.host) is None
+    box.apply(TWO)
+    peer = link.peer(box.host)
+    assert (peer.key, peer.handshake, peer.received, peer.sent) == (pair_model.PEER, 0, 0, 148)
+
+
+def test_a_private_key_that_is_none(box):
+    assert pair_key.public(box.host, box.paths) == pair_model.PUBLIC
+    box.paths.pair_key.write_text("short\n")
+    with pytest.raises(HostError, match="Key is not the correct length or format"):
+        pair_key.public(box.host, box.paths)
+
+
+def test_daemons_that_run_are_left_alone(box):
+    box.apply(TWO)
+    assert daemons.put(box.host, daemons.running(box.host)) == 0
