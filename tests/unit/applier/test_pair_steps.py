@@ -274,11 +274,13 @@ def test_what_the_link_says_of_the_other_box(box):
     assert (peer.key, peer.handshake, peer.received, peer.sent) == (pair_model.PEER, 0, 0, 148)
 
 
-def test_a_private_key_that_is_none(box):
+@pytest.mark.parametrize("damaged", ["", "short\n", pair_model.PRIVATE[:-1], "\xff" * 44, f"{pair_model.PRIVATE}\n\n#"])
+def test_a_damaged_key_is_told_and_never_shown(box, damaged):
     assert pair_key.public(box.host, box.paths) == pair_model.PUBLIC
-    box.paths.pair_key.write_text("short\n")
-    with pytest.raises(HostError, match="Key is not the correct length or format"):
+    box.paths.pair_key.write_text(damaged)
+    with pytest.raises(HostError, match="is damaged; the pair has to be made anew") as caught:
         pair_key.public(box.host, box.paths)
+    assert damaged.strip()[:5] not in str(caught.value) or not damaged
 
 
 def test_daemons_that_run_are_left_alone(box):

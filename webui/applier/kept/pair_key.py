@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import re
+
 from applier.base import durable
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
 
+_KEY = re.compile("[A-Za-z0-9+/]{43}=")  # 32 bytes as base64
 WHAT = "the key of this box for the other box of the pair"
 
 
 def private(paths: Paths) -> str:
-    """Raises HostError where there is none."""
+    """Raises HostError where there is none, or no good one."""
     try:
-        return paths.pair_key.read_text().strip()
+        text = paths.pair_key.read_text(errors="replace").strip()
     except FileNotFoundError:
         raise HostError(WHAT, None, f"{paths.pair_key} is not there; the pair has to be made anew") from None
-    except (OSError, ValueError) as error:
-        raise HostError(WHAT, None, f"{paths.pair_key} cannot be read: {error}") from None
+    except OSError as error:
+        raise HostError(WHAT, None, f"{paths.pair_key} cannot be read: {error.strerror}") from None
+    # wg repeats a key that it cannot read in its message, and messages are logged.
+    if not _KEY.fullmatch(text):
+        raise HostError(WHAT, None, f"{paths.pair_key} is damaged; the pair has to be made anew")
+    return text
 
 
 def public(host: Host, paths: Paths) -> str:
-    """What the other box may know. Raises HostError where there is no private key, or none that is one."""
+    """What the other box may know. Raises HostError as `private` does."""
     return run(host, ["wg", "pubkey"], stdin=f"{private(paths)}\n").stdout.strip()
 
 
