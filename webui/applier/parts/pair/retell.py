@@ -15,7 +15,8 @@ the other box (decision 84). What is sent of it:
   time of its service: the kernel starts it again with what it was told, for each connection of that client, and with
   a small rest the other box would forget its clients after that.
 
-All of it is read before anything is sent: who sends as he reads tells the other box of connections that have ended.
+All of it is read before anything is sent. The kernel lists by position: the longer somebody reads, the more
+connections he misses because others have come and gone meanwhile.
 """
 
 from __future__ import annotations
