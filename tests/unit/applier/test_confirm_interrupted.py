@@ -66,6 +66,7 @@ def test_a_new_daemon_goes_on_with_the_time_that_is_left(box, cut):
     run = new.applier.status()["apply"]
     assert (run["user"], run["confirm"]["left"], run["confirm"]["waited"]) == ("ann", 30, 60)
     assert run["steps"][0]["state"] == "done" and run["steps"][-1]["state"] == "waiting"
+    assert [step["state"] for step in run["steps"]].count("waiting") == 1, "a box has no step that was never begun"
     assert new.host.state() == state and set(new.host.log[changes:]) <= {"put running.json"}
     assert new.applier.status()["start"]["state"] == "done"
     assert "wait to be confirmed (30 seconds left)" in refusal(new.begin, HARMLESS).message
