@@ -60,9 +60,9 @@ NAMESPACED = ("net/ipv4/", "net/ipv6/conf/")
 OURS = {"sync_threshold": "0 2", "sync_refresh_period": "10", "sync_retries": "1", "sync_version": "1"}
 STOCK = {"sync_threshold": "3 50", "sync_refresh_period": "0", "sync_retries": "0", "sync_version": "1"}
 
-NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, OTHER = (f"10.1.0.{number}" for number in range(100, 107))
+NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, OTHER, CALLS = (f"10.1.0.{number}" for number in range(100, 108))
 NAT6, GATEWAY, GATEWAY6 = "2001:db8:1::100", "10.2.0.254", "2001:db8:2::254"
-FLOATING = {"eth0": (NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, NAT6), "eth1": (GATEWAY, GATEWAY6)}
+FLOATING = {"eth0": (NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, CALLS, NAT6), "eth1": (GATEWAY, GATEWAY6)}
 BACK, BACK6, FRONT = ("10.2.0.11", "10.2.0.12"), ("2001:db8:2::11", "2001:db8:2::12"), ("10.1.0.21", "10.1.0.22")
 KINDS = {  # of connections: where the client goes
     "TCP4": (socket.SOCK_STREAM, NAT),
@@ -93,6 +93,7 @@ SERVICES = (
     service(6, MARK, BACK, 0, more_addresses=(MARK2,), persistence=600),
     service(7, STICKY, BACK, persistence=500),
     service(8, OTHER, FRONT, forwarding=Forwarding.DIRECT),
+    service(9, CALLS, BACK, protocol=Protocol.UDP, persistence=400, call_id=True),
 )
 
 
@@ -385,10 +386,12 @@ def talk(kinds=None):
     return good
 
 
-def close_all():
-    for one in HELD:
-        one.client.close()
-    HELD.clear()
+def ring(call, times):
+    """So many messages of one SIP call, each from a port of its own; nobody answers these."""
+    for _ in range(times):
+        with inside("cl"), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+            text = f"OPTIONS sip:a@example.com SIP/2.0\r\nCall-ID: {call}\r\nContent-Length: 0\r\n\r\n"
+            client.sendto(text.encode(), (CALLS, PORT))
 
 
 def pause(seconds):
@@ -433,8 +436,9 @@ def wait_for(box, total, seconds=PATIENCE, kinds=None):
 
 
 def templates(box):
-    """Virtual address or mark, and the seconds that are left."""
-    return sorted((one.virtual.hex(), one.seconds) for one in listed(box) if one.template)
+    """Virtual address or mark, server, seconds that are left, and the call where it is one of those."""
+    found = (one for one in listed(box) if one.template)
+    return sorted((one.virtual.hex(), one.server.hex(), one.seconds, one.engine_data.decode()) for one in found)
 
 
 def bound(box):

@@ -10,6 +10,7 @@ from tests.lab.pair_room import a_pair
 pytestmark = pytest.mark.timeout(900)
 
 EACH = {"TCP4": 4, "UDP4": 4, "TCP6": 4, "routed": 4, "tunnel": 4, "mark": 2, "mark2": 2, "sticky": 4}
+CALL = "a84b4c76e66710@pc33.example.com"
 TCP_TIMEOUT = 36  # seconds
 KERNEL_WAITS = 5  # seconds; it sends what it has to tell after 3 at the latest
 
@@ -27,12 +28,14 @@ def told(record_property, text: str) -> None:
 
 def test_a_box_that_comes_back_knows_every_connection_once_they_are_told_again(pair, record_property):
     """Idle connections of every kind outlive the box that they went through, at the server that they had."""
-    servers = pair.ask("open_some", {"TCP4": 1})
+    pair.ask("open_some", {"TCP4": 1})
     alone = pair.ask("wait_for", "B", 1)
     assert alone == {"TCP4": 1}, "the kernel told of a connection that was spoken over"
 
     pair.ask("open_some", EACH | {"TCP4": 3})
+    pair.ask("ring", CALL, 2)
     pair.ask("pause", KERNEL_WAITS)
+    clients = pair.ask("templates", "A")
     pair.ask("forget", "B")
     assert pair.ask("join", "B") == "" and pair.ask("joined", "B")
     total = sum(EACH.values())
@@ -44,21 +47,28 @@ def test_a_box_that_comes_back_knows_every_connection_once_they_are_told_again(p
         record_property, f"known of {total} idle connections: {sum(without.values())}, told again {sum(known.values())}"
     )
     assert known == EACH, found
-    assert found["whole"] and found["connections"] == total + 2, found  # and two templates
+    assert found["whole"] and found["connections"] == total + 3, found  # and the templates
     # They belong to the servers of their services, by address and by mark; and the templates to theirs.
     bound = pair.ask("bound", "B")
     assert bound["tcp 10.1.0.100"] == [4, 0] and bound["udp 10.1.0.100"] == [4, 0], bound
     assert bound["fwm "] == [4, 1] and bound["tcp 10.1.0.105"] == [4, 1], bound
     assert bound["tcp 2001:db8:1::100"] == bound["tcp 10.1.0.101"] == bound["tcp 10.1.0.102"] == [4, 0], bound
-    assert [seconds > 400 for _, seconds in pair.ask("templates", "B")] == [True, True]
+    again = pair.ask("templates", "B")
+    assert [(to, server, call) for to, server, _, call in again] == [
+        (to, server, call) for to, server, _, call in clients
+    ]
+    assert sorted(call for *_, call in again) == ["", "", CALL]
+    assert all(seconds > 300 for _, _, seconds, _ in again), "with the whole time of their services"
 
     pair.ask("lead", "B")
     kept = pair.ask("talk")
     told(record_property, f"went on at the other box, at the same server: {sum(kept.values())} of {total}")
     assert kept == EACH
-    # A new connection of a persistent client goes where its others are.
-    again = pair.ask("open_some", {"sticky": 3, "mark2": 3})
-    assert all(len(names) == 1 for names in again.values()), (again, servers)
+    # A new connection of a persistent client goes where its others are, and so does a call.
+    servers = pair.ask("open_some", {"sticky": 3, "mark2": 3})
+    assert all(len(names) == 1 for names in servers.values()), servers
+    pair.ask("ring", CALL, 3)
+    assert [one[:2] for one in pair.ask("templates", "B")] == [one[:2] for one in clients]
 
 
 @thorough
