@@ -27,9 +27,9 @@ def confs(monkeypatch) -> dict[str, str]:
     known: dict[str, str] = {}
     render = lbconfig.target.render
 
-    def with_pair(snapshot):
+    def with_pair(snapshot, *more):
         conf = known.get(snapshot.network.hostname)
-        return render(snapshot) | ({"pair.conf": conf} if conf else {})
+        return render(snapshot, *more) | ({"pair.conf": conf} if conf else {})
 
     monkeypatch.setattr(lbconfig.target, "render", with_pair)
     return known
