@@ -2,6 +2,13 @@
 
 import pytest
 
+from lbconfig import pair
+from lbconfig.model.network import Interface, Network
+from lbconfig.model.pair import Pair, PairBox
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.model.tuning import Tuning
+from lbconfig.target import Target
+from lbconfig.wanted import pair_link
 from lbconfig.wanted.pair_link import PairLink, read, with_key
 
 CONF = """\
@@ -49,3 +56,20 @@ def test_the_key_is_added_as_wg_takes_it():
 def test_a_file_of_another_form_is_refused_with_the_reason(old, new, sentence):
     with pytest.raises(ValueError, match=sentence):
         read(CONF.replace(old, new))
+
+
+def test_what_is_rendered_for_each_box_is_read_as_it_is_meant():
+    keys = "cHVibGljIGtleSBvZiB0aGUgZmlyc3QgYm94LCAzMiA=", FIRST.peer
+    boxes = tuple(
+        PairBox(Network(f"lb{one}", interfaces=(Interface("eth2", addresses=(place,)),)), Tuning(), "eth2", place, key)
+        for one, place, key in ((1, "192.0.2.1/30", keys[0]), (2, "192.0.2.2/30", keys[1]))
+    )
+    snapshot = Snapshot(pair=Pair("0" * 32, (boxes[0], boxes[1])))
+    assert read(Target(1, snapshot, 0).pair_conf) == FIRST
+    second = read(Target(1, snapshot, 1).pair_conf)
+    assert (second.own, second.peer, second.endpoint) == (1, keys[0], "192.0.2.1:51820")
+    assert Target(1, Snapshot()).pair_conf == ""
+
+
+def test_the_link_is_the_same_to_whoever_speaks_of_it():
+    assert (pair.LINK, pair.LINK_MTU, pair.LINK_ADDRESSES) == (pair_link.LINK, pair_link.MTU, pair_link.ADDRESSES)
