@@ -19,7 +19,8 @@ FLOORS = {
         "schema", "agreement", "agreement_lines",
     ),
     "applier": (
-        "base", "wire", "host", "disk", "kept", "hardware", "parts", "apply", "service", "capacity", "update", "daemon",
+        "base", "wire", "host", "disk", "kept", "hardware", "parts", "pair", "apply", "service", "capacity", "update",
+        "daemon",
     ),
     "": (
         "lbconfig", "applier", "command", "console", "web", "draft", "accounts", "changes", "guide", "balancing",

@@ -138,6 +138,36 @@ class Paths:
         return self.run / "chrony.conf"
 
     @property
+    def keepalived(self) -> Path:
+        """What keepalived reads; there in a pair alone, as is `floating` (overlay/etc/sv/vrrp/run)."""
+        return self.run / "keepalived.conf"
+
+    @property
+    def floating(self) -> Path:
+        """The addresses that the floater holds while this box leads."""
+        return self.run / "floating.json"
+
+    @property
+    def vrrp_events(self) -> Path:
+        """The pipe by which keepalived tells the floater the state of its group."""
+        return self.run / "vrrp.fifo"
+
+    @property
+    def hold(self) -> Path:
+        """Anything but 0 in its first line, and keepalived stands aside; the next line says why."""
+        return self.run / "hold"
+
+    @property
+    def role(self) -> Path:
+        """Which role the box has in its pair, by the floater."""
+        return self.run / "role"
+
+    @property
+    def floater(self) -> Path:
+        """The socket of the floater; it hears root alone."""
+        return self.run / "floater"
+
+    @property
     def nftables(self) -> Path:
         """The rules that the kernel runs."""
         return self.run / "nftables.conf"
