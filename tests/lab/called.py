@@ -79,6 +79,12 @@ TRIES: dict[str, tuple[str, ...]] = {
         "echo '-D -t 203.0.113.9:80' | ipvsadm -R",
         "echo '-A -f 4711 -6 -s rr -o' | ipvsadm -R; echo '-D -f 4711 -6' | ipvsadm -R",
     ),
+    "keepalived": (
+        "printf 'vrrp_instance a {\\ninterface lo\\nvirtual_router_id 1\\nvirtual_ipaddress {\\n192.0.2.9/32\\n}\\n}\\n'"
+        f" >{WORK}/keepalived.conf",
+        "keepalived --config-test --dont-fork --dont-respawn --log-console --no-syslog"
+        f" --use-file {WORK}/keepalived.conf --pid {WORK}/keepalived.pid --vrrp_pid {WORK}/vrrp.pid",
+    ),
     "modprobe": ("modprobe -q -a ip_vs ip_vs_rr", "modprobe -a -b -q ip_vs", "modprobe -q -r ip_vs_mh"),
     "logger": ("logger -t tried -p daemon.err tried",),
     "mount": (
