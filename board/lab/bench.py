@@ -14,8 +14,7 @@ from board.lab import trim
 from board.lab.build import HERE, SUITE, Image, base_inputs, base_tree, cached, finish, locked, run
 
 NAME = "bench"
-# keepalived does not start without the names of its options in /etc.
-KEPT = ("usr/bin", "usr/sbin", "usr/lib", "etc/keepalived")
+KEPT = ("usr/bin", "usr/sbin", "usr/lib")
 LEFT_OUT = ("usr/lib/systemd", "usr/lib/python3", "usr/lib/x86_64-linux-gnu/perl-base")
 
 
