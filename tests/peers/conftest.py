@@ -58,3 +58,6 @@ def pytest_runtest_makereport(item, call):
         for name, server in item.funcargs["lab"].servers.items():
             lines = server.log.read_text(errors="replace").splitlines()
             report.sections.append((f"log of {name}", "\n".join(lines[-LINES:])))
+    if report.failed and "pair" in item.funcargs:
+        for box in item.funcargs["pair"].boxes:
+            report.sections.append((f"log of {box.name}", "\n".join(box.log.splitlines()[-LINES:])))

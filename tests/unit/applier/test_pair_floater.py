@@ -262,6 +262,39 @@ def test_a_box_that_stood_still_waits_for_keepalived_before_it_renews(box, secon
     assert box.kernel.times("hold") == box.kernel.times("announce") == []
 
 
+def test_a_group_that_still_believes_it_leads_is_held_for_a_moment(box):
+    """keepalived says nothing of its group when timers ran late, and nothing when that leads again."""
+    box.start()
+    box.say("MASTER")
+    box.until(5)
+    os.write(box.keepalived, b'INSTANCE "front" BACKUP 254\nINSTANCE "back" BACKUP 254\n')
+    box.floater.turn()
+    assert box.kernel.held == set() and box.role == "stands by" and not box.hold
+    box.until(5.4)
+    assert box.hold == f"1\n{floater.WAKING}\n"
+    box.until(5.75)
+    assert box.hold == "0\n"  # keepalived has not noticed in time
+    box.until(6)
+    assert box.hold == f"1\n{floater.WAKING}\n"
+    box.say("FAULT")
+    box.until(7)
+    assert box.hold == "0\n"
+    box.say("BACKUP")
+    box.until(30)
+    assert box.hold == "0\n" and box.role == "stands by"
+
+
+def test_a_group_that_says_so_itself_is_not_held(box):
+    box.start()
+    box.say("MASTER")
+    box.until(5)
+    os.write(box.keepalived, b'INSTANCE "front" BACKUP 254\n')
+    box.floater.turn()
+    box.say("BACKUP")
+    box.until(20)
+    assert not box.hold
+
+
 def test_a_box_that_stood_still_and_leads_all_the_same_goes_on(box):
     box.start()
     box.say("MASTER")

@@ -50,6 +50,14 @@ def test_a_fault_names_the_instance_that_failed_first():
     assert known.faulty == ("front",)
 
 
+@pytest.mark.parametrize("word", ["BACKUP", "FAULT"])
+def test_a_leader_whose_instance_leaves_leads_no_more_whatever_its_group_believes(word):
+    known = heard('INSTANCE "front" MASTER 254', GROUP.format("MASTER"), f'INSTANCE "front" {word} 254')
+    assert (known.state, known.ahead) == (word, True)
+    assert not roles.after(known, roles.parse(GROUP.format(word))).ahead
+    assert not heard(GROUP.format("BACKUP"), f'INSTANCE "front" {word} 254').ahead
+
+
 @pytest.mark.parametrize("reason", ["by hand", "the floater died twice within 10 seconds", ""])
 def test_a_hold_and_its_reason(reason):
     text = roles.hold_text(reason)

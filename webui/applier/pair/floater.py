@@ -35,13 +35,15 @@ EVENTS, FLOATING, HOLD, ROLE, SOCKET = "vrrp.fifo", "floating.json", "hold", "ro
 SERIES = (0.1, 0.5, 2.0)  # seconds after the first announcement, when it is said again; a frame may be lost
 AGAIN = 10.0  # seconds between announcements later: who has heard of another holder hears the truth
 IDLE = 2.5  # seconds until it looks anyway whether keepalived has come, or somebody has changed the hold
-HAND_OVER = 2.0  # seconds for which the box is held so that the other one takes over
+HAND_OVER = 2.0  # seconds for which it holds the box: the other one takes over within some milliseconds
+AFTER_ALL, WAKES = 0.2, 0.5  # seconds that a group may be behind its instances, and for which it is held then
 LATE, SETTLES = 0.5, 1.0  # seconds: so late has it stood still; so long keepalived may take to notice that as well
 CONNECTIONS, LINE = 8, 200  # commands under way at once, and the longest one in bytes
 PRIORITY = 20  # real-time; below keepalived (50) and the kernel's packet threads
 LOOP = 5_000_000  # microseconds of the processor without a pause, after which the kernel ends it
 RENEWALS = 4  # in the time of a lease
-HANDING_OVER, ENDED = "handing over", "the floater was ended"  # why it holds the box by itself
+# Why it holds the box by itself.
+HANDING_OVER, WAKING, ENDED = "handing over", "waking up", "the floater was ended"
 NOT_THERE = (errno.EADDRNOTAVAIL, errno.ENODEV)  # what is to be dropped, is dropped
 _PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
 _MAC_OF = 0x8927  # SIOCGIFHWADDR
@@ -119,7 +121,7 @@ class Floater:
         held = roles.hold_reason(self._text(HOLD))
         if held == ENDED:
             self._hold(None)
-        elif held == HANDING_OVER:
+        elif held in (HANDING_OVER, WAKING):
             self._due[self._release] = now() + HAND_OVER
         try:
             self._floating = leases.read(self._text(FLOATING))
@@ -188,6 +190,8 @@ class Floater:
             say(f"does not lead: {' '.join(filter(None, self._describe()))}")
         elif again:
             self._announce_often()
+        if self._heard.ahead:
+            self._due.setdefault(self._wake, now() + AFTER_ALL)
 
     def _read(self) -> bytes:
         """More of what keepalived has said; nothing: that was all."""
@@ -359,8 +363,7 @@ class Floater:
                     self._due.pop(self._release, None)
                     self._hold(None)
                 case ["hand-over"] if self._leads:
-                    self._hold(HANDING_OVER)
-                    self._due[self._release] = now() + HAND_OVER
+                    self._hold_for(HANDING_OVER, HAND_OVER)
                 case ["hand-over"]:
                     return f"error: this box does not lead: {' '.join(filter(None, self._describe()))}"
                 case ["announce"]:
@@ -377,8 +380,16 @@ class Floater:
             return f"error: {error}"
         return "ok"
 
+    def _wake(self) -> None:
+        """Have keepalived tell its group apart from its instances: who was held stands by in both."""
+        if self._heard.ahead and roles.hold_reason(self._text(HOLD)) is None:
+            self._hold_for(WAKING, WAKES)
+
+    def _hold_for(self, reason: str, seconds: float) -> None:
+        self._hold(reason)
+        self._due[self._release] = now() + seconds
+
     def _release(self) -> None:
-        """The end of a hand-over."""
         self._hold(None)
 
     def _reload(self, remove: bool) -> None:
@@ -424,17 +435,32 @@ def stay() -> None:
     What is refused is said: addresses are held all the same.
     """
     os.set_blocking(sys.stderr.fileno(), False)
+    for what, work in (
+        ("kept in memory", _lock),
+        ("spared when memory runs out", _be_spared),
+        ("put before others", _come_first),
+    ):
+        try:
+            work()
+        except OSError as error:
+            say(f"it cannot be {what}: {error.strerror}")
+    gc.freeze()
+
+
+def _lock() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mlockall(_LOCK_ALL):
-        say(f"its memory cannot be locked: {os.strerror(ctypes.get_errno())}")
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("-1000")
-        resource.setrlimit(resource.RLIMIT_RTTIME, (LOOP, LOOP))
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    except OSError as error:
-        say(f"it cannot be put before others: {error}")
-    gc.freeze()
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _be_spared() -> None:
+    with open("/proc/self/oom_score_adj", "w") as file:
+        file.write("-1000")
+
+
+def _come_first() -> None:
+    resource.setrlimit(resource.RLIMIT_RTTIME, (LOOP, LOOP))
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
 
 
 def main(folder: str) -> None:

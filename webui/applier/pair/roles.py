@@ -34,6 +34,7 @@ class Heard(NamedTuple):
 
     state: str = ""  # of the group; "": it does not run
     faulty: tuple[str, ...] = ()  # instances, the first to fail first
+    ahead: bool = False  # an instance has left this leader, and the group has said nothing of it yet
 
 
 # What keepalived had said last, for a floater that is started again: the pipe holds only what came since.
@@ -49,13 +50,20 @@ def parse(line: str) -> Event | None:
 
 
 def after(heard: Heard, event: Event) -> Heard:
-    """What is known once that has been said, too."""
+    """What is known once that has been said, too.
+
+    The group does not say everything: where timers ran late, its instances stand by one by one, and keepalived goes on
+    believing that the group leads (2.3.3, and later ones). As long as it does, it says no word of who leads again.
+    """
     if event.of_group:
-        return heard._replace(state=event.word)
+        return heard._replace(state=event.word, ahead=False)
     others = tuple(name for name in heard.faulty if name != event.name)
     if event.word == FAULT:
-        return heard if event.name in heard.faulty else heard._replace(faulty=(*others, event.name))
-    return heard._replace(faulty=others) if event.word in (MASTER, BACKUP) else heard
+        heard = heard._replace(faulty=heard.faulty if event.name in heard.faulty else (*others, event.name))
+    elif event.word in (MASTER, BACKUP):
+        heard = heard._replace(faulty=others)
+    left = heard.state == MASTER and event.word in (BACKUP, FAULT)
+    return heard._replace(state=event.word, ahead=True) if left else heard
 
 
 def describe(heard: Heard, hold: str | None) -> tuple[str, str]:

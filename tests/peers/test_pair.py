@@ -1,0 +1,167 @@
+"""Who of a pair leads and has the addresses, by the real keepalived, the floater and two kernels.
+
+What the client saw is printed and not asserted: only that there is one leader in the end, whom clients find.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+
+import pytest
+from board.lab import build
+from board.machines.wait import until
+from tests.lab.fixtures import thorough
+from tests.peers.pair import ADVERT, FLOATING, VIP, Box, Pair, watched
+
+from applier.host.host import HostError
+from applier.pair import client
+
+MANY = [("eth0", f"10.1.{4 + at // 250}.{at % 250 + 1}/32") for at in range(1000)]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
+
+
+@pytest.fixture(scope="module")
+def pair():
+    with contextlib.closing(Pair(build.base_tree())) as pair:
+        pair.start()
+        yield pair
+
+
+@pytest.fixture
+def leading(pair):
+    """The box that leads, before a story."""
+    for box in pair.boxes:
+        until(f"the floater of {box.name}", lambda box=box: box.ask(client.release) or True, expected=(HostError,))
+    return pair.settle()
+
+
+def test_the_first_box_leads_hands_over_and_is_held(pair):
+    first, second = pair.boxes
+    pair.leads(first)
+    routes = first.do("ip -6 route show 2001:db8:1::/64")
+    assert "dev eth0" in routes and "expires" not in routes, "the box's own route outlives the lease"
+    with watched(pair, "hand-over"):
+        first.ask(client.hand_over)
+        pair.leads(second)
+    assert first.do("cat /run/fairlead/hold") == "0\n"
+    with watched(pair, "hold"):
+        second.ask(client.hold, reason="for a test")
+        pair.leads(first, other="held")
+    assert second.role.reason == "for a test"
+    second.ask(client.release)
+    pair.leads(first)  # it goes on: who comes back takes nothing
+
+
+def test_what_is_killed(leading, pair):
+    other = pair.other(leading)
+    before = leading.pid("floater")
+    with watched(pair, "floater killed"):
+        leading.do("kill -9 $(cat /run/service/floater/supervise/pid)")
+        until("the floater to be started again", lambda: leading.pid("floater") not in ("", before))
+        until("the floater to go on", lambda: leading.ask(client.announce) or True, expected=(HostError,))
+    pair.leads(leading)
+    with watched(pair, "keepalived killed"):
+        leading.do("kill -9 $(cat /run/fairlead/vrrp.pid) $(cat /run/fairlead/keepalived.pid)")
+        pair.leads(other)
+    other.do("cd /run/service/floater && ./finish -1 9 && ./finish -1 9")
+    pair.leads(leading, other="held")
+    assert other.role.reason == "the floater died twice within 10 seconds"
+
+
+def test_a_box_whose_processes_stand_still_loses_its_addresses(leading, pair):
+    other = pair.other(leading)
+    with watched(pair, "all processes stopped"):
+        leading.freeze(stopped=True)
+        until("the other box to lead", lambda: other.role.role == "leads")
+        until("the leases to end", lambda: not leading.holds())
+        pair.reached(other)
+    since = other.role.since
+    with watched(pair, "and thawed"):
+        leading.freeze(stopped=False)
+        pair.leads(other)
+    assert other.role.since == since
+    until(
+        "keepalived to stand by, its group as well",
+        lambda: "Syncing instances to BACKUP" in leading.log.split("expired")[-1],
+    )
+    other.ask(client.hand_over)
+    pair.leads(leading)  # which keepalived says only of a group that stood by
+
+
+def test_a_box_that_is_in_no_pair_runs_neither():
+    with contextlib.closing(Box(0, build.base_tree())) as box:
+        box.supervise()
+        for service in ("vrrp", "floater"):
+            state = f"{service} to be down"
+            until(state, lambda service=service: box.do(f"sv status /run/service/{service} || :").startswith("down: "))
+        assert box.role is None and not box.paths.vrrp_events.exists()
+
+
+@thorough
+def test_a_network_loses_its_carrier(leading, pair):
+    other = pair.other(leading)
+    with watched(pair, "carrier of the back network lost"):
+        pair.unplug(leading, "back")
+        pair.leads(other, other="fault")
+    assert leading.role.reason == "back: its network has no link or no address"
+    pair.plug(leading, "back")
+    pair.leads(other)
+
+
+@thorough
+def test_a_silent_network_makes_no_second_leader(leading, pair):
+    with watched(pair, "front network silent") as watch:
+        pair.silence(pair.other(leading), "front")
+        time.sleep(10 * ADVERT / 1000)
+        assert watch.both == 0
+    assert sorted(pair.roles()) == ["leads", "stands by"]
+    pair.plug(pair.other(leading), "front")
+    pair.leads(leading)
+
+
+@thorough
+def test_the_cable_alone_changes_nothing(leading, pair):
+    since = leading.role.since
+    pair.cable("down")
+    time.sleep(10 * ADVERT / 1000)
+    pair.cable("up")
+    pair.leads(leading)
+    assert leading.role.since == since
+
+
+@thorough
+def test_of_two_that_led_apart_the_first_leads_on(leading, pair):
+    first, second = pair.boxes
+    for network in ("front", "back"):
+        pair.silence(first, network)
+    pair.cable("down")
+    until("both to lead", lambda: pair.roles() == ["leads", "leads"])
+    pair.reached(second)
+    with watched(pair, "healed"):
+        for network in ("front", "back"):
+            pair.plug(first, network)
+        pair.cable("up")
+        pair.leads(first)
+
+
+@thorough
+def test_a_thousand_addresses(leading, pair):
+    other = pair.other(leading)
+    everything = {address.partition("/")[0] for _, address in MANY} | {VIP}
+    for box in pair.boxes:
+        box.float([*FLOATING, *MANY])
+        box.ask(client.reload)
+    until("all addresses", lambda: everything <= leading.addresses())
+    with watched(pair, "hand-over of 1,000 addresses"):
+        leading.ask(client.hand_over)
+        until("all addresses there", lambda: everything <= other.addresses())
+        until("none here", lambda: not everything & leading.addresses())
+        pair.leads(other)
+    print("\n".join(line.partition(": ")[2] for line in other.log.splitlines() if "addresses within" in line))
+    for box in pair.boxes:
+        box.float(FLOATING)
+        box.ask(client.reload, remove=True)
+    until("the rest gone", lambda: not other.addresses() & (everything - {VIP}))
+    pair.leads(other)
