@@ -80,7 +80,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         "echo '-A -f 4711 -6 -s rr -o' | ipvsadm -R; echo '-D -f 4711 -6' | ipvsadm -R",
     ),
     "keepalived": (
-        "printf 'vrrp_instance a {\\ninterface lo\\nvirtual_router_id 1\\nvirtual_ipaddress {\\n192.0.2.9/32\\n}\\n}\\n'"
+        "printf 'vrrp_instance a {\\ninterface eth0\\nvirtual_router_id 1\\nvirtual_ipaddress {\\n192.0.2.9\\n}\\n}\\n'"
         f" >{WORK}/keepalived.conf",
         "keepalived --config-test --dont-fork --dont-respawn --log-console --no-syslog"
         f" --use-file {WORK}/keepalived.conf --pid {WORK}/keepalived.pid --vrrp_pid {WORK}/vrrp.pid",

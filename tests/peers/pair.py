@@ -143,6 +143,7 @@ class Box(Place):
         self.paths.floating.write_text(json.dumps(data))
 
     def close(self) -> str:
+        self.freeze(stopped=False)  # a room ends when whoever entered it has seen the end of what it started
         said = super().close()
         for service in self._services:
             service.wait(ENDS)

@@ -40,8 +40,6 @@ def leading(pair):
 def test_the_first_box_leads_hands_over_and_is_held(pair):
     first, second = pair.boxes
     pair.leads(first)
-    routes = first.do("ip -6 route show 2001:db8:1::/64")
-    assert "dev eth0" in routes and "expires" not in routes, "the box's own route outlives the lease"
     with watched(pair, "hand-over"):
         first.ask(client.hand_over)
         pair.leads(second)
@@ -52,6 +50,20 @@ def test_the_first_box_leads_hands_over_and_is_held(pair):
     assert second.role.reason == "for a test"
     second.ask(client.release)
     pair.leads(first)  # it goes on: who comes back takes nothing
+
+
+def test_the_boxs_own_addresses_do_not_depend_on_a_lease(leading):
+    """The kernel drops all addresses of a network with the first one of it."""
+    leading.float([*FLOATING, ("eth1", "10.7.0.100/24")])
+    leading.ask(client.reload)
+    until("the floating address", lambda: "10.7.0.100" in leading.addresses())
+    leading.ip("address", "add", "10.7.0.1/24", "dev", "eth1")
+    leading.float(FLOATING)
+    leading.ask(client.reload, remove=True)
+    until("the floating address to go", lambda: "10.7.0.100" not in leading.addresses())
+    assert "10.7.0.1" in leading.addresses()
+    assert "10.7.0.0/24 dev eth1" in leading.do("ip route show")
+    leading.ip("address", "del", "10.7.0.1/24", "dev", "eth1")
 
 
 def test_what_is_killed(leading, pair):
@@ -90,13 +102,41 @@ def test_a_box_whose_processes_stand_still_loses_its_addresses(leading, pair):
     pair.leads(leading)  # which keepalived says only of a group that stood by
 
 
+def stays_down(box: Box, service: str) -> bool:
+    said = box.do(f"sv status /run/service/{service} || :")
+    return said.startswith("down: ") and "want up" not in said
+
+
 def test_a_box_that_is_in_no_pair_runs_neither():
     with contextlib.closing(Box(0, build.base_tree())) as box:
         box.supervise()
         for service in ("vrrp", "floater"):
-            state = f"{service} to be down"
-            until(state, lambda service=service: box.do(f"sv status /run/service/{service} || :").startswith("down: "))
+            until(f"{service} to be down", lambda service=service: stays_down(box, service))
         assert box.role is None and not box.paths.vrrp_events.exists()
+
+
+@thorough
+def test_a_keepalived_that_hangs_is_taken_for_one_that_died(leading, pair):
+    other = pair.other(leading)
+    with watched(pair, "keepalived stopped"):
+        leading.do("kill -STOP $(cat /run/fairlead/vrrp.pid)")
+        pair.leads(other, other="fault")
+    assert leading.role.reason == "keepalived stands still"
+    leading.do("kill -CONT $(cat /run/fairlead/vrrp.pid)")
+    pair.leads(other)
+    other.ask(client.hand_over)
+    pair.leads(leading)
+
+
+@thorough
+def test_a_floater_that_is_ended_has_the_other_box_lead(leading, pair):
+    other = pair.other(leading)
+    with watched(pair, "floater ended"):
+        leading.do("sv down /run/service/floater")
+        pair.leads(other, other="held")
+    assert leading.role.reason == "the floater was ended"
+    leading.do("sv up /run/service/floater")
+    pair.leads(other)
 
 
 @thorough

@@ -262,6 +262,30 @@ def test_a_box_that_stood_still_waits_for_keepalived_before_it_renews(box, secon
     assert box.kernel.times("hold") == box.kernel.times("announce") == []
 
 
+def test_a_keepalived_that_hangs_leads_no_more(box):
+    """It has its end of the pipe open, and says nothing."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as hanging:
+        (box.folder / "vrrp.pid").write_text(f"{hanging.pid}\n")
+        box.start()
+        box.say("MASTER")
+        box.until(4.9)
+        assert box.kernel.held
+        box.until(5.1)
+        assert box.kernel.held == set() and (box.role, box.reason) == ("fault", "keepalived stands still")
+    box.say("FAULT", "BACKUP")
+    box.until(30)
+    assert box.role == "stands by" and not box.hold
+
+
+def test_a_keepalived_that_runs_leads_on(box, monkeypatch):
+    (box.folder / "vrrp.pid").write_text("7\n")
+    monkeypatch.setattr(floater, "_switches", lambda process: f"{process} {box.clock.now}")
+    box.start()
+    box.say("MASTER")
+    box.until(30)
+    assert box.kernel.held and box.role == "leads" and box.hold == ""
+
+
 def test_a_group_that_still_believes_it_leads_is_held_for_a_moment(box):
     """keepalived says nothing of its group when timers ran late, and nothing when that leads again."""
     box.start()

@@ -86,7 +86,9 @@ def test_a_role_that_cannot_be_used(text):
 
 def test_a_floater_that_is_started_again_knows_every_role_that_it_can_have_written():
     said = {
-        roles.describe(Heard(state), hold)[0] for state in ("", "MASTER", "BACKUP", "FAULT") for hold in (None, "x")
+        roles.describe(Heard(state), hold)[0]
+        for state in ("", "STILL", "MASTER", "BACKUP", "FAULT")
+        for hold in (None, "x")
     }
     assert said == roles.RESUMED.keys()
     assert roles.RESUMED[floater.roles.LEADS] == roles.MASTER

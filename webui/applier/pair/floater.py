@@ -31,6 +31,7 @@ from applier.pair.roles import Heard, Role
 
 # Files of the folder that it is given; Paths has them, too.
 EVENTS, FLOATING, HOLD, ROLE, SOCKET = "vrrp.fifo", "floating.json", "hold", "role", "floater"
+PID = "vrrp.pid"  # of the process of keepalived's that elects; ../../../overlay/etc/sv/vrrp/run names it, too
 
 SERIES = (0.1, 0.5, 2.0)  # seconds after the first announcement, when it is said again; a frame may be lost
 AGAIN = 10.0  # seconds between announcements later: who has heard of another holder hears the truth
@@ -113,6 +114,7 @@ class Floater:
         self._poll = select.poll()
         self._events, self._rest = -1, b""
         self._writer = False  # keepalived has its end of the pipe open
+        self._pulse = ""  # of keepalived, when it was looked at last
         self._listener = self._listen()
         self._talks: dict[int, tuple[socket.socket, bytearray]] = {}
 
@@ -186,8 +188,7 @@ class Floater:
         if self._leads and not led:
             self._take("leads")
         elif not self._leads and (led or at_start):
-            self._drop(self._batches)
-            say(f"does not lead: {' '.join(filter(None, self._describe()))}")
+            self._let_go()
         elif again:
             self._announce_often()
         if self._heard.ahead:
@@ -218,6 +219,18 @@ class Floater:
         self._events = os.open(self._path(EVENTS), os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._writer, self._rest = False, b""
         self._poll.register(self._events, select.POLLIN)
+
+    def _stands_still(self) -> bool:
+        """Whether keepalived has not run since the last time, although it was given something to look at then.
+
+        One that hangs leaves its end of the pipe open.
+        """
+        pulse = _switches(self._text(PID).strip())
+        still = pulse != "" and pulse == self._pulse
+        self._pulse = pulse
+        with contextlib.suppress(OSError):
+            os.close(os.open(self._path(HOLD), os.O_WRONLY | os.O_CREAT, 0o644))  # it looks at who was written to
+        return still
 
     def _describe(self) -> tuple[str, str]:
         return roles.describe(self._heard, roles.hold_reason(self._text(HOLD)))
@@ -250,6 +263,7 @@ class Floater:
             refused += self._kernel.change(batch.hold, batch)
             self._kernel.announce(batch)
         self._due[self._renew] = now() + self._floating.lease / RENEWALS
+        self._pulse = ""
         self._series = []
         self._announce_often()
         self._complain(refused)
@@ -263,8 +277,17 @@ class Floater:
             for work in (self._renew, self._announce):
                 self._due.pop(work, None)
 
+    def _let_go(self) -> None:
+        self._drop(self._batches)
+        say(f"does not lead: {' '.join(filter(None, self._describe()))}")
+
     def _renew(self) -> None:
         self._due[self._renew] = now() + self._floating.lease / RENEWALS
+        if self._stands_still():
+            # The other box has taken over, or is about to.
+            self._heard = Heard(roles.STILL, ahead=True)
+            self._let_go()
+            return
         self._complain(one for batch in self._batches for one in self._kernel.change(batch.hold, batch))
 
     def _announce(self) -> None:
@@ -421,6 +444,13 @@ class Floater:
         with open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(temporary, self._path(name))
+
+
+def _switches(process: str) -> str:
+    """The process, and how often it has gone to sleep; "" where there is none."""
+    with contextlib.suppress(OSError), open(f"/proc/{process}/status", encoding="utf-8", errors="replace") as file:
+        return process + "".join(line for line in file if line.startswith("voluntary_ctxt_switches"))
+    return ""
 
 
 def _answer(talk: socket.socket, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 LEADS, STANDS_BY, HELD, FAULTY = "leads", "stands by", "held", "fault"
 # keepalived's words. A group stands for all its instances: one that cannot work takes the others along.
 MASTER, BACKUP, FAULT = "MASTER", "BACKUP", "FAULT"
+STILL = "STILL"  # ours: it has said nothing, and has not run either
 LOWER_SEEN = "MASTER_RX_LOWER_PRI"  # we lead, and somebody of less priority believes the same
 _GROUP, _INSTANCE = "GROUP", "INSTANCE"
 _LONGEST = 160  # letters of a reason
@@ -72,6 +73,8 @@ def describe(heard: Heard, hold: str | None) -> tuple[str, str]:
         return LEADS, ""
     if heard.state == BACKUP:
         return STANDS_BY, ""
+    if heard.state == STILL:
+        return FAULTY, "keepalived stands still"
     if heard.state != FAULT:
         return FAULTY, "keepalived does not run"
     if hold is not None:
