@@ -277,6 +277,18 @@ def test_a_keepalived_that_hangs_leads_no_more(box):
     assert box.role == "stands by" and not box.hold
 
 
+def test_what_it_lets_go_of_is_not_due_any_more(box, monkeypatch):
+    """After a standstill everything is due at the same moment."""
+    (box.folder / "vrrp.pid").write_text("7\n")
+    monkeypatch.setattr(floater, "_switches", lambda process: f"{process} {min(box.clock.now, 1009)}")
+    box.start()
+    box.say("MASTER")
+    box.until(12.2)
+    box.clock.stands = 1.0
+    box.until(20)
+    assert box.kernel.held == set() and box.reason in ("keepalived stands still", floater.WAKING)
+
+
 def test_a_keepalived_that_runs_leads_on(box, monkeypatch):
     (box.folder / "vrrp.pid").write_text("7\n")
     monkeypatch.setattr(floater, "_switches", lambda process: f"{process} {box.clock.now}")
@@ -485,6 +497,20 @@ def test_a_floater_that_is_killed_in_a_hand_over_ends_it(leading):
     again(leading)
     leading.start_alone()
     leading.until(10)
+    assert leading.hold == "0\n"
+
+
+def test_a_hand_over_ends_once_there_is_memory_again(leading, monkeypatch, capfd):
+    ask(leading, client.hand_over)
+    with monkeypatch.context() as full:
+        full.setattr(floater.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+        leading.say("FAULT")
+        leading.until(7)
+        assert (
+            leading.hold == f"1\n{floater.HANDING_OVER}\n"
+            and "release: [Errno 28] No space left" in capfd.readouterr().err
+        )
+    leading.until(9)
     assert leading.hold == "0\n"
 
 

@@ -86,7 +86,7 @@ class Kernel:
         """Tell it to hold or to drop a batch; what it refuses."""
         refused: list[tuple[Place, int]] = []
         self._netlink.send(message)
-        with contextlib.suppress(BlockingIOError):
+        with contextlib.suppress(OSError):  # until there are no more
             while True:
                 refused += leases.complaints(self._netlink.recv(65536, socket.MSG_DONTWAIT), batch)
         return refused
@@ -163,9 +163,18 @@ class Floater:
             self._due, self._series = dict.fromkeys(self._due, now() + SETTLES), []
         self._excused = self._excused and now() < min(self._due.values())
         for work in [work for work, when in self._due.items() if when <= now()]:
-            del self._due[work]
-            work()
+            # What came before it may have made it needless.
+            if self._due.pop(work, None) is not None:
+                self._try(work)
         self._tell()
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Again later where it fails, as with no memory left."""
+        try:
+            work()
+        except OSError as error:
+            say(f"{work.__name__.strip('_')}: {error}")
+            self._due.setdefault(work, now() + IDLE)
 
     def _stood_still(self, due: float, began: float) -> bool:
         """Whether the box may have been stopped meanwhile.
