@@ -331,7 +331,7 @@ def test_a_group_that_says_so_itself_is_not_held(box):
     assert not box.hold
 
 
-def test_a_box_that_stood_still_and_leads_all_the_same_goes_on(box):
+def test_a_box_that_stood_still_and_still_leads_goes_on(box):
     box.start()
     box.say("MASTER")
     box.until(5)

@@ -471,7 +471,7 @@ def _answer(talk: socket.socket, text: str) -> None:
 def stay() -> None:
     """Be there whatever happens to the box: in memory, before others, and ended by nobody's hunger.
 
-    What is refused is said: addresses are held all the same.
+    What is refused is said, and addresses are held anyway.
     """
     os.set_blocking(sys.stderr.fileno(), False)
     for what, work in (
