@@ -109,6 +109,8 @@ def stays_down(box: Box, service: str) -> bool:
 
 def test_a_box_that_is_in_no_pair_runs_neither():
     with contextlib.closing(Box(0, build.base_tree())) as box:
+        for path in (box.paths.keepalived, box.paths.floating):
+            path.write_text("")  # as their renderers have it
         box.supervise()
         for service in ("vrrp", "floater"):
             until(f"{service} to be down", lambda service=service: stays_down(box, service))

@@ -3,12 +3,14 @@
 import errno
 import json
 import struct
+from pathlib import Path
 
 import pytest
 
 from applier.pair import leases
 from applier.pair.leases import Card, Floating, Place, Wrong
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CARDS = {"eth0": Card(2, "52:54:00:00:00:01"), "wg": Card(9, "")}
 
 
@@ -19,6 +21,13 @@ def text(**changed) -> str:
 
 def test_addresses_and_how_long_a_lease_lasts():
     assert leases.read(text()) == Floating((Place("eth0", "10.1.0.100"), Place("eth0", "2001:db8:1::100")), 10)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.rglob("floating.json")), ids=lambda path: path.parent.name)
+def test_what_the_renderer_writes_is_read(path):
+    text = path.read_text()
+    if text:
+        assert len(leases.read(text).places) == len(json.loads(text)["addresses"]) > 0
 
 
 def test_an_address_is_held_once():
