@@ -332,7 +332,7 @@ def faults_of(page: Page, name: str, views=VIEWS) -> list[str]:
 def test_pages_in_the_middle_of_something(open_page, admin, story):
     actions.fill_if_empty()
     page = open_page(admin, **LOOKS["wide"])
-    # The pages of the forms are seen in the dark elsewhere, and an error in other stories.
+    # The pages of the forms are looked at in dark mode elsewhere, and an error in other stories.
     views = VIEWS if parts.ALL or story is not forms else VIEWS[:1]
     faults = [fault for name in story(page) for fault in faults_of(page, name, views)]
     assert not faults, "\n".join(faults)
