@@ -84,7 +84,7 @@ PLANTED = {
     ),
     "a route added": Planted(
         f"ip route add 172.29.0.0/16 via {SERVERS['rs2']}",
-        f"route to 172.29.0.0/16 by {SERVERS['rs2']}",
+        f"route to 172.29.0.0/16 via {SERVERS['rs2']}",
         "! ip route show 172.29.0.0/16 | grep -q via",
     ),
     "a kernel setting": Planted(
