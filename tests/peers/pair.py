@@ -28,6 +28,7 @@ from board.lab.build import TOP
 from board.machines.wait import until
 from tests.peers.room import CLEAN, ENDS, Room
 
+from applier.base import durable
 from applier.base.paths import Paths
 from applier.host.host import Live
 from applier.pair import client
@@ -140,7 +141,7 @@ class Box(Place):
 
     def float(self, floating: Sequence[tuple[str, str]]) -> None:
         data = {"version": 1, "addresses": [list(one) for one in floating], "lease": LEASE}
-        self.paths.floating.write_text(json.dumps(data))
+        durable.replace(self.paths.floating, json.dumps(data).encode())
 
     def close(self) -> str:
         self.freeze(stopped=False)  # a room ends when whoever entered it has seen the end of what it started

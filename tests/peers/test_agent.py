@@ -61,6 +61,7 @@ class Agent:
         made = f"set -eu; server={PLACE}; . {SCRIPTS}/linux-agent.sh; agent_program"
         program = subprocess.run(["sh", "-c", made], capture_output=True, text=True, check=True).stdout
         (folder / "agent").write_text(program)
+        (folder / "proc").mkdir()
         self.spend(0, 0)
         enter = ["nsenter", f"--target={lab.box.first}", "--net"]
         words = [*enter, sys.executable, Path(__file__).with_name("inetd.py"), PLACE, folder, PLACE]
@@ -70,11 +71,14 @@ class Agent:
     def spend(self, busy: int, idle: int) -> None:
         """What the processors do now, in hundredths of a second, as proc_stat(5) has it."""
         self._busy, self._idle = self._busy + busy, self._idle + idle
-        (self.folder / "stat").write_text(f"cpu  {self._busy} 0 0 {self._idle} 5 0 0 0 0 0\ncpu0 1 2 3 4\n")
+        # In one piece, as the kernel says it: an agent that reads nothing ends.
+        new = self.folder / "proc/new"
+        new.write_text(f"cpu  {self._busy} 0 0 {self._idle} 5 0 0 0 0 0\ncpu0 1 2 3 4\n")
+        new.rename(self.folder / "proc/stat")
 
     def watch(self, pretended: bool = True) -> None:
         setpriv = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "sh", "agent", "watch"]
-        line = "mount --bind stat /proc/stat && " if pretended else ""
+        line = "mount --bind proc /proc && " if pretended else ""
         words = ["unshare", "--mount", "sh", "-c", f'{line}exec "$@"', "sh", *setpriv]
         self._processes.append(subprocess.Popen(words, cwd=self.folder))
 
