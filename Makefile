@@ -27,6 +27,8 @@ ARGS ?=
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 # Of those that also wait, for a server, a browser or a program, there is room for one more.
 WAITING ?= $(if $(SIDE_BY_SIDE),3)
+# What real processes do is looked at once more before it counts as a failure, and both are told (decision 102).
+ONCE_MORE ?= $(if $(ARGS)$(IMAGE),,--reruns 1)
 # The longest file first (tests/parts.py), and not the one with the most tests.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 unit_TOGETHER = -n $(WAITING) $(BY_FILE)
@@ -36,6 +38,9 @@ peers_TOGETHER = -n $(WAITING) $(BY_FILE)
 web_TOGETHER = -n $(WAITING) --dist worksteal
 vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
 vm_ALONE = -m alone
+peers_AGAIN = $(ONCE_MORE)
+web_AGAIN = $(ONCE_MORE)
+vm_AGAIN = $(ONCE_MORE)
 # ALL=1: with what `make test` leaves out, too: the longest stories and all variants (some two hours), and test-systems.
 ALL ?=
 # All stories of test-vm on a disk image: make test-vm IMAGE=build/image/fairlead.img [FIRMWARE=uefi]
@@ -69,8 +74,8 @@ test: setup assets ## All tests, from the quick ones to booted machines; prints 
 
 $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
-	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $(ARGS)
-	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $(ARGS))
+	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $($*_AGAIN) $(ARGS)
+	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $($*_AGAIN) $(ARGS))
 test-vm power-cuts: image-lab
 $(SPEEDS:%=test-%): export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))

@@ -71,12 +71,17 @@ def pytest_runtest_makereport(item, call):
 
 
 def pytest_runtest_logreport(report):
+    if report.outcome == "rerun" and not hasattr(report, "node"):  # in the process that ran it
+        spent.retried(f"after {str(report.longrepr).splitlines()[-1]}")
     if os.environ.get("PYTEST_XDIST_WORKER") is None and report.when == "teardown":
         found = [what for name, what in report.user_properties if name == "retried"]
         retries.extend(f"{report.nodeid}: {what}" for what in found)
 
 
 def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"failed, and was run once more: {report.nodeid}")
+        report.toterminal(terminalreporter._tw)
     if retries:
         terminalreporter.section(f"tried once more: {len(retries)}")
         for line in retries:

@@ -36,11 +36,25 @@ def test_long():
 """
 
 
-def run(folder: Path, *words: str, **environment: str) -> str:
+sides = pytest.mark.parametrize("words", [(), ("-n", "2", "--dist", "loadfile")], ids=["alone", "side by side"])
+FAILS_ONCE = """
+from pathlib import Path
+
+def test_of_a_race(again=Path("seen")):
+    seen = again.exists()
+    again.touch()
+    assert seen, "too early"
+
+def test_of_a_fault():
+    assert False, "for good"
+"""
+
+
+def run(folder: Path, *words: str, stories: str = STORIES, **environment: str) -> str:
     """What pytest prints of these stories, with our conftest.py and nothing else of ours."""
     place = folder / "tests/vm"
     place.mkdir(parents=True)
-    (place / "test_stories.py").write_text(STORIES)
+    (place / "test_stories.py").write_text(stories)
     shutil.copy(TOP / "tests/conftest.py", folder / "tests")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "PYTEST_"))}
@@ -51,7 +65,7 @@ def run(folder: Path, *words: str, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "2", "--dist", "loadfile")], ids=["alone", "side by side"])
+@sides
 def test_every_retry_is_printed_and_counted(tmp_path, words):
     said = run(tmp_path, *words, FAIRLEAD_ALL="1")
     assert "2 passed" in said, said
@@ -61,6 +75,17 @@ def test_every_retry_is_printed_and_counted(tmp_path, words):
     kept = times.read(tmp_path / "build/times")
     assert [len(record["retries"]) for record in kept.values()] == [2, 1]
     assert "tried once more: 3" in times.table(kept, 10)
+
+
+@sides
+def test_what_failed_once_is_told_and_counted_and_what_fails_twice_has_failed(tmp_path, words):
+    said = run(tmp_path, *words, "--reruns", "1", stories=FAILS_ONCE)
+    assert "1 failed, 1 passed, 2 rerun" in said, said
+    assert "failed, and was run once more: tests/vm/test_stories.py::test_of_a_race" in said
+    assert "AssertionError: too early" in said
+    assert "tried once more: 2" in said
+    retries = {name.partition("::")[2]: one["retries"] for name, one in times.read(tmp_path / "build/times").items()}
+    assert {name: len(found) for name, found in retries.items()} == {"test_of_a_race": 1, "test_of_a_fault": 1}
 
 
 def test_a_run_without_retries_says_nothing_of_them(tmp_path):
