@@ -21,8 +21,6 @@ from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import Snapshot, VirtualService
 from lbconfig.pair import (
     CHANNEL_PORT,
-    LINK,
-    LINK_ADDRESSES,
     LINK_PORT,
     SYNC_PORT,
     heartbeats,
@@ -34,6 +32,7 @@ from lbconfig.validate.reach import nearest
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
 from lbconfig.wanted.netstate import MAIN, NetworkState, own_table
+from lbconfig.wanted.pair_link import ADDRESSES, LINK
 
 
 class Fate(StrEnum):
@@ -152,7 +151,7 @@ def _to_the_box(question: _Question) -> Verdict:
 def _link_address(snapshot: Snapshot, own: bool) -> str:
     """The address of the box, or that of its peer, on the link between them; "" without a pair."""
     both = sides(snapshot)
-    return LINK_ADDRESSES[both.number if own else 1 - both.number].partition("/")[0] if both else ""
+    return ADDRESSES[both.number if own else 1 - both.number].partition("/")[0] if both else ""
 
 
 def _by_link(snapshot: Snapshot, packet: Packet) -> str:

@@ -25,9 +25,7 @@ BOXES = (0, 1)
 ORDINALS = ("first", "second")
 
 # The link between the boxes: WireGuard over the pair cable. The kernel's sync and the channel use nothing else.
-LINK = "pair0"
-LINK_MTU = 1420
-LINK_ADDRESSES = ("169.254.64.1/30", "169.254.64.2/30")  # of the first box and the second
+# Its name, addresses and MTU: wanted/pair_link.py.
 LINK_PORT = 51820  # UDP, of WireGuard
 KEEPALIVE = 1  # seconds
 SYNC_GROUPS = ("224.0.0.81/32", "ff02::81/128")  # where the kernel sends its connections

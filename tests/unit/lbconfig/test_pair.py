@@ -11,7 +11,6 @@ from lbconfig_strategies import drawn, examples
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Interface, Network, SnapshotError, Tuning, from_json, to_data, to_json
 from lbconfig.pair import (
-    LINK_ADDRESSES,
     Heartbeat,
     floating,
     heartbeats,
@@ -24,6 +23,7 @@ from lbconfig.pair import (
 from lbconfig.render import render
 from lbconfig.render.keepalived import render as elected
 from lbconfig.wanted import network as interfaces
+from lbconfig.wanted.pair_link import ADDRESSES
 
 
 def bare(addresses) -> set[str]:
@@ -155,7 +155,7 @@ def test_each_box_has_its_own_files_and_both_are_reviewed():
             == {name.partition("/")[2]: text for name, text in files.items() if name.startswith(f"lb{box + 1}/")}
         )
         assert KEYS[1 - box] in own["pair.conf"] and KEYS[box] not in own["pair.conf"]
-        assert LINK_ADDRESSES[1 - box].partition("/")[0] in own["pair.conf"]
+        assert ADDRESSES[1 - box].partition("/")[0] in own["pair.conf"]
         found = json.loads(own["floating.json"])
         assert tuple(map(tuple, found["addresses"])) == floating(PAIR, box) and found["lease"] == 10
     assert files["lb1/nftables.conf"] != files["lb2/nftables.conf"]

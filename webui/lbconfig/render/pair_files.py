@@ -6,7 +6,8 @@ import json
 
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import KEEPALIVE, LEASE, LINK_ADDRESSES, LINK_PORT, SYNC_GROUPS, floating, sides
+from lbconfig.pair import KEEPALIVE, LEASE, LINK_PORT, SYNC_GROUPS, floating, sides
+from lbconfig.wanted.pair_link import ADDRESSES
 
 VERSION = 1  # of floating.json
 
@@ -26,7 +27,7 @@ def render_link(snapshot: Snapshot) -> str:
     both = sides(snapshot)
     if both is None:
         return ""
-    address = LINK_ADDRESSES[1 - both.number].partition("/")[0]
+    address = ADDRESSES[1 - both.number].partition("/")[0]
     lines = [
         "[Interface]",
         f"ListenPort = {LINK_PORT}",

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from lbconfig.model import addresses
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import CHANNEL_PORT, LINK, LINK_PORT, SYNC_PORT, heartbeats, peers_addresses, sides
+from lbconfig.pair import CHANNEL_PORT, LINK_PORT, SYNC_PORT, heartbeats, peers_addresses, sides
 from lbconfig.render.firewall_sets import FAMILIES, one_set
+from lbconfig.wanted.pair_link import LINK
 
 CHAIN = "from_peer"
 VRRP = "meta l4proto 112"

@@ -16,12 +16,13 @@ from typing import NamedTuple
 from lbconfig.model.addresses import IPNetwork, contains
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
-from lbconfig.pair import BOXES, CHANNEL_PORT, LINK, LINK_ADDRESSES, ORDINALS, heartbeats, named_floating, view
+from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, named_floating, view
 from lbconfig.validate.fields import host_address, in_range, interface_address, interface_name
 from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
 from lbconfig.validate.network import MAX_ADDRESSES, usable
 from lbconfig.wanted.network import homes, links, static_networks
+from lbconfig.wanted.pair_link import ADDRESSES, LINK
 
 Rules = Callable[[Snapshot], list[Problem]]  # for a box that is alone
 
@@ -31,7 +32,7 @@ MAX_FLOATING = 4096
 LEAST_CABLE_MTU = 1280  # bytes; below it the link has no room for what the kernel sends
 ID = re.compile(r"[0-9a-f]{32}")
 KEY_BYTES = 32
-_LINK_NETWORK = ipaddress.ip_interface(LINK_ADDRESSES[0]).network
+_LINK_NETWORK = ipaddress.ip_interface(ADDRESSES[0]).network
 
 
 def alone_problems(network: Network) -> Iterator[Problem]:
