@@ -149,6 +149,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "confirmed": b.confirmed,
                 "snapshot": None if runs in known else to_data(b.snapshot),
                 "digest": runs,
+                "box": 0 if b.snapshot.pair else None,
                 "running": health.Told()(
                     b.snapshot, fake_kernel.entries(b), checked_for=3600.0, downs=fake_kernel.downs(b)
                 ),
@@ -168,7 +169,8 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
         with self._box() as b:
             _refuse(b)
             seen = health.Told()(b.snapshot, fake_kernel.entries(b), checked_for=3600.0)
-            return review(_parse(snapshot), b.snapshot, b.confirmed, seen=seen, present=fake_kernel.present(b))
+            new, present = _parse(snapshot), fake_kernel.present(b)
+            return review(new, b.snapshot, b.confirmed, seen=seen, present=present, key=_key(b))
 
     def apply(
         self,
@@ -187,7 +189,8 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
             if reason := fake_run.busy(b):
                 raise ApplierRefused("busy", reason)
             new = _parse(snapshot)
-            files = admit(new, b.snapshot, digest, base, b.confirmed, client, present=fake_kernel.present(b))
+            present = fake_kernel.present(b)
+            files = admit(new, b.snapshot, digest, base, b.confirmed, client, present=present, key=_key(b))
             found = cutoff(b.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             return fake_run.start(b, new, files, user, comment, Ask.of(found, within) if within else None)
@@ -325,6 +328,11 @@ def _faults(b: Box) -> list[Fault]:
         [{"code": "update-failed", "message": record.fault, "since": record.since}] if record and record.fault else []
     )
     return failed + copy.deepcopy(b.faults)
+
+
+def _key(b: Box) -> str:
+    """By which a pair knows the box; it is the first one of any that it runs."""
+    return b.snapshot.pair.boxes[0].key if b.snapshot.pair else ""
 
 
 def _refuse(b: Box) -> None:

@@ -29,12 +29,16 @@ from applier.capacity.verbs import Capacities
 from applier.hardware.verbs import Tuner
 from applier.host import reserve
 from applier.host.host import PRIVATE, Host, HostError, Live, run
-from applier.kept import events, storage
+from applier.kept import events, pair_key, storage
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.pair.peer import Peer
+from applier.pair.ready import SILENT
+from applier.pair.roles import STANDS_BY
+from applier.pair.watch import Watch
 from applier.parts import firewall, own_certificate
 from applier.service import doctor, trial
 from applier.service.sight import Sight
@@ -58,7 +62,8 @@ from applier.wire.shapes import (
     Trial,
 )
 from lbconfig import migrate
-from lbconfig.model.snapshot import FACTORY, SnapshotError
+from lbconfig.model.snapshot import FACTORY, Snapshot, SnapshotError
+from lbconfig.pair import keyed
 from lbconfig.target import Target, joined
 from lbconfig.validate.cards import Card
 
@@ -73,6 +78,7 @@ class Applier:
     def __init__(self, paths: Paths, host: Host, clock: Clock = boottime) -> None:
         self.paths = paths
         self.host = host
+        self._clock = clock
         self.generations = Generations(paths.state)
         self.faults = Faults()
         self.sight = Sight(paths, host, self.faults)
@@ -92,9 +98,11 @@ class Applier:
             host,
             self.generations,
             self.turn,
-            lambda: self.running.snapshot.network.hostname,
+            lambda: self.running.own.network.hostname,
             self.updates.restart,
         )
+        self.peer = Peer()
+        self.pair_watch = Watch(self, clock)
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
         done_here: tuple[Callable[..., object], ...] = (
@@ -119,6 +127,19 @@ class Applier:
     def tools(self) -> Tools:
         return self.host, self.paths, self.generations
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the box has been brought up, and runs what was confirmed."""
+        begun = self._start is not None and self._start.state != "running"
+        return begun and self.running.number is not None and self.running.number == self.confirmed
+
+    @property
+    def relieved(self) -> bool:
+        """Whether the other box of the pair would lead at once if this one did not."""
+        beat, heard = self.peer.known
+        fresh = heard is not None and self._clock() - heard < SILENT
+        return fresh and beat is not None and beat.ready and beat.role == STANDS_BY
+
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)
 
@@ -140,6 +161,7 @@ class Applier:
             "confirmed": self.confirmed,
             "snapshot": None if running.digest in known else running.data,
             "digest": running.digest,
+            "box": running.place,
             "running": seen,
             "interfaces": self.sight.interfaces(),
             "faults": self.faults.to_data(),
@@ -160,10 +182,11 @@ class Applier:
         new, running = parse(snapshot, services), self.running
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
-        return review(new, running.snapshot, self.confirmed, self.leases(), seen if known else None, self.cards())
+        shown, key = seen if known else None, self.key() if new.pair else ""
+        return review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
 
     def diagnose(self, service: int) -> Diagnosis:
-        running = self.running.snapshot
+        running = self.running.own
         wanted = next((one for one in running.enabled_services if one.id == service), None)
         if wanted is None:
             raise ApplierRefused("unknown-service", "The box does not run this service. Apply the draft first.")
@@ -260,7 +283,7 @@ class Applier:
 
     def _bring_up(self, interrupted: list[Target]) -> None:
         recovered = self._recover()
-        target = Target(recovered.number, recovered.snapshot or FACTORY)
+        target = self._to_load(recovered)
         ran = self._what_ran()
         may_be_there = (*interrupted, *([ran] if ran else []))
         job = Job(
@@ -268,7 +291,7 @@ class Applier:
             new=target,
             before=ran,
             old=joined([one.network for one in may_be_there]),
-            leaving=tuple(one.snapshot for one in may_be_there),
+            leaving=tuple(one.own for one in may_be_there),
             lenient=True,
         )
         self.running, self.confirmed = target, self.generations.confirmed_number()
@@ -299,7 +322,8 @@ class Applier:
                 found = self.generations.mark_interrupted(waiting)
                 storage.keep_reserve(self.paths)
                 self.reasons.load()
-                return [Target(one.number, one.snapshot) for one in found]
+                targets = (self.target(one.number, one.snapshot, one.box) for one in found)
+                return [one for one in targets if one.known]
         except (OSError, Damaged) as error:
             log.error("the data partition: %s", error)
             if isinstance(error, OSError):
@@ -317,18 +341,50 @@ class Applier:
         """What the system was last brought to since boot; None after a boot."""
         try:
             data = json.loads(self.host.read(self.paths.running) or "null")
-            return None if data is None else Target(data["number"], migrate.read(json.dumps(data["snapshot"])))
+            if data is None:
+                return None
+            found = self.target(data["number"], migrate.read(json.dumps(data["snapshot"])), data.get("box"))
+            return found if found.known else None
         except (ValueError, KeyError, TypeError, SnapshotError, HostError) as error:
             log.error("%s cannot be read: %s", self.paths.running, error)
             return None
 
     def set_running(self, target: Target) -> None:
         self.running = target
-        text = f'{{"number":{json.dumps(target.number)},"snapshot":{target.text}}}\n'
+        place = "" if target.place is None else f'"box":{target.place},'
+        text = f'{{{place}"number":{json.dumps(target.number)},"snapshot":{target.text}}}\n'
         try:
             self.host.put(self.paths.running, text, PRIVATE)
         except HostError as error:
             log.error("%s", error)
+
+    def key(self) -> str:
+        """The public key by which a pair knows this box; empty where it has none that can be read."""
+        try:
+            return pair_key.public(self.host, self.paths)
+        except HostError as error:
+            log.warning("%s", error)
+            return ""
+
+    def target(self, number: int | None, snapshot: Snapshot, was: int | None = None) -> Target:
+        """A configuration as this box has it. `was`: which box of its pair this one was when it was stored."""
+        box = keyed(snapshot, self.key()) if snapshot.pair else None
+        return Target(number, snapshot, box, was)
+
+    def _to_load(self, recovered: Recovered) -> Target:
+        """What the boot brings up. Who is in his pair no more keeps his network, and takes no part in it."""
+        if recovered.snapshot is None:
+            return Target(recovered.number, FACTORY)
+        target = self.target(recovered.number, recovered.snapshot, recovered.box)
+        if target.snapshot.pair is None or target.in_pair:
+            return target
+        runs = "its own network and holds no floating address" if target.known else "the factory configuration"
+        self.faults.set(
+            "not-in-pair",
+            f"Revision {recovered.number} is that of a pair, and the key of this box is not in it. The box runs "
+            f"{runs}. Join the pair again, or apply a configuration without a pair.",
+        )
+        return target if target.known else Target(None, FACTORY)
 
     def _name_of(self, service: int) -> str:
         return next((one.name for one in self.running.snapshot.services if one.id == service), f"service {service}")
@@ -371,6 +427,7 @@ def main() -> None:
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
+    threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 

@@ -67,6 +67,12 @@ def number(snapshot: Snapshot) -> int | None:
     return next((number for number, one in enumerate(boxes) if one.network == snapshot.network), None)
 
 
+def keyed(snapshot: Snapshot, key: str) -> int | None:
+    """The box of the pair that has this public key; None where none has it, or where there is no pair."""
+    boxes = snapshot.pair.boxes if snapshot.pair else ()
+    return next((number for number, one in enumerate(boxes) if one.key == key), None)
+
+
 class Sides(NamedTuple):
     number: int  # of the own box
     own: PairBox

@@ -20,19 +20,42 @@ from lbconfig.wanted.table import Checked, Table
 
 One = TypeVar("One")
 
-PAIR_CONF = "pair.conf"  # only in a pair
+# Only in a pair.
+PAIR_CONF = "pair.conf"
+KEEPALIVED = "keepalived.conf"
+FLOATING = "floating.json"
 
 
 @dataclass(frozen=True)
 class Target:
     number: int | None
     snapshot: Snapshot
-    box: int = 0  # of a pair: which of its boxes this is
+    box: int | None = None  # of a pair: which of its boxes this is, by its key; None: it is none of them
+    was: int | None = None  # which one it was when this was stored, where it is none of them any more
 
     @cached_property
     def own(self) -> Snapshot:
-        """The snapshot as this box has it."""
-        return view(self.snapshot, self.box)
+        """The snapshot as this box has it. ValueError for that of a pair which it was never in."""
+        if self.snapshot.pair is None:
+            return self.snapshot
+        if self.place is None:
+            raise ValueError("this is the snapshot of a pair that this box is not in")
+        return view(self.snapshot, self.place)
+
+    @property
+    def place(self) -> int | None:
+        """The box of the pair whose network this box has, whether it is still in the pair or not."""
+        return self.was if self.box is None else self.box
+
+    @property
+    def known(self) -> bool:
+        """Whether there is anything that this box has of it."""
+        return self.snapshot.pair is None or self.place is not None
+
+    @property
+    def in_pair(self) -> bool:
+        """Whether the box takes part in its pair at all."""
+        return self.snapshot.pair is not None and self.box is not None
 
     @property
     def stored(self) -> int:
@@ -55,7 +78,7 @@ class Target:
 
     @cached_property
     def files(self) -> dict[str, str]:
-        return render(self.snapshot, self.box)
+        return render(self.own)
 
     @property
     def rules(self) -> str:
@@ -67,8 +90,21 @@ class Target:
 
     @property
     def pair_conf(self) -> str:
-        """WireGuard's part of the link to the other box of a pair; empty: the box is alone."""
-        return self.files.get(PAIR_CONF, "")
+        """WireGuard's part of the link to the other box of a pair; empty: the box is in none."""
+        return self._of_pair(PAIR_CONF)
+
+    @property
+    def keepalived(self) -> str:
+        """What elects which box of the pair leads; empty: the box is in none."""
+        return self._of_pair(KEEPALIVED)
+
+    @property
+    def floating(self) -> str:
+        """The addresses that the box holds while it leads; empty: it is in no pair."""
+        return self._of_pair(FLOATING)
+
+    def _of_pair(self, name: str) -> str:
+        return self.files.get(name, "") if self.in_pair else ""
 
     @property
     def sorry_page(self) -> str:

@@ -23,6 +23,7 @@ class ModelLink:
     parent: str = ""
     tag: int = 0
     options: dict[str, str] = field(default_factory=dict)
+    leases: list[str] = field(default_factory=list)  # floating addresses, which no line of ip is about
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class KernelModel:
     def state(self) -> dict:
         return {
             "links": {
-                name: replace(link, mac="", addresses=sorted(link.addresses)) for name, link in self.links.items()
+                name: replace(link, mac="", addresses=sorted(link.addresses), leases=sorted(link.leases))
+                for name, link in self.links.items()
             },
             "routes": sorted(self.routes, key=str),
             "rules": sorted(self.rules),
@@ -222,7 +224,8 @@ class KernelModel:
         link = self.links[name]
         host = address.partition("/")[0]
         same_host = [one for one in link.addresses if one.partition("/")[0] == host]
-        if address in link.addresses or (":" in address and same_host):
+        same_host += [one for one in link.leases if one.partition("/")[0] == host]
+        if address in (*link.addresses, *link.leases) or (":" in address and same_host):
             raise Refused("File exists")
         assert link.up, f"{address} is added to {name}, which is down"
         if address.endswith("/128"):
@@ -305,6 +308,15 @@ class KernelModel:
                     "prefixlen": int(one.split("/")[1]),
                 }
                 for one in link.addresses
+            ]
+            + [
+                {
+                    "family": "inet6" if ":" in one else "inet",
+                    "local": one.split("/")[0],
+                    "prefixlen": int(one.split("/")[1]),
+                    "dynamic": True,
+                }
+                for one in link.leases
             ],
         } | ({"master": link.master} if link.master else {})
 

@@ -20,6 +20,7 @@ from applier.host.host import COMMAND_TIMEOUT, PROC_SYS, HostError, Output, Proc
 from lbconfig.model.certificate import first
 from lbconfig.wanted import settings as sysctl
 
+OF_A_PAIR = ("sync_version", "sync_threshold", "sync_refresh_period", "sync_retries", "sync_sock_size", "backup_only")
 PROTOCOLS = {"-t": "tcp", "-u": "udp"}
 BACKLOG = "net/core/somaxconn"  # the one setting of the hardware's table that this kernel has
 NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP}
@@ -34,6 +35,7 @@ class ModelHost:
         self.rules: str | None = None
         self.settings = {"kernel/hostname": "(none)", "net/ipv4/conf/all/promote_secondaries": "0"}
         self.settings |= {setting.key: "0" for setting in sysctl.settings()}
+        self.settings |= {f"net/ipv4/vs/{name}": "0" for name in OF_A_PAIR}
         self.kernel = KernelModel(links)
         self.links = self.kernel.links
         self.sent: list[tuple[str, bytes]] = []  # interface and frame
@@ -124,6 +126,8 @@ class ModelHost:
                 return self.change(f"ipvsadm {lines}", lambda: self._ipvsadm(lines), lambda: self._ipvsadm(half))
             case ["ipvsadm", "--set", *seconds]:
                 return self.change(f"ipvsadm --set {seconds}", lambda: self._set_timeouts(seconds))
+            case ["sv", *words, folder] if Path(folder).name in self.pair.services:
+                return self.pair.sv(Path(folder).name, words[-1])
             case ["sv", "up", folder] if Path(folder).name == "ldirectord":
                 self.spawner = True
                 return Output(0, "", "")
@@ -142,7 +146,9 @@ class ModelHost:
         raise AssertionError(f"the model does not know {argv}")
 
     def ask(self, path, line, timeout):
-        """What the program says that starts ldirectord."""
+        """What the program says that starts ldirectord, or the floater."""
+        if path == self.paths.floater:
+            return self.pair.obey(line)
         assert path == self.paths.checker
         if not self.spawner:
             raise HostError(f"{path.name}: {line}", None, "Connection refused")
@@ -259,6 +265,8 @@ class ModelHost:
             else:
                 self.files[path] = text
                 # It starts as soon as there is something that it can work with.
+                if path == self.paths.hold:
+                    self.pair.elect()
                 if path == self.paths.web and self.web is None and self._test_web().exit == 0:
                     self.web = text
 

@@ -1,26 +1,52 @@
 """What of the kernel the link to the other box of a pair needs: WireGuard, and the threads of IPVS that tell it of
 connections. A part of ModelHost."""
 
+import dataclasses
 import errno
+import json
 import re
 import struct
 
 import netlink_bytes as nl
 
-from applier.host.host import Output
+from applier.host.host import HostError, Output
+from applier.pair.roles import NOT_RUNNING, Role, hold_reason, role_text
+from lbconfig.model.network import Interface, Network
+from lbconfig.model.pair import Pair, PairBox
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.model.tuning import Tuning
 
 PRIVATE, PUBLIC = "cHJpdmF0ZSBrZXkgb2YgdGhpcyBib3gsIDMyIGJ5dGU=", "cHVibGljIGtleSBvZiB0aGlzIGJveCwgMzIgYnl0ZXM="
 PEER = "cHVibGljIGtleSBvZiB0aGUgb3RoZXIgYm94LCAzMmI="
 LINK = "pair0"
 
 
-def conf(own: int = 0, peer: str = PEER, endpoint: str = "192.0.2.2:51820") -> str:
-    """WireGuard's file of the first or the second box."""
-    return (
-        "# The link to the other box\n[Interface]\nListenPort = 51820\n\n[Peer]\n"
-        f"PublicKey = {peer}\nEndpoint = {endpoint}\n"
-        f"AllowedIPs = 169.254.64.{2 - own}/32, 224.0.0.81/32, ff02::81/128\nPersistentKeepalive = 1\n"
-    )
+ID = "0123456789abcdef" * 2
+
+
+def pair_of(alone: Snapshot, peer: str = PEER, second: bool = False, **fields) -> Snapshot:
+    """What a box that was alone becomes: its addresses float, and each box gets new ones. `second`: it is that one."""
+    keys = (peer, PUBLIC) if second else (PUBLIC, peer)
+    boxes = (_box(alone.network, 0, keys[0]), _box(alone.network, 1, keys[1]))
+    empty = {"network": Network(), "tuning": Tuning()}
+    return dataclasses.replace(alone, pair=Pair(ID, boxes, **fields), **empty)
+
+
+def _box(network: Network, number: int, key: str) -> PairBox:
+    interfaces = [
+        dataclasses.replace(
+            one, addresses=tuple(_other(text, number) for text in one.addresses), floating=one.addresses
+        )
+        for one in network.interfaces
+    ]
+    cable = Interface("eth2", addresses=(f"192.0.2.{number + 1}/30",))
+    own = dataclasses.replace(network, hostname=f"lb{number + 1}", interfaces=(*interfaces, cable))
+    return PairBox(own, Tuning(), "eth2", cable.addresses[0], key)
+
+
+def _other(text: str, number: int) -> str:
+    address, _, length = text.partition("/")
+    return f"{address[: -len(address.rpartition(':' if ':' in address else '.')[2])]}{71 + number}/{length}"
 
 
 class PairModel:
@@ -28,10 +54,74 @@ class PairModel:
         self.host = host
         self.conf = ""  # what wg was told last
         self.daemons: dict[int, tuple[str, int, int]] = {}  # 1: master, 2: backup -> interface, sync id, bytes
+        self.services = {"vrrp": False, "floater": False}
+        self.holds: list[tuple[str, str]] = []  # what the floater knows
+        self.rival = False  # the other box leads
+        self.restarts = 0  # of keepalived
         self.mixed = False  # whether a service has servers of both IP versions
 
     def state(self) -> dict:
-        return {"daemons": dict(self.daemons), "conf": self.conf if LINK in self.host.links else ""}
+        wg = self.conf if LINK in self.host.links else ""
+        return {"daemons": dict(self.daemons), "conf": wg, "services": dict(self.services), "holds": sorted(self.holds)}
+
+    # --- keepalived and the floater ---
+
+    def sv(self, name, verb) -> Output:
+        if verb == "status":
+            return Output(0, f"run: {name}: (pid 9) 5s\n" if self.services[name] else f"down: {name}: 5s\n", "")
+        return self.host.change(f"sv {verb} {name}", lambda: self._sv(name, verb))
+
+    def _sv(self, name, verb) -> Output:
+        paths, files = self.host.paths, self.host.files
+        there = files.get({"vrrp": paths.keepalived, "floater": paths.floating}[name])
+        self.restarts += verb == "restart"
+        self.services[name] = verb in ("up", "restart") and bool(there)
+        if name == "floater":
+            self.holds = _read(there) if self.services[name] else []
+        self.elect()
+        return Output(0, "", "")
+
+    def obey(self, line) -> str:
+        if not self.services["floater"]:
+            raise HostError(f"floater: {line}", None, "Connection refused")
+        match line.split():
+            case ["reload", *remove]:
+                return self.host.change(f"floater {line}", lambda: self._reload(bool(remove)))
+            case ["release"]:
+                self.host.files[self.host.paths.hold] = "0\n"
+            case ["hand-over"]:
+                self.rival = True
+            case _:
+                raise AssertionError(f"the model does not know {line}")
+        self.elect()
+        return "ok"
+
+    def _reload(self, remove) -> str:
+        wanted = _read(self.host.files[self.host.paths.floating])
+        self.holds = wanted if remove else [*dict.fromkeys([*self.holds, *wanted])]
+        self.elect()
+        return "ok"
+
+    def elect(self) -> None:
+        """The role, and with it the addresses, are what files and services say."""
+        files, paths = self.host.files, self.host.paths
+        if not self.services["floater"]:
+            role = None
+        elif not self.services["vrrp"]:
+            role = Role("fault", 0.0, NOT_RUNNING)
+        elif (held := hold_reason(files.get(paths.hold, ""))) is not None:
+            role = Role("held", 0.0, held)
+        else:
+            role = Role("stands by" if self.rival else "leads", 0.0, "")
+        if role is not None:
+            files[paths.role] = role_text(role)
+        for name, link in self.host.links.items():
+            leading = role is not None and role.role == "leads"
+            link.leases = [address for place, address in self.holds if place == name] if leading else []
+            if both := {*link.leases} & {*link.addresses}:
+                self.host.violations.append(f"{name} has {both} twice")
+
+    # --- WireGuard and the threads of IPVS ---
 
     def wg(self, words, stdin) -> Output:
         match words:
@@ -94,6 +184,10 @@ class PairModel:
             address = f"169.254.64.{sync_id if kind == 1 else 3 - sync_id}/30"
             if interface == LINK and (link is None or address not in link.addresses):
                 self.host.violations.append(f"daemon {kind} runs over a link that is gone or has another address")
+
+
+def _read(text) -> list[tuple[str, str]]:
+    return [(name, address) for name, address in json.loads(text)["addresses"]]
 
 
 def _attributes(data: bytes) -> dict[int, bytes]:

@@ -1,14 +1,16 @@
-"""The link between two boxes and the daemons over it: made, changed, removed, put back and adopted, on a model."""
+"""What a pair adds to an apply: made, changed, removed, put back and adopted, on a model."""
 
+import base64
 import dataclasses
 import re
+import shutil
 import stat
 
 import pair_model
 import pytest
-from box import ONE, TWO, Box, running_one
+from box import ONE, Box, running_one
+from pair_model import pair_of
 
-import lbconfig.target
 from applier.apply.drift import AGAIN
 from applier.apply.runs import IN_A_PAIR
 from applier.apply.steps import APPLY
@@ -16,37 +18,51 @@ from applier.host.host import HostError
 from applier.kept import pair_key
 from applier.parts.pair import daemons, link
 from applier.wire.shapes import ENDED
+from lbconfig.model.snapshot import Scheduler
+from lbconfig.validate.services import validate
 
 BOTH = {1: ("pair0", 1, 1392), 2: ("pair0", 2, 1392)}
 SECOND = {1: ("pair0", 2, 1392), 2: ("pair0", 1, 1392)}
 
 
+ANOTHER = base64.b64encode(bytes([7]) * 32).decode()
+PAIR, OTHER_PEER, OTHER_SIDE = pair_of(ONE), pair_of(ONE, ANOTHER), pair_of(ONE, second=True)
+# What changes in a pair without a change of who speaks to whom: a server, a VIP that comes and one that goes.
+CHANGED = dataclasses.replace(
+    PAIR, services=(dataclasses.replace(ONE.services[0], address="192.168.10.90", scheduler=Scheduler.RR),)
+)
+FASTER = dataclasses.replace(PAIR, pair=dataclasses.replace(PAIR.pair, advert=100))
+ALL = {"192.168.10.2/32", "192.168.10.80/32", "2001:db8:1::2/128", "10.2.0.1/32", "2001:db8:2::1/128"}
+SNAPSHOTS = {"alone": ONE, "pair": PAIR, "another peer": OTHER_PEER, "the other side": OTHER_SIDE, "changed": CHANGED}
+SNAPSHOTS["faster"] = FASTER
+for one in SNAPSHOTS.values():
+    assert not validate(one), validate(one)
+
+
 @pytest.fixture
-def confs(monkeypatch) -> dict[str, str]:
-    """Host name -> what pair.conf says in a configuration with that name."""
-    known: dict[str, str] = {}
-    render = lbconfig.target.render
-
-    def with_pair(snapshot, *more):
-        conf = known.get(snapshot.network.hostname)
-        return render(snapshot, *more) | ({"pair.conf": conf} if conf else {})
-
-    monkeypatch.setattr(lbconfig.target, "render", with_pair)
-    return known
+def box(tmp_path) -> Box:
+    """A box that runs ONE without a pair."""
+    return ready(tmp_path)
 
 
-@pytest.fixture
-def box(tmp_path, confs) -> Box:
-    """A box that runs ONE without a pair; TWO has one."""
-    confs["two"] = pair_model.conf()
-    box = running_one(tmp_path)
+def ready(folder, ran: str = "alone") -> Box:
+    box = running_one(folder)
     pair_key.make(box.host, box.paths)
+    if ran != "alone":
+        assert box.apply(SNAPSHOTS[ran])["state"] == "done", box.applier.status()["apply"]
+    box.host.changes = 0
+    box.host.log.clear()
     return box
 
 
 def named(name: str):
-    """ONE under another name, so with another pair.conf or none."""
+    """ONE under another name."""
     return dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, hostname=name))
+
+
+def held(box: Box) -> set[str]:
+    """The floating addresses that the box has."""
+    return {address for link in box.host.links.values() for address in link.leases}
 
 
 def objects(box: Box) -> list[tuple[str, str, str]]:
@@ -71,19 +87,21 @@ def test_without_a_pair_there_are_no_such_steps_and_nothing_is_asked(tmp_path):
 
 
 def test_a_pair_is_made(box):
-    run = box.apply(TWO)
+    run = box.apply(PAIR)
     assert run["state"] == "done", run
     host = box.host
     pair0 = host.links["pair0"]
     assert (pair0.kind, pair0.mtu, pair0.up, pair0.addresses) == ("wireguard", 1420, True, ["169.254.64.1/30"])
-    assert f"PrivateKey = {pair_model.PRIVATE}\n" in host.pair.conf and host.pair.conf.startswith("# The link")
+    assert f"PrivateKey = {pair_model.PRIVATE}\n" in host.pair.conf
+    assert f"PublicKey = {pair_model.PEER}\n" in host.pair.conf
     assert host.pair.daemons == BOTH
-    assert {step["state"] for step in run["steps"] if step["name"] in IN_A_PAIR} == {"done"}
+    states = {step["name"]: step["state"] for step in run["steps"] if step["name"] in IN_A_PAIR}
+    assert {name for name, state in states.items() if state == "done"} == {"pair-link", "connections", "vrrp"}
     assert not host.violations and not objects(box)
 
 
 def test_the_private_key_is_in_its_own_file_alone(box):
-    box.apply(TWO)
+    box.apply(PAIR)
     assert pair_model.PRIVATE not in "".join(box.host.files.values())
     assert not [entry for entry in box.host.log if pair_model.PRIVATE in entry]
     folder = box.paths.pair_key.parent
@@ -93,27 +111,25 @@ def test_the_private_key_is_in_its_own_file_alone(box):
 
 
 def test_the_daemons_start_after_the_table(box):
-    box.apply(TWO)
+    box.apply(CHANGED)
     log = box.host.log
     table = max(number for number, entry in enumerate(log) if entry.startswith("ipvsadm ['-"))
     assert table < log.index("daemon starts") and log.index("wg syncconf") < table
 
 
-def test_a_change_of_the_other_boxs_key_leaves_the_daemons_alone_only_where_the_link_stays(box, confs):
-    box.apply(TWO)
+def test_a_change_of_the_other_boxs_key_leaves_the_daemons_alone_only_where_the_link_stays(box):
+    box.apply(PAIR)
     box.host.log.clear()
-    assert box.apply(dataclasses.replace(TWO, services=TWO.services[:1]))["state"] == "done"
+    assert box.apply(CHANGED)["state"] == "done"
     assert not [entry for entry in box.host.log if entry in ("wg syncconf", "daemon starts", "daemon stops")]
-    confs["three"] = pair_model.conf(own=1, peer="b" * 43 + "=")
-    changed = dataclasses.replace(TWO, network=dataclasses.replace(TWO.network, hostname="three"))
-    assert box.apply(changed)["state"] == "done"
+    assert box.apply(OTHER_SIDE)["state"] == "done"
     assert box.host.links["pair0"].addresses == ["169.254.64.2/30"] and box.host.pair.daemons == SECOND
     assert not box.host.violations and not objects(box)
 
 
 def test_a_pair_that_ends_leaves_nothing_behind(box):
     before = {*box.host.files}
-    box.apply(TWO)
+    box.apply(PAIR)
     assert {path.name for path in {*box.host.files} - before} >= {"pair.conf"}
     assert box.apply(ONE)["state"] == "done"
     assert "pair0" not in box.host.links and not box.host.pair.daemons
@@ -122,30 +138,29 @@ def test_a_pair_that_ends_leaves_nothing_behind(box):
     assert not {*IN_A_PAIR} & {step["name"] for step in box.apply(named("other"))["steps"]}
 
 
+CHANGES = [
+    ("alone", "pair"),
+    ("pair", "alone"),
+    ("pair", "the other side"),
+    ("pair", "another peer"),
+    ("pair", "changed"),
+    ("pair", "faster"),
+]
+
+
 @pytest.mark.parametrize("how", ["before", "half", "after"])
-@pytest.mark.parametrize(("ran", "wish"), [(None, "two"), ("two", "one"), ("two", "three")])
-def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, confs, how, ran, wish):
-    """Made, ended, and the second box instead of the first."""
-    confs["two"], confs["three"] = pair_model.conf(), pair_model.conf(own=1)
-
-    def ready(folder) -> Box:
-        box = running_one(folder)
-        pair_key.make(box.host, box.paths)
-        if ran:
-            assert box.apply(named(ran))["state"] == "done"
-        box.host.changes = 0
-        box.host.log.clear()
-        return box
-
-    box = ready(tmp_path / "count")
-    assert box.apply(named(wish))["state"] == "done"
-    about = [number for number, name in enumerate(box.host.log) if re.search(r"pair|wg|daemon", name)]
-    assert len(about) >= 4
+@pytest.mark.parametrize(("ran", "wish"), CHANGES)
+def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, how, ran, wish):
+    box = ready(tmp_path / "count", ran)
+    assert box.apply(SNAPSHOTS[wish])["state"] == "done"
+    pattern = r"pair|wg|daemon|sv .*(vrrp|floater)|floater|put (hold|role|floating|keepalived)"
+    about = [number for number, name in enumerate(box.host.log) if re.search(pattern, name)]
+    assert len(about) >= 2
     for number in about:
-        box = ready(tmp_path / f"{how}{number}")
+        box = ready(tmp_path / f"{how}{number}", ran)
         before = box.host.state()
         box.host.fail_at, box.host.fail_how = number, how
-        run = box.apply(named(wish))
+        run = box.apply(SNAPSHOTS[wish])
         place = f"{how} change {number}: {box.host.log[number]}"
         assert run["state"] == "rolled back", (place, run)
         box.host.sleep(30)
@@ -153,8 +168,13 @@ def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, confs,
         assert not box.host.violations and not box.faults(), place
 
 
-@pytest.mark.parametrize("step", IN_A_PAIR)
-def test_a_mistake_of_ours_after_each_step_ends_in_the_state_before(box, monkeypatch, step):
+@pytest.mark.parametrize(
+    ("step", "wish"),
+    [("pair-link", "pair"), ("connections", "pair"), ("vrrp", "pair"), ("floating-end", "alone"),
+     ("floating-add", "changed"), ("floating-remove", "changed"), ("vrrp", "faster")],
+)  # fmt: skip
+def test_a_mistake_of_ours_after_each_step_ends_in_the_state_before(tmp_path, monkeypatch, step, wish):
+    box = ready(tmp_path, "alone" if wish == "pair" else "pair")
     before = box.host.state()
     chosen = next(one for one in APPLY if one.name == step)
     do = type(chosen).do
@@ -164,13 +184,13 @@ def test_a_mistake_of_ours_after_each_step_ends_in_the_state_before(box, monkeyp
         raise KeyError("a mistake")
 
     monkeypatch.setattr(type(chosen), "do", broken)
-    assert box.apply(TWO)["state"] == "rolled back"
+    assert box.apply(SNAPSHOTS[wish])["state"] == "rolled back"
     box.host.sleep(30)
     assert box.host.state() == before and box.states()[step] == "failed" and not box.host.violations
 
 
 def test_after_a_kill_the_link_goes_on_and_after_a_power_cut_it_is_made_anew(box):
-    box.apply(TWO)
+    box.apply(PAIR)
     box.host.log.clear()
     box.restart_daemon()
     assert not [entry for entry in box.host.log if entry in ("wg syncconf", "daemon starts", "daemon stops")]
@@ -180,38 +200,71 @@ def test_after_a_kill_the_link_goes_on_and_after_a_power_cut_it_is_made_anew(box
     assert not box.faults() and not box.host.violations
 
 
-def test_what_a_run_that_was_cut_short_has_made_goes(box, confs):
-    box.apply(TWO)
-    del confs["two"]  # as if the confirmed generation had no pair
+def test_what_a_run_that_was_cut_short_has_made_goes(box):
+    box.apply(PAIR)
+    box.applier.generations.confirm_again(1)  # as if the power had gone before the confirmation
     box.restart_daemon()
+    assert not held(box) and box.host.pair.services == {"vrrp": False, "floater": False}
     assert "pair0" not in box.host.links and not box.host.pair.daemons and not box.faults()
 
 
-def test_the_missing_key_stops_the_change_and_not_the_boot(box):
-    box.paths.pair_key.unlink()
-    before = box.host.state()
-    run = box.apply(TWO)
-    assert run["state"] == "rolled back"
-    assert f"{box.paths.pair_key} is not there; the pair has to be made anew" in run["message"]
-    assert box.host.state() == before
-    pair_key.make(box.host, box.paths)
-    box.apply(TWO)
+def test_a_box_whose_key_is_not_in_the_pair_is_refused_it(box):
+    for peer, remove in ((pair_model.PEER, True), (ANOTHER, False)):
+        if remove:
+            box.paths.pair_key.unlink()
+        else:
+            box.paths.pair_key.write_text(f"{pair_model.PRIVATE}\n")
+        wish = (
+            pair_of(ONE, peer)
+            if remove
+            else dataclasses.replace(
+                PAIR, pair=dataclasses.replace(PAIR.pair, boxes=pair_of(ONE, ANOTHER, second=True).pair.boxes)
+            )
+        )
+        wish = wish if remove else _without_own_key(wish)
+        [problem] = box.applier.check(dataclasses.asdict(wish))["problems"]
+        assert problem["path"] == "pair.id" and "a pair is made by joining two boxes" in problem["message"]
+
+
+def _without_own_key(snapshot):
+    first, second = snapshot.pair.boxes
+    boxes = (first, dataclasses.replace(second, key=pair_model.PEER))
+    return dataclasses.replace(snapshot, pair=dataclasses.replace(snapshot.pair, boxes=boxes))
+
+
+@pytest.mark.parametrize("ran", ["pair", "the other side"])
+def test_a_box_that_is_in_its_pair_no_more_keeps_its_network_and_holds_nothing(tmp_path, ran):
+    """It must not fight for addresses with the box that has replaced it; its admin must reach it."""
+    box = ready(tmp_path, ran)
     box.paths.pair_key.unlink()
     box.power_cut()
-    assert "has to be made anew" in box.faults()["start"]
+    own = "192.168.10.71/24" if ran == "pair" else "192.168.10.72/24"
+    assert own in box.host.links["eth0"].addresses and not held(box)
+    assert box.host.pair.services == {"vrrp": False, "floater": False} and "pair0" not in box.host.links
     assert box.host.table and box.host.director_pid is not None
+    assert "Join the pair again, or apply a configuration without a pair." in box.faults()["not-in-pair"]
+    assert box.apply(ONE)["state"] == "done" and not box.faults()
+    assert "192.168.10.80/32" in box.host.links["eth0"].addresses and not box.host.violations
+
+
+def test_which_box_it_was_is_known_from_the_second_copy_as_well(tmp_path):
+    box = ready(tmp_path, "the other side")
+    box.paths.pair_key.unlink()
+    shutil.rmtree(box.paths.state / "generations")
+    box.power_cut()
+    assert "192.168.10.72/24" in box.host.links["eth0"].addresses and "not-in-pair" in box.faults()
 
 
 def test_a_service_that_the_kernel_does_not_synchronise_is_told(box):
     box.host.pair.mixed = True
-    run = box.apply(TWO)
+    run = box.apply(PAIR)
     assert run["state"] == "rolled back"
     assert "a service over IPv4 has real servers over IPv6" in run["message"]
 
 
 def test_another_interface_of_that_name_is_told(box):
     box.host.kernel.line("link add name pair0 type bridge")
-    run = box.apply(TWO)
+    run = box.apply(PAIR)
     assert run["state"] == "rolled back" and "there is another interface of the name pair0" in run["message"]
     assert box.host.links["pair0"].kind == "bridge"
 
@@ -227,11 +280,11 @@ def other_address(box):
 
 
 def other_peer(box):
-    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PEER, "b" * 43 + "=")
+    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PEER, ANOTHER)
 
 
 def other_key(box):
-    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PRIVATE, "b" * 43 + "=")
+    box.host.pair.conf = box.host.pair.conf.replace(pair_model.PRIVATE, ANOTHER)
 
 
 LINK = ("pair", "link to the other box (pair0)")
@@ -252,7 +305,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 def test_what_somebody_changes_by_hand_is_told_and_repaired(box, plant):
-    box.apply(TWO)
+    box.apply(PAIR)
     assert not objects(box)
     plant(box)
     assert objects(box) == [PLANTED[plant]]
@@ -262,14 +315,14 @@ def test_what_somebody_changes_by_hand_is_told_and_repaired(box, plant):
 
 
 def test_the_link_is_none_of_the_cards(box):
-    box.apply(TWO)
+    box.apply(PAIR)
     assert "pair0" not in [one["name"] for one in box.applier.status()["interfaces"]]
     assert "pair0" not in [card.name for card in box.applier.cards()]
 
 
 def test_what_the_link_says_of_the_other_box(box):
     assert link.peer(box.host) is None
-    box.apply(TWO)
+    box.apply(PAIR)
     peer = link.peer(box.host)
     assert (peer.key, peer.handshake, peer.received, peer.sent) == (pair_model.PEER, 0, 0, 148)
 
@@ -284,5 +337,5 @@ def test_a_damaged_key_is_told_and_never_shown(box, damaged):
 
 
 def test_daemons_that_run_are_left_alone(box):
-    box.apply(TWO)
+    box.apply(PAIR)
     assert daemons.put(box.host, daemons.running(box.host)) == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck as Slow
 from hypothesis import given, settings
+from lbconfig_pairs import PAIR, network, with_network
 from lbconfig_samples import DNS, SAMPLE, WEB
 from lbconfig_strategies import examples, snapshots
 
@@ -46,6 +47,20 @@ def test_nft_accepts_every_example_after_every_other(nft_check):
     for wished, leaving in itertools.permutations(CASES, 2):
         done = nft_check(nftables.render(wished, leaving))
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_peer_is_heard_as_before_until_all_has_changed():
+    """Where its advertisements are dropped, a box leads beside it; and who leaves still listens for connections."""
+    moved = Interface("eth1", addresses=("10.2.0.99/24",), floating=("10.2.0.1/24",))
+    others = tuple(one for one in network(1).interfaces if one.name != "eth1")
+    new, old = view(with_network(1, interfaces=(*others, moved)), 0), view(PAIR, 0)
+    for texts in (nftables.render(new, old), nftables.render(old, new)):
+        assert {'"eth1" . 10.2.0.22', '"eth1" . 10.2.0.99'} <= {*elements(texts, "heartbeats")}
+        assert {"10.2.0.22", "10.2.0.99"} <= {*elements(texts, "peer")}
+    assert '"eth1" . 10.2.0.22' not in elements(nftables.render(new), "heartbeats")
+    left = nftables.render(SAMPLE, old)
+    assert elements(left, "heartbeats") == elements(nftables.render(old), "heartbeats") != []
+    assert 'udp dport 8848 iifname != "pair0" counter drop' in left and "8848" not in nftables.render(SAMPLE)
 
 
 def test_what_leaves_and_what_comes_both_pass():

@@ -2,13 +2,11 @@
 
 import pytest
 
-from lbconfig import pair
 from lbconfig.model.network import Interface, Network
 from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.model.tuning import Tuning
 from lbconfig.target import Target
-from lbconfig.wanted import pair_link
 from lbconfig.wanted.pair_link import PairLink, read, with_key
 
 CONF = """\
@@ -69,7 +67,3 @@ def test_what_is_rendered_for_each_box_is_read_as_it_is_meant():
     second = read(Target(1, snapshot, 1).pair_conf)
     assert (second.own, second.peer, second.endpoint) == (1, keys[0], "192.0.2.1:51820")
     assert Target(1, Snapshot()).pair_conf == ""
-
-
-def test_the_link_is_the_same_to_whoever_speaks_of_it():
-    assert (pair.LINK, pair.LINK_MTU, pair.LINK_ADDRESSES) == (pair_link.LINK, pair_link.MTU, pair_link.ADDRESSES)

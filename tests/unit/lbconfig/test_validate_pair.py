@@ -294,15 +294,15 @@ def test_a_member_of_a_bond_is_no_cable():
     assert any(one.path == f"{FIRST}.{ETH('eth2', 'addresses')}" for one in validate(snapshot))
 
 
-def test_a_box_takes_the_configuration_of_its_own_pair_alone():
-    other = with_pair(id="f" * 32)
-    for new, running, refused in (
-        (PAIR, PAIR, False),
-        (PAIR, SAMPLE, True),
-        (PAIR, other, True),
-        (SAMPLE, PAIR, False),
+def test_a_box_takes_the_configuration_of_a_pair_that_has_its_key():
+    for new, key, refused in (
+        (PAIR, KEYS[0], False),
+        (PAIR, KEYS[1], False),
+        (PAIR, "f" * 43 + "=", True),
+        (PAIR, "", True),
+        (SAMPLE, "", False),
     ):
-        assert [one.path for one in membership_problems(new, running)] == ["pair.id"] * refused
+        assert [one.path for one in membership_problems(new, key)] == ["pair.id"] * refused
 
 
 def test_a_pair_with_any_other_value_is_refused_by_a_field_or_harmless():
@@ -325,7 +325,7 @@ def test_a_pair_with_any_other_value_is_refused_by_a_field_or_harmless():
 
 def test_both_boxes_are_reviewed_and_no_other_box_takes_it():
     assert [one["path"] for one in review(PAIR, SAMPLE, None)["problems"]] == ["pair.id"]
-    found = review(with_pair(advert=300), PAIR, None)
+    found = review(with_pair(advert=300), PAIR, None, key=KEYS[1])
     assert found["problems"] == [] and set(found["diff"]) == {"lb1/keepalived.conf", "lb2/keepalived.conf"}
 
 

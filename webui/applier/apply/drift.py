@@ -10,20 +10,21 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from applier.apply import steps
-from applier.apply.deadline import Clock
+from applier.apply.deadline import Clock, boottime
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.network_steps import names_differ, time_differs
-from applier.apply.pair_steps import daemons_differ
+from applier.apply.pair_steps import daemons_differ, election_differs, floating_wrong
 from applier.apply.runs import RunRecord
 from applier.apply.verbs import Applies, Core
 from applier.hardware import tune as hardware
 from applier.host.host import HostError
 from applier.kept.faults import now
+from applier.pair import client
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
 from applier.parts.pair import link
@@ -40,6 +41,7 @@ log = logging.getLogger("applier")
 EVERY = 60.0  # seconds between two looks
 AGAIN = 10.0  # seconds after which what was seen once is looked at again, and told if it is still there
 TICK = 5.0
+SETTLES = 5.0  # seconds after a change of role
 TOLD = 100  # differences that are told one by one; a flushed table of a thousand services need not be
 
 
@@ -85,7 +87,7 @@ def _network(job: Job) -> list[Difference]:
 def _settings(job: Job) -> list[Difference]:
     # What this kernel has not cannot be repaired; the start of the box has told it.
     seen = [(setting, present) for setting, present in steps.settings_that_differ(job) if present is not None]
-    found = drift.settings([*seen, *hardware.settings_that_differ(job.host, job.paths, job.new.snapshot.tuning)])
+    found = drift.settings([*seen, *hardware.settings_that_differ(job.host, job.paths, job.new.own.tuning)])
     wished, present = job.new.network.hostname, job.host.setting("kernel/hostname")
     if wished and present != wished:
         why = "The box logs under another name."
@@ -145,7 +147,22 @@ def _pair(job: Job) -> list[Difference]:
     if conf and daemons_differ(job):
         why = "When the other box takes over, connections that it was not told of are cut off."
         return [Difference("pair", "synchronisation of connections", "to and from the other box", "not so", why)]
-    return []
+    return [*_election(job)] if job.new.in_pair else []
+
+
+def _election(job: Job) -> Iterator[Difference]:
+    why = "When a box fails, the other one does not take over."
+    words = election_differs(job)
+    if words is not None:
+        yield Difference("pair", "election of the box that leads (keepalived, floater)", "running", words, why)
+    if job.host.read(job.paths.floating) != job.new.floating:
+        why = "The box may lead without some of its addresses."
+        yield Difference("pair", "list of floating addresses", "as configured", "another text", why)
+    role = client.role(job.host, job.paths)
+    lacks, has = floating_wrong(job)
+    # While addresses come or go with the role, they are neither here nor there.
+    if role is not None and boottime() - role.since > SETTLES and role == client.role(job.host, job.paths):
+        yield from drift.floating(lacks, has)
 
 
 # --- now and then ----------------------------------------------------------------------------------

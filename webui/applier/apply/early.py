@@ -137,7 +137,7 @@ class Early:
             return  # every boot has to tell that a card is missing
         cards = tuple(there[name] for name in names)
         more = {
-            "options": module_options(self._host, target.snapshot.tuning),
+            "options": module_options(self._host, target.own.tuning),
             "modules": _lines([" ".join(BALANCER)]),
             "nftables.seen": self._host.read(self._paths.rules_seen) or "",
         }

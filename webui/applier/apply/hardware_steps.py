@@ -46,13 +46,13 @@ class PlaceInterrupts(TuneHardware):
 
 def _used(target: Target) -> set[str]:
     """Names of the interfaces that are up."""
-    interfaces = [one for one in target.snapshot.network.interfaces if one.on]
+    interfaces = [one for one in target.own.network.interfaces if one.on]
     return {name for one in interfaces for name in (one.name, *one.members)}
 
 
 def wish(job: Job) -> Tuning:
-    return job.new.snapshot.tuning
+    return job.new.own.tuning
 
 
 def _wish_before(job: Job) -> Tuning:
-    return job.before.snapshot.tuning if job.before else Tuning()
+    return job.before.own.tuning if job.before else Tuning()

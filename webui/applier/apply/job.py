@@ -10,6 +10,7 @@ from applier.base.paths import Paths
 from applier.host.host import Host, HostError
 from applier.host.ipvs_netlink import Daemon
 from applier.kept.generations import Generations
+from applier.pair.election import Files
 from applier.parts.network import act as network
 from lbconfig.hardware.actions import Ethtool, Write
 from lbconfig.model.snapshot import Snapshot
@@ -53,6 +54,10 @@ class Saved:
     pair: str | None = None  # what the link to the other box was made of; "": there was none
     pair_daemons: tuple[Daemon, ...] | None = None  # that ran over it
     daemons: tuple[Daemon, ...] | None = None  # that ran when the table was changed
+    ended: Files | None = None  # what keepalived and the floater ran with, in a pair that was left
+    floating: str | None = None  # what the floater held when addresses came
+    floating_meanwhile: str | None = None  # and until some went
+    keepalived: str | None = None  # what keepalived ran with when it was told otherwise; "": it did not run
     cards: tuple[Ethtool, ...] | None = None  # what all cards were told; None: nobody looked at them
 
 
@@ -66,13 +71,14 @@ class Job:
     new: Target
     before: Target | None = None  # what ran until now; None: nothing did
     old: NetworkState = NOTHING  # what may be there from before and is to go, if it is not configured any more
-    leaving: tuple[Snapshot, ...] = ()  # whose services IPVS may have until its step
+    leaving: tuple[Snapshot, ...] = ()  # views whose services IPVS may have until its step
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up anyway
     number: int | None = None  # of the generation being applied
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[Exception] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)
+    relieved: bool = False  # whether the other box of the pair can lead while this one cannot
     doubted: bool = True  # whether the kernel may hold something else than `before`, so that all of it is looked at
 
     @property
@@ -112,7 +118,7 @@ class Job:
     @cached_property
     def rules_meanwhile(self) -> str:
         """The new rules, and those for what leaves: IPVS has it until its step, and on the way back again."""
-        return nftables.render(self.new.snapshot, *self.leaving)
+        return nftables.render(self.new.own, *self.leaving)
 
     def trouble(self, error: HostError) -> None:
         if not self.lenient:

@@ -8,19 +8,28 @@ from __future__ import annotations
 from applier.apply.job import Job, Step
 from applier.host.host import HostError, wait_until
 from applier.host.ipvs_netlink import Daemon
+from applier.pair import election, ready, roles
+from applier.pair.election import Files
+from applier.parts.network.present import addresses, links
 from applier.parts.pair import daemons, link
+from lbconfig.pair import floating
+from lbconfig.render.pair_files import with_those_of
+from lbconfig.wanted.netstate import Address
 
 STARTS = 5.0  # seconds that the kernel may take to show what it has started
+HELD = 20.0  # seconds that the floater may take on a busy box
+TOLD = 10  # addresses that a sentence names
 
 
 class PairStep(Step):
     """One that a box without a pair does not have."""
 
     def concerns(self, job: Job) -> bool:
-        if job.new.pair_conf:
+        if job.new.in_pair:
             return True
+        left = (job.paths.pair_link, job.paths.floating, job.paths.keepalived)
         try:
-            return job.host.read(job.paths.pair_link) is not None
+            return any(job.host.read(path) is not None for path in left)
         except HostError:
             return True  # the step says what is wrong
 
@@ -49,6 +58,48 @@ class MakePairLink(PairStep):
         daemons.put(job.host, job.saved.pair_daemons)
 
 
+class EndElection(PairStep):
+    name = "floating-end"
+    why = "Before addresses that floated are the box's own: the kernel takes none that it has as a lease."
+
+    def due(self, job: Job) -> bool:
+        there = any(job.host.read(path) is not None for path in (job.paths.floating, job.paths.keepalived))
+        return there and not job.new.in_pair
+
+    def do(self, job: Job) -> str:
+        job.saved.ended = election.files(job.host, job.paths)
+        election.end(job.host, job.paths)
+        return "given up"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.ended is not None and job.saved.ended.keepalived:
+            election.begin(job.host, job.paths, job.saved.ended)
+
+
+class AddFloating(PairStep):
+    name = "floating-add"
+    why = "Before the services that live on them; those that leave are held until nothing uses them."
+
+    def due(self, job: Job) -> bool:
+        return self._meanwhile(job) not in (None, job.host.read(job.paths.floating))
+
+    def do(self, job: Job) -> str:
+        job.saved.floating = job.host.read(job.paths.floating)
+        election.reload(job.host, job.paths, self._meanwhile(job) or "", remove=False)
+        wait_until(job.host, "the floating addresses", HELD, lambda: _not_held(job))
+        return "held while this box leads"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.floating is not None:
+            election.reload(job.host, job.paths, job.saved.floating, remove=True)
+
+    @staticmethod
+    def _meanwhile(job: Job) -> str | None:
+        """What the floater has until the end of the run; None: it does not run yet, or no more."""
+        present = job.host.read(job.paths.floating)
+        return with_those_of(job.new.floating, present) if job.new.in_pair and present is not None else None
+
+
 class Connections(PairStep):
     name = "connections"
     why = "After the table: a connection that comes before its service belongs to no server, and never will."
@@ -65,6 +116,94 @@ class Connections(PairStep):
     def undo(self, job: Job) -> None:
         if job.saved.daemons is not None:
             daemons.put(job.host, job.saved.daemons)
+
+
+class RemoveFloating(PairStep):
+    name = "floating-remove"
+    why = "After the table: until then clients of these addresses were still served."
+
+    def due(self, job: Job) -> bool:
+        return job.new.in_pair and job.host.read(job.paths.floating) not in (None, job.new.floating)
+
+    def do(self, job: Job) -> str:
+        job.saved.floating_meanwhile = job.host.read(job.paths.floating)
+        election.reload(job.host, job.paths, job.new.floating, remove=True)
+        return "only those that are configured"
+
+    def undo(self, job: Job) -> None:
+        if job.saved.floating_meanwhile is not None:
+            election.reload(job.host, job.paths, job.saved.floating_meanwhile, remove=False)
+
+
+class Elect(PairStep):
+    name = "vrrp"
+    why = "When the rest of the box is as configured: only then may it lead, and it speaks from its new addresses."
+
+    def due(self, job: Job) -> bool:
+        return job.new.in_pair and election_differs(job) is not None
+
+    def do(self, job: Job) -> str:
+        host, paths, new = job.host, job.paths, job.new
+        present = host.read(paths.keepalived)
+        job.saved.keepalived = present or ""
+        if not present:
+            reason = None if _goes_on(job) else ready.NOT_YET
+            election.begin(host, paths, Files(new.keepalived, new.floating, roles.hold_text(reason)))
+            return "begun" if reason is None else "begun; the box may lead once it is ready"
+        if present == new.keepalived:
+            election.up(host, paths)
+            return "started again"
+        if job.relieved and election.leads(host, paths):
+            election.make_way(host, paths)
+        election.restart(host, paths, new.keepalived)
+        return "restarted"
+
+    def undo(self, job: Job) -> None:
+        saved = job.saved.keepalived
+        if saved == "":
+            election.end(job.host, job.paths)
+        elif saved is not None and job.host.read(job.paths.keepalived) != saved:
+            election.restart(job.host, job.paths, saved)
+
+
+def election_differs(job: Job) -> str | None:
+    """What of keepalived and the floater is not as configured, in a box of a pair; None: nothing."""
+    if job.host.read(job.paths.keepalived) != job.new.keepalived:
+        return "made for another configuration"
+    return None if election.runs(job.host, job.paths) else "not running"
+
+
+def floating_wrong(job: Job) -> tuple[list[Address], list[Address]]:
+    """Floating addresses that a leading box lacks, and those that another one has."""
+    wanted = floating(job.new.snapshot, job.new.box) if job.new.box is not None else ()
+    there = addresses(job.host)
+    if election.leads(job.host, job.paths):
+        cards = {link.name for link in links(job.host)}
+        return [one for one in wanted if one not in there and one[0] in cards], []
+    return [], [one for one in wanted if one in there]
+
+
+def election_missing(job: Job) -> str | None:
+    """What the last look at a box of a pair sees; None: all is there. Without a pair there is nothing to see."""
+    if not job.new.in_pair:
+        return None
+    lacks, has = floating_wrong(job)
+    words = [f"{address} on {name} is not there" for name, address in lacks]
+    words += [f"{address} on {name} is there, and this box does not lead" for name, address in has]
+    return election_differs(job) or "; ".join(words[:TOLD]) or None
+
+
+def _not_held(job: Job) -> str | None:
+    lacks, _ = floating_wrong(job)
+    return f"{', '.join(address for _, address in lacks[:TOLD])} not there" if lacks else None
+
+
+def _goes_on(job: Job) -> bool:
+    """Whether this box served alone what floats from now on: it leads at once, or nobody would."""
+    if job.before is None or job.before.snapshot.pair is not None or job.new.box is None:
+        return False
+    own = {address.partition("/")[0] for _, address in job.before.network.addresses}
+    return any(address.partition("/")[0] in own for _, address in floating(job.new.snapshot, job.new.box))
 
 
 def daemons_differ(job: Job) -> bool:

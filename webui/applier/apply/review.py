@@ -26,6 +26,7 @@ from lbconfig.model import canonical
 from lbconfig.model.kept import Reading, Unknown
 from lbconfig.model.problem import Problem
 from lbconfig.model.snapshot import Snapshot, SnapshotError
+from lbconfig.pair import keyed, view
 from lbconfig.render import files_digest, render
 from lbconfig.validate import cards
 from lbconfig.validate.cards import Card
@@ -75,16 +76,18 @@ def review(
     leases: Mapping[str, str] = NO_LEASES,
     seen: RunningStatus | None = None,
     present: Sequence[Card] = (),
+    key: str = "",
 ) -> Review:
     """What the change does.
 
     `leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable.
-    `present`: the interfaces that the box has; none where they cannot be read.
+    `present`: the interfaces that the box has; none where they cannot be read. `key`: by which a pair knows the box.
     """
-    problems = _problems(new, running, leases, present)
-    lacking = cards.missing(new.network, present) if present else ()
+    problems = _problems(new, running, leases, present, key)
+    own = _own(new, key)
+    lacking = cards.missing(own.network, present) if present else ()
     missing_cards: list[MissingCard] = [{"name": one.name, "sentence": one.sentence} for one in lacking]
-    spare = cards.free(new, present) if lacking else ()
+    spare = cards.free(own, present) if lacking else ()
     free_cards: list[FreeCard] = [{"name": card.name, "about": card.about} for card in spare]
     if problems:
         return {
@@ -173,9 +176,10 @@ def admit(
     client: str,
     leases: Mapping[str, str] = NO_LEASES,
     present: Sequence[Card] = (),
+    key: str = "",
 ) -> dict[str, str]:
-    """The files of a snapshot that may be applied, or ApplierRefused with the reason."""
-    problems = _problems(new, running, leases, present)
+    """The files of a snapshot that may be applied, of a pair those of both boxes; or ApplierRefused with the reason."""
+    problems = _problems(new, running, leases, present, key)
     if problems:
         raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
     if base != confirmed:
@@ -201,15 +205,21 @@ def admit(
 
 
 def _problems(
-    new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card]
+    new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card], key: str
 ) -> list[shapes.Problem]:
     found = validate(new) or [
-        *membership_problems(new, running),
+        *membership_problems(new, key),
         *lease_problems(new, leases),
         *changed_problems(new, running),
-        *(cards.problems(new, running, present) if present else ()),
+        *(cards.problems(_own(new, key), _own(running, key), present) if present else ()),
     ]
     return [shapes.of_problem(problem) for problem in found]
+
+
+def _own(snapshot: Snapshot, key: str) -> Snapshot:
+    """As the box with this key has it; without a network where it is that of a pair which the box is not in."""
+    box = keyed(snapshot, key)
+    return snapshot if box is None else view(snapshot, box)
 
 
 def _count(problems: Sequence[shapes.Problem]) -> str:

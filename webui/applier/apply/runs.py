@@ -19,7 +19,9 @@ TITLES = {
     "pair-link": "Make the link to the other box of the pair",
     "hardware": "Tune settings, queues and clock to the hardware",
     "sysctl": "Set the kernel's network settings",
+    "floating-end": "Give up floating addresses and the election",
     "interfaces-add": "Add addresses and routes",
+    "floating-add": "Add floating addresses",
     "interrupts": "Give each queue and interrupt its CPU",
     "announce": "Tell the neighbours where addresses are now",
     "names": "Set name and time servers",
@@ -29,11 +31,14 @@ TITLES = {
     "connections": "Tell the other box of connections, and take its own",
     "ldirectord-start": "Start the health checks",
     "interfaces-remove": "Remove addresses and routes",
+    "floating-remove": "Remove floating addresses",
     "nftables-remove": "Remove the firewall rules of what has left",
+    "vrrp": "Take part in the election of the box that leads",
     "verify": "Verify that everything runs as configured",
     "confirm": "Confirm: the next boot uses it",
 }
-IN_A_PAIR = ("pair-link", "connections")  # of no other box
+# Of no other box.
+IN_A_PAIR = ("pair-link", "floating-end", "floating-add", "connections", "floating-remove", "vrrp")
 ALONE = tuple(name for name in TITLES if name not in IN_A_PAIR)
 # What becomes of a step's state when the run is put back; the others stay.
 UNDONE: dict[StepState, StepState] = {"done": "undone", "waiting": "skipped"}

@@ -16,7 +16,15 @@ from collections.abc import Callable
 from applier.apply.hardware_steps import PlaceInterrupts, TuneHardware
 from applier.apply.job import Job, Step, Unsafe
 from applier.apply.network_steps import AddToNetwork, Announce, MakeLinks, PutNames, RemoveFromNetwork
-from applier.apply.pair_steps import Connections, MakePairLink
+from applier.apply.pair_steps import (
+    AddFloating,
+    Connections,
+    Elect,
+    EndElection,
+    MakePairLink,
+    RemoveFloating,
+    election_missing,
+)
 from applier.host.host import PRIVATE, HostError, wait_until
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
@@ -84,7 +92,7 @@ class Firewall(Step):
         if job.saved.rules_loaded and job.saved.rules is not None:
             return "the rules that were there stay"
         try:
-            firewall.load_closed(job.host, job.paths.candidate / "closed.conf", job.new.snapshot)
+            firewall.load_closed(job.host, job.paths.candidate / "closed.conf", job.new.own)
         except HostError as second:
             # The boot scripts loaded a table that lets nothing in; with that one it is safe to go on.
             if not firewall.is_loaded(job.host):
@@ -361,6 +369,7 @@ VERIFIED: tuple[tuple[str, Callable[[Job], str | None]], ...] = (
     ("the network", _verify_network),
     ("the table of virtual services", _verify_table),
     ("ldirectord", _verify_director),
+    ("the pair", election_missing),
 )
 
 APPLY: tuple[Step, ...] = (
@@ -372,7 +381,9 @@ APPLY: tuple[Step, ...] = (
     MakePairLink(),
     TuneHardware(),
     Settings(),
+    EndElection(),
     AddToNetwork(),
+    AddFloating(),
     PlaceInterrupts(),
     Announce(),
     PutNames(),
@@ -382,7 +393,9 @@ APPLY: tuple[Step, ...] = (
     Connections(),
     StartDirector(),
     RemoveFromNetwork(),
+    RemoveFloating(),
     RemoveFromFirewall(),
+    Elect(),
     Verify(),
     Confirm(),
 )

@@ -69,6 +69,11 @@ class Core(Protocol):
     @property
     def tools(self) -> Tools: ...
 
+    def key(self) -> str: ...
+    def target(self, number: int | None, snapshot: Snapshot, was: int | None = None) -> Target: ...
+    @property
+    def relieved(self) -> bool: ...
+
     def set_running(self, target: Target) -> None: ...
 
     def leases(self) -> Mapping[str, str]: ...
@@ -114,14 +119,16 @@ class Applies:
         core = self._core
         new = parse(snapshot, services)
         with core.turn.take(f"the changes of {user} are being applied") as held:
-            admit(new, core.running.snapshot, digest, base, core.confirmed, client, core.leases(), core.cards())
+            ran, key = core.running.snapshot, core.key() if new.pair else ""
+            admit(new, ran, digest, base, core.confirmed, client, core.leases(), core.cards(), key)
             found = cutoff(core.running.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""
             number = self.store(new, user, comment, client)
             record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
             record.ask = Ask.of(found, within) if within else None
-            self.begin(held, record, lambda: self.carry_out(Target(number, new), record, pending.hashed(secret)))
+            target = core.target(number, new)
+            self.begin(held, record, lambda: self.carry_out(target, record, pending.hashed(secret)))
             return {"apply": record.id, "secret": secret, "confirm_within": within}
 
     def progress(self) -> RunStatus | None:
@@ -166,7 +173,7 @@ class Applies:
         if found is None:
             try:
                 core.generations.make_folder()
-                return core.generations.create(new, user, comment, client)
+                return core.generations.create(new, user, comment, client, core.target(None, new).box)
             except OSError as error:
                 found = storage.of_error(error, core.paths)
         core.faults.set(*found)
@@ -228,9 +235,10 @@ class Applies:
             new=target,
             before=before,
             old=before.network,
-            leaving=(before.snapshot,),
+            leaving=(before.own,),
             confirmed=core.confirmed,
             number=target.number,
+            relieved=core.relieved,
             doubted=not core.known_good,
         )
 
@@ -246,7 +254,7 @@ class Applies:
         self._forget()
         with contextlib.suppress(HostError):
             web_server.forget(core.host, core.paths, course.before.snapshot.management)
-        core.faults.clear("generation-missing", "not-restored", "start")
+        core.faults.clear("generation-missing", "not-restored", "start", "not-in-pair")
         core.early.keep(course.engine.job)
         record.message = confirmed_sentence(target.number, user if user != record.user else "")
         self._tidy()
@@ -313,7 +321,7 @@ class Applies:
             new=before,
             before=tried,
             old=joined([tried.network, before.network]),
-            leaving=(tried.snapshot,),
+            leaving=(tried.own,),
             lenient=True,
         )
         record = RunRecord.of("settle", "system", before.number, [step.name for step in CONVERGE])
@@ -352,12 +360,16 @@ class Applies:
     def take_up(self, note: Pending, held: Held) -> None:
         """Go on with it, in a thread that gets the turn. The kernel is left as it is."""
         core = self._core
-        target = Target(note.number, core.generations.load(note.number).snapshot)
-        before = Target(note.before, FACTORY if note.before is None else core.generations.load(note.before).snapshot)
+        target = self._stored(note.number)
+        before = Target(None, FACTORY) if note.before is None else self._stored(note.before)
         core.running, core.confirmed = target, note.before
         record = self._restored(note)
         course = Course(Engine(self._job(target, before), record), record, before, target, resumed=True)
         self.begin(held, record, lambda: self._wait(course, note))
+
+    def _stored(self, number: int) -> Target:
+        generation = self._core.generations.load(number)
+        return self._core.target(number, generation.snapshot, generation.box)
 
     def close(self) -> None:
         """After the way back to the confirmed generation: what became of what waited, for whoever looks on."""

@@ -112,7 +112,7 @@ class Rig:
         self._program.end()
         wait_until(self._host, "the ports", BACK, self._missing)
         for port in (self._receiver, self._sender):
-            hardware.tune(self._host, self._core.paths, self._core.running.snapshot.tuning, port)
+            hardware.tune(self._host, self._core.paths, self._core.running.own.tuning, port)
         self._host.command(["modprobe", "-q", "-r", MODULE])  # its threads wait for work on each CPU
 
     def _missing(self) -> str | None:

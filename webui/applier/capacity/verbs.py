@@ -252,14 +252,14 @@ class Capacities:
 
     def _free_ports(self) -> list[str]:
         try:
-            return capacity_ports.free(self._host, self._core.running.snapshot.network)
+            return capacity_ports.free(self._host, self._core.running.own.network)
         except HostError as error:
             log.error("%s", error)
             return []
 
     def _must_be_free(self, sender: str, receiver: str) -> None:
         """Refused, by the name of the field, where these two cannot be taken."""
-        why = capacity_ports.uses(self._host, self._core.running.snapshot.network)
+        why = capacity_ports.uses(self._host, self._core.running.own.network)
         said = {"sender": why.get(sender, NO_CARD), "receiver": why.get(receiver, NO_CARD)}
         if sender == receiver:
             said["receiver"] = TWICE

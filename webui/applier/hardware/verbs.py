@@ -42,13 +42,13 @@ class Tuner:
 
     def hardware(self) -> MachineStatus:
         core = self._core
-        return describe(look(core.host), core.running.snapshot.tuning, hardware.refused(core.host, core.paths))
+        return describe(look(core.host), core.running.own.tuning, hardware.refused(core.host, core.paths))
 
     def tune(self, object: str, user: str) -> MachineStatus:
         core = self._core
         with core.turn.take(f"the hardware is being tuned for {user}"):
             ended = [] if object else hardware.end_meddlers(core.host)
-            done = hardware.tune(core.host, core.paths, core.running.snapshot.tuning, object)
+            done = hardware.tune(core.host, core.paths, core.running.own.tuning, object)
         log.info("hardware tuned for %s: %d changed, %d refused", user, len(done.changed), len(done.refused))
         if ended:
             log.info("ended, as it moved what is tuned: %s", ", ".join(ended))
@@ -67,7 +67,7 @@ class Tuner:
         generations = self._core.generations
         number = generations.confirmed_number()
         try:
-            return Tuning() if number is None else generations.load(number).snapshot.tuning
+            return Tuning() if number is None else generations.load(number).tuning
         except (OSError, Damaged) as error:
             log.error("what is chosen for the hardware cannot be read: %s", error)
             return Tuning()

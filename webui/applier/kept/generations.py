@@ -31,7 +31,10 @@ from applier.wire.shapes import GenerationEntry, Outcome, StepStatus
 from lbconfig import migrate
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Snapshot, SnapshotError
-from lbconfig.render import files_digest, render
+from lbconfig.model.tuning import Tuning
+from lbconfig.pair import BOXES, view
+from lbconfig.render import files_digest
+from lbconfig.target import Target
 
 KEEP = 100
 # What becomes of one that was under way when the power or the daemon went.
@@ -54,6 +57,7 @@ class Meta(TypedDict):
     seconds: float
     snapshot_digest: str
     files_digest: str
+    box: NotRequired[int]  # of a pair: which of its boxes this one was
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,18 @@ class Generation:
     files: dict[str, str]
     meta: Meta
 
+    @property
+    def box(self) -> int | None:
+        """Which box of its pair this one was when it was stored; None without a pair."""
+        return self.meta.get("box")
+
+    @property
+    def tuning(self) -> Tuning:
+        """What was chosen for the hardware of this box."""
+        if self.snapshot.pair is None:
+            return self.snapshot.tuning
+        return Tuning() if self.box is None else view(self.snapshot, self.box).tuning
+
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
@@ -70,6 +86,7 @@ class Recovered:
 
     number: int | None  # None: no generation holds it
     snapshot: Snapshot | None  # None: nothing is left, or nothing ever was
+    box: int | None = None  # of its pair: which of them this one was when it was stored
     fault: tuple[str, str] | None = None  # code and sentence
 
 
@@ -92,12 +109,15 @@ class Generations:
     def make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def create(self, snapshot: Snapshot, user: str, comment: str, client: str = "") -> int:
-        """Store a new one that is not confirmed; its number. OSError where the disk does not take it."""
+    def create(self, snapshot: Snapshot, user: str, comment: str, client: str = "", box: int | None = None) -> int:
+        """Store a new one that is not confirmed; its number. OSError where the disk does not take it.
+
+        `box`: which of its boxes this one is, where it is the snapshot of a pair.
+        """
         number = self._next_number()
         durable.replace(self.counter, f"{number}\n".encode())
         temporary = self.folder / f".{number:06}"
-        text, files = canonical.text(snapshot), render(snapshot)
+        text, files = canonical.text(snapshot), Target(number, snapshot, box).files
         meta: Meta = {
             "number": number,
             "user": user,
@@ -109,6 +129,8 @@ class Generations:
             "snapshot_digest": _sha256(text.encode()),
             "files_digest": files_digest(files),
         }
+        if box is not None:
+            meta["box"] = box
         try:
             os.mkdir(temporary, 0o700)
             os.mkdir(temporary / "files", 0o700)
@@ -136,7 +158,7 @@ class Generations:
     def confirm(self, number: int, seconds: float = 0.0) -> None:
         """From now on the next boot loads this one. The commit is one rename: that of the link."""
         meta, text, _ = self.whole(number)
-        copy = durable.prepare(self.second_copy, _second_copy(number, text))
+        copy = durable.prepare(self.second_copy, _second_copy(number, text, meta.get("box")))
         confirmed = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
         new_meta = durable.prepare(self._path(number) / "meta.json", _json(confirmed))
         durable.point(self.link, f"generations/{number:06}")
@@ -263,7 +285,7 @@ class Generations:
         try:
             if number is not None:
                 generation = self.load(number)
-                return Recovered(number, generation.snapshot)
+                return Recovered(number, generation.snapshot, generation.box)
             reason = "no revision is named as the confirmed one"
         except Damaged as error:
             reason = str(error)
@@ -278,19 +300,20 @@ class Generations:
         """After a power cut between the two writes of a confirmation."""
         number = self.confirmed_number()
         if number is not None and (self._read_second_copy() or (None,))[0] != number:
-            durable.replace(self.second_copy, _second_copy(number, canonical.text(self.load(number).snapshot)))
+            generation = self.load(number)
+            text = canonical.text(generation.snapshot)
+            durable.replace(self.second_copy, _second_copy(number, text, generation.box))
 
-    def _from_second_copy(self, number: int, snapshot: Snapshot, reason: str) -> Recovered:
+    def _from_second_copy(self, number: int, snapshot: Snapshot, box: int | None, reason: str) -> Recovered:
         said = f"Revision {number} is missing or damaged ({reason})"
         try:
-            new = self.create(snapshot, "system", f"revision {number} from its second copy")
+            new = self.create(snapshot, "system", f"revision {number} from its second copy", box=box)
             self.confirm(new)
         except (OSError, Damaged) as error:
             fault = f"{said}. The box runs its second copy, which could not be stored as a revision: {error}."
-            return Recovered(None, snapshot, ("generation-missing", fault))
-        return Recovered(
-            new, snapshot, ("generation-missing", f"{said}. The box runs its second copy, stored as revision {new}.")
-        )
+            return Recovered(None, snapshot, box, ("generation-missing", fault))
+        fault = f"{said}. The box runs its second copy, stored as revision {new}."
+        return Recovered(new, snapshot, box, ("generation-missing", fault))
 
     def _from_older(self, lost: int | None, reason: str) -> Recovered:
         name = "The confirmed revision" if lost is None else f"Revision {lost}"
@@ -304,12 +327,12 @@ class Generations:
                         f"{name} and its second copy are missing or damaged ({reason}). "
                         f"The box runs the older revision {number}; review it before you change anything."
                     )
-                    return Recovered(number, generation.snapshot, ("generation-missing", fault))
+                    return Recovered(number, generation.snapshot, generation.box, ("generation-missing", fault))
         fault = (
             f"{name} and its second copy are missing or damaged ({reason}), and no older one can be read. "
             "The box runs the factory configuration: restore a revision in the web UI and apply it."
         )
-        return Recovered(None, None, ("generation-missing", fault))
+        return Recovered(None, None, fault=("generation-missing", fault))
 
     # --- details ---------------------------------------------------------------------------------
 
@@ -347,7 +370,8 @@ class Generations:
             raise Damaged(f"meta.json of revision {number} is damaged") from None
         kinds = {"user": str, "comment": str, "created": str, "outcome": str, "seconds": float}
         kinds |= {"snapshot_digest": str, "files_digest": str}
-        if not isinstance(meta, dict) or any(not isinstance(meta.get(name), kind) for name, kind in kinds.items()):
+        whole = isinstance(meta, dict) and all(isinstance(meta.get(name), kind) for name, kind in kinds.items())
+        if not whole or meta.get("box") not in (None, *BOXES):
             raise Damaged(f"meta.json of revision {number} is damaged")
         return cast(Meta, meta)  # the fields that anybody asks for are there, and of their types
 
@@ -361,31 +385,36 @@ class Generations:
             with contextlib.suppress(ValueError):
                 yield json.loads(line)
 
-    def _read_second_copy(self) -> tuple[int, Snapshot] | None:
+    def _read_second_copy(self) -> tuple[int, Snapshot, int | None] | None:
         found = self._second_copy_text()
         try:
-            return None if found is None else (found[0], migrate.read(found[1]))
+            return None if found is None else (found[0], migrate.read(found[1]), found[2])
         except SnapshotError:
             return None
 
-    def _second_copy_text(self) -> tuple[int, str] | None:
-        """Its number and the text of its snapshot, if it is as it was written."""
+    def _second_copy_text(self) -> tuple[int, str, int | None] | None:
+        """Its number, the text of its snapshot, and which box of a pair it is for, if it is as it was written."""
         try:
             found = _COPY.fullmatch(self.second_copy.read_bytes())
         except OSError:
             return None
         whole = found is not None and _sha256(found["text"]).encode() == found["digest"]
-        return (int(found["number"]), found["text"].decode()) if found and whole else None
+        if found is None or not whole:
+            return None
+        return int(found["number"]), found["text"].decode(), int(found["box"]) if found["box"] else None
 
 
 _COPY = re.compile(
-    rb'\{"digest":"(?P<digest>[0-9a-f]{64})","number":(?P<number>\d{1,9}),"snapshot":(?P<text>.*)\}\n', re.S
+    rb'\{(?:"box":(?P<box>[01]),)?"digest":"(?P<digest>[0-9a-f]{64})",'
+    rb'"number":(?P<number>\d{1,9}),"snapshot":(?P<text>.*)\}\n',
+    re.S,
 )
 
 
-def _second_copy(number: int, text: str) -> bytes:
-    """`text`: the canonical one, which is JSON as it stands."""
-    return f'{{"digest":"{_sha256(text.encode())}","number":{number},"snapshot":{text}}}\n'.encode()
+def _second_copy(number: int, text: str, box: int | None) -> bytes:
+    """`text`: the canonical one, which is JSON as it stands. `box`: of a pair, which of its boxes this one is."""
+    place = "" if box is None else f'"box":{box},'
+    return f'{{{place}"digest":"{_sha256(text.encode())}","number":{number},"snapshot":{text}}}\n'.encode()
 
 
 def _json(data: object) -> bytes:

@@ -9,6 +9,7 @@ LEADS, STANDS_BY, HELD, FAULTY = "leads", "stands by", "held", "fault"
 # keepalived's words. A group stands for all its instances: one that cannot work takes the others along.
 MASTER, BACKUP, FAULT = "MASTER", "BACKUP", "FAULT"
 STILL = "STILL"  # ours: it has said nothing, and has not run either
+NOT_RUNNING = "keepalived does not run"  # a reason
 LOWER_SEEN = "MASTER_RX_LOWER_PRI"  # we lead, and somebody of less priority believes the same
 _GROUP, _INSTANCE = "GROUP", "INSTANCE"
 _LONGEST = 160  # letters of a reason
@@ -76,7 +77,7 @@ def describe(heard: Heard, hold: str | None) -> tuple[str, str]:
     if heard.state == STILL:
         return FAULTY, "keepalived stands still"
     if heard.state != FAULT:
-        return FAULTY, "keepalived does not run"
+        return FAULTY, NOT_RUNNING
     if hold is not None:
         return HELD, hold
     return FAULTY, f"{heard.faulty[0]}: its network has no link or no address" if heard.faulty else ""

@@ -187,7 +187,7 @@ def _advice(snapshot: Snapshot, method: Forwarding, address: str) -> str:
         beside = [
             str(ipaddress.ip_interface(text).ip)
             for interface in snapshot.network.interfaces
-            for text in interface.addresses
+            for text in (*interface.floating, *interface.addresses)
             if contains(ipaddress.ip_interface(text).network, address)
         ]
         gateway = f" ({beside[0]})" if beside else ""

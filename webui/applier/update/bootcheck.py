@@ -60,7 +60,7 @@ def look(box: Box, known: tuple[str, ...] = ()) -> str:
     """What is wrong, as the end of a sentence; empty: nothing. `known`: codes of faults from before."""
     try:
         status = box.status()
-        target = Target(status["generation"], from_data(status["snapshot"]))
+        target = Target(status["generation"], from_data(status["snapshot"]), status["box"])
         return (
             wrong_in(status, known)
             or wrong_with_forwarding(box.host, target, status["generation"])

@@ -181,6 +181,7 @@ class Status(TypedDict):
     # What runs, as plain data (lbconfig.model.snapshot.from_data reads it), only to be read; None: the caller has it.
     snapshot: dict[str, Any] | None
     digest: str  # lbconfig.model.snapshot.digest of it
+    box: int | None  # of a pair: which of its boxes this one is (0, 1); None: it is alone
     running: RunningStatus
     interfaces: list[InterfaceStatus]
     faults: list[Fault]

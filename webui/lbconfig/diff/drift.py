@@ -14,7 +14,7 @@ from lbconfig.model import names
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.snapshot import CheckKind, Forwarding, Scheduler, Snapshot
 from lbconfig.wanted import table as ipvs
-from lbconfig.wanted.netstate import MAIN, Link, NetworkState, Route, RoutingRule
+from lbconfig.wanted.netstate import MAIN, Address, Link, NetworkState, Route, RoutingRule
 from lbconfig.wanted.settings import Setting
 from lbconfig.wanted.table import Server, ServerKey, Service, Table, TableChange
 
@@ -223,6 +223,20 @@ def _rule(rule: RoutingRule, wished: bool) -> Difference:
     words = ("there", "not there") if wished else ("none", "there")
     why = "Answers from this address leave through another router than configured."
     return Difference("routes", f"rule for packets from {rule.source} (routing table {table})", *words, why, PATH)
+
+
+def floating(lacks: Iterable[Address], has: Iterable[Address]) -> Iterator[Difference]:
+    """Of a pair: what a box lacks that leads, and what one has that does not."""
+    for name, address in lacks:
+        why = "The box leads and does not answer at this address, so no client reaches what is there."
+        yield Difference("pair", _floating(address), f"on {name}", "not there", why)
+    for name, address in has:
+        why = "The other box may have it as well: some clients reach the wrong one."
+        yield Difference("pair", _floating(address), "none, as this box does not lead", f"on {name}", why, ENDS)
+
+
+def _floating(address: str) -> str:
+    return f"floating address {address.partition('/')[0]}"
 
 
 # --- settings --------------------------------------------------------------------------------------

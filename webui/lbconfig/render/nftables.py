@@ -95,11 +95,11 @@ def _rules(all_of: All) -> str:
         *translation.lasting(all_of),
         "table inet fairlead {",
         *sets(all_of),
-        *pair_rules.sets(snapshot),
+        *pair_rules.sets(all_of),
         *(_before_tracking(all_of) if tracking.wanted(all_of) else _marking(all_of)),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_before_ipvs(all_of),
-        *pair_rules.chain(snapshot),
+        *pair_rules.chain(all_of),
         *_input(all_of),
         "",
         *_forward(all_of),
@@ -121,9 +121,8 @@ def _before_tracking(all_of: All) -> list[str]:
         if _has(all_of, version):
             rules.append(f"ip{suffix} daddr . meta l4proto . th dport @services{suffix} notrack accept")
     rules += _answers(all_of, f"meta mark set {_OF_ANSWER:#x} fib daddr type unicast notrack accept")
-    snapshot = all_of[0]
-    rules += [*pair_rules.untracked(snapshot), *tracking.web(snapshot.management.port)]
-    return [*_prerouting(rules), *tracking.answers(snapshot)]
+    rules += [*pair_rules.untracked(all_of), *tracking.web(all_of[0].management.port)]
+    return [*_prerouting(rules), *tracking.answers(all_of)]
 
 
 def _marking(all_of: All) -> list[str]:
@@ -205,7 +204,7 @@ def _input(all_of: All) -> list[str]:
     later = f"tcp dport != {web} tcp flags & (syn | ack) != syn"
     rules = [
         f"type filter hook input priority {_AFTER_IPVS}; policy drop;",
-        *pair_rules.at_input(snapshot),
+        *pair_rules.at_input(all_of),
         *_of_services(all_of, "counter drop"),
         *([f"tcp dport {SORRY_PORT} accept"] if _has_sorry_page(all_of) else []),
         "iif lo accept",
@@ -262,7 +261,7 @@ def _forward(all_of: All) -> list[str]:
 
 def _answered(all_of: All) -> list[str]:
     """What IPVS does not know is dropped without a word in the log: answers that come late are no attack."""
-    marked, six, peer = f"meta mark {_OF_ANSWER:#x}", _has(all_of, 6), pair_rules.at_forward(all_of[0])
+    marked, six, peer = f"meta mark {_OF_ANSWER:#x}", _has(all_of, 6), pair_rules.at_forward(all_of)
     known = {
         version: f"ip{suffix} saddr @answering{suffix} accept"
         for version, suffix, _ in FAMILIES

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import KEEPALIVE, LEASE, LINK_PORT, SYNC_GROUPS, floating, sides
+from lbconfig.wanted.netstate import Address
 from lbconfig.wanted.pair_link import ADDRESSES
 
 VERSION = 1  # of floating.json
@@ -17,9 +19,27 @@ def render_floating(snapshot: Snapshot) -> str:
     both = sides(snapshot)
     if both is None:
         return ""
-    addresses = ",\n".join(json.dumps(one) for one in floating(snapshot, both.number))
-    inside = f"\n{addresses}\n" if addresses else ""
+    return _floating_text(floating(snapshot, both.number))
+
+
+def with_those_of(text: str, other: str) -> str:
+    """A file of the floater's that has the addresses of another one as well. The other may be damaged."""
+    own = _read_floating(text)
+    try:
+        more = [one for one in _read_floating(other) if one not in own]
+    except (ValueError, TypeError, KeyError):
+        more = []
+    return _floating_text([*own, *more])
+
+
+def _floating_text(addresses: Iterable[Address]) -> str:
+    lines = ",\n".join(json.dumps(one) for one in addresses)
+    inside = f"\n{lines}\n" if lines else ""
     return f'{{"version": {VERSION}, "lease": {LEASE}, "addresses": [{inside}]}}\n'
+
+
+def _read_floating(text: str) -> list[Address]:
+    return [(str(name), str(address)) for name, address in json.loads(text)["addresses"]]
 
 
 def render_link(snapshot: Snapshot) -> str:

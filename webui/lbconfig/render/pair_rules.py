@@ -2,38 +2,42 @@
 
 The kernel's sync trusts whoever can send to its port: on any interface but the link of the pair, a neighbour could
 write the table of connections. Its socket is open as the others are, so the drop stands before the rule about those.
+
+During a change the peer may still speak as it did before it, and this box may still listen: so the rules are those of
+all configurations that the rules are for. A box that cannot hear its peer would lead beside it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lbconfig.model import addresses
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import CHANNEL_PORT, LINK_PORT, SYNC_PORT, heartbeats, peers_addresses, sides
-from lbconfig.render.firewall_sets import FAMILIES, one_set
+from lbconfig.pair import CHANNEL_PORT, LINK_PORT, SYNC_PORT, Heartbeat, heartbeats, peers_addresses, sides
+from lbconfig.render.firewall_sets import FAMILIES, All, one_set
 from lbconfig.wanted.pair_link import LINK
 
 CHAIN = "from_peer"
 VRRP = "meta l4proto 112"
 
 
-def sets(snapshot: Snapshot) -> list[str]:
+def sets(all_of: All) -> list[str]:
     """Where the peer's own addresses are, and by which of the box's interfaces it speaks."""
-    both = sides(snapshot)
-    if both is None or snapshot.pair is None:
+    if not _in_pair(all_of):
         return []
     lines = []
     for version, suffix, kind in FAMILIES:
-        beats = [one for one in heartbeats(snapshot.pair, both.number) if addresses.version(one.peer) == version]
+        beats = [one for view in all_of for one in _heartbeats(view) if addresses.version(one.peer) == version]
         speaks = [f'"{one.interface}" . {one.peer}' for one in beats]
-        lines += one_set(f"heartbeats{suffix}", f"ifname . {kind}", speaks, "the peer's advertisements")
-        own = [text for text in peers_addresses(snapshot) if addresses.version(text) == version]
-        lines += one_set(f"peer{suffix}", kind, own, "the peer's own addresses")
+        lines += one_set(f"heartbeats{suffix}", f"ifname . {kind}", _once(speaks), "the peer's advertisements")
+        own = [text for view in all_of for text in peers_addresses(view) if addresses.version(text) == version]
+        lines += one_set(f"peer{suffix}", kind, _once(own), "the peer's own addresses")
     return lines
 
 
-def chain(snapshot: Snapshot) -> list[str]:
+def chain(all_of: All) -> list[str]:
     """What comes by the link between the boxes: the kernel's sync, the channel and pings, and the answers to both."""
-    if snapshot.pair is None:
+    if not _in_pair(all_of):
         return []
     return [
         f"\tchain {CHAIN} {{",
@@ -47,18 +51,14 @@ def chain(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def at_input(snapshot: Snapshot) -> list[str]:
+def at_input(all_of: All) -> list[str]:
     """The first rules about what comes for the box itself."""
-    both = sides(snapshot)
-    if both is None:
+    if not _in_pair(all_of):
         return []
-    peer = both.peer.cable_address.partition("/")[0]
-    suffix = "6" if addresses.version(peer) == 6 else ""
-    cable = f'iifname "{both.own.cable}" ip{suffix} saddr {peer} udp dport {LINK_PORT}'
     return [
         f'udp dport {SYNC_PORT} iifname != "{LINK}" counter drop',
         f'iifname "{LINK}" goto {CHAIN}',
-        f"{cable} accept",
+        *_once(rule for view in all_of for rule in _cable(view)),
         f"udp dport {LINK_PORT} counter drop",
         f"{VRRP} iifname . ip saddr @heartbeats accept",
         f"{VRRP} iifname . ip6 saddr @heartbeats6 accept",
@@ -66,9 +66,18 @@ def at_input(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def at_forward(snapshot: Snapshot) -> list[str]:
+def _cable(view: Snapshot) -> list[str]:
+    both = sides(view)
+    if both is None:
+        return []
+    peer = both.peer.cable_address.partition("/")[0]
+    suffix = "6" if addresses.version(peer) == 6 else ""
+    return [f'iifname "{both.own.cable}" ip{suffix} saddr {peer} udp dport {LINK_PORT} accept']
+
+
+def at_forward(all_of: All) -> list[str]:
     """Nothing passes by the link. Answers to the peer's checks may come by the servers' gateway, which is this box."""
-    if snapshot.pair is None:
+    if not _in_pair(all_of):
         return []
     return [
         f'iifname "{LINK}" counter drop',
@@ -78,16 +87,29 @@ def at_forward(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def untracked(snapshot: Snapshot) -> list[str]:
+def untracked(all_of: All) -> list[str]:
     """What comes from the peer belongs to no connection that anybody asks about; what is routed may."""
-    if snapshot.pair is None:
+    if not _in_pair(all_of):
         return []
     here = "fib daddr type local notrack"
     return [f'iifname "{LINK}" notrack', f"udp dport {LINK_PORT} {here}", f"{VRRP} {here}"]
 
 
-def untracked_answers(snapshot: Snapshot) -> list[str]:
+def untracked_answers(all_of: All) -> list[str]:
     """The same of what goes to the peer."""
-    if snapshot.pair is None:
+    if not _in_pair(all_of):
         return []
     return [f'oifname "{LINK}" notrack', f"udp sport {LINK_PORT} notrack", f"{VRRP} notrack"]
+
+
+def _in_pair(all_of: All) -> bool:
+    return any(view.pair is not None for view in all_of)
+
+
+def _heartbeats(view: Snapshot) -> tuple[Heartbeat, ...]:
+    both = sides(view)
+    return () if both is None or view.pair is None else heartbeats(view.pair, both.number)
+
+
+def _once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lbconfig.model.firewall import Where
-from lbconfig.model.snapshot import Snapshot
 from lbconfig.render import own_rules, pair_rules, translation
 from lbconfig.render.firewall_sets import All
 
@@ -29,13 +28,13 @@ def web(port: int) -> list[str]:
     ]
 
 
-def answers(snapshot: Snapshot) -> list[str]:
+def answers(all_of: All) -> list[str]:
     """The chain about what the box itself sends: answers of the web UI, and what a pair's box says to its peer."""
     return [
         "\tchain untracked_web_answers {",
         "\t\ttype filter hook output priority raw; policy accept;",
-        f"\t\ttcp sport {snapshot.management.port} notrack",
-        *(f"\t\t{rule}" for rule in pair_rules.untracked_answers(snapshot)),
+        f"\t\ttcp sport {all_of[0].management.port} notrack",
+        *(f"\t\t{rule}" for rule in pair_rules.untracked_answers(all_of)),
         "\t}",
         "",
     ]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lbconfig.model.addresses import IPNetwork, contains
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
-from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, named_floating, view
+from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, keyed, named_floating, view
 from lbconfig.validate.fields import host_address, in_range, interface_address, interface_name
 from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
@@ -69,9 +69,9 @@ def pair_warnings(snapshot: Snapshot) -> list[Problem]:
     return [Place("pair", "pair").problem("boxes", words)]
 
 
-def membership_problems(new: Snapshot, running: Snapshot) -> list[Problem]:
-    """A configuration of a pair is for its two boxes: the link between them needs keys that no configuration has."""
-    if new.pair is None or (running.pair is not None and running.pair.id == new.pair.id):
+def membership_problems(new: Snapshot, key: str) -> list[Problem]:
+    """A configuration of a pair is for its two boxes. `key`: the public one of this box; empty: it has none."""
+    if new.pair is None or keyed(new, key) is not None:
         return []
     words = "is that of a pair which this box is not in: a pair is made by joining two boxes"
     return [Place("pair", "pair").problem("id", words)]

@@ -93,14 +93,17 @@ def _speed(host: Host, name: str) -> int:
 
 
 def present(host: Host) -> NetworkState:
-    """All of it but the loopback and what the kernel keeps for itself; the host name and DHCP are not looked at."""
+    """All of it but the loopback and what the kernel keeps for itself; the host name and DHCP are not looked at.
+
+    Nor are floating addresses: no step of an apply adds or removes them (decision 81).
+    """
     # One program for three questions: this is asked many times in an apply. Rules of IPv6 need a word of their own.
     found, routes, rules = _several(host, "address show", "route show table all", "rule show")
     rules += _json(host, ["ip", "-json", "-6", "rule", "show"])
     entries = _entries(found)
     return NetworkState(
         links=tuple(map(_link, entries)),
-        addresses=tuple((entry["ifname"], address) for entry in entries for address in _addresses(entry)),
+        addresses=tuple((entry["ifname"], one) for entry in entries for one in _addresses(entry, leases=False)),
         routes=tuple(_routes(routes)),
         rules=tuple(_rules(rules)),
     )
@@ -112,12 +115,18 @@ def _entries(data: list[Entry]) -> list[Entry]:
     return [entry for entry in found if entry.get("ifname") != pair_link.LINK]
 
 
-def _addresses(entry: Entry) -> tuple[str, ...]:
+def _addresses(entry: Entry, leases: bool = True) -> tuple[str, ...]:
     return tuple(
         f"{info['local']}/{info['prefixlen']}"
         for info in entry.get("addr_info", ())
         if info.get("family") == "inet" or (info.get("family") == "inet6" and info.get("scope") != "link")
+        if leases or not _is_lease(info)
     )
+
+
+def _is_lease(info: Entry) -> bool:
+    """Whether the floater of a pair holds it: for itself alone, and for some seconds."""
+    return bool(info.get("dynamic")) and info["prefixlen"] == (128 if info["family"] == "inet6" else 32)
 
 
 def _link(entry: Entry) -> Link:

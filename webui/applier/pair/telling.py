@@ -1,0 +1,26 @@
+"""Tell the other box of a pair every connection: when it has come back, and around a hand-over."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from applier.host.host import Host
+from applier.parts.pair import link
+from applier.parts.pair.retell import Told, retell
+from lbconfig.target import Target
+
+
+class Core(Protocol):
+    """What is needed of the daemon."""
+
+    host: Host
+    running: Target
+
+
+def tell_peer(core: Core) -> Told | None:
+    """What was told; None: the box is in no pair. HostError where the table cannot be read or nothing be sent.
+
+    It takes as long as the kernel needs to list its table, and changes nothing: so it may be called at any time.
+    """
+    running = core.running
+    return retell(core.host, running.snapshot, link.wanted(running.pair_conf)) if running.in_pair else None

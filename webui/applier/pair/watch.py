@@ -1,0 +1,112 @@
+"""What a box of a pair does by itself: it leads only once it is ready, and tells the other one what that has missed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError
+from applier.pair import client, ready, roles
+from applier.pair.peer import Peer
+from applier.pair.ready import SILENT, Seen
+from applier.pair.telling import tell_peer
+from applier.parts.pair import daemons, link
+from lbconfig.target import Target
+
+log = logging.getLogger("applier")
+
+EVERY = 1.0  # seconds between two looks
+APART = 5.0  # seconds without a beat, after which the other box may have missed connections
+
+
+class Core(Protocol):
+    """What is needed of the daemon."""
+
+    host: Host
+    paths: Paths
+    running: Target
+    peer: Peer
+
+    @property
+    def loaded(self) -> bool: ...
+
+
+class Watch:
+    def __init__(self, core: Core, clock: Callable[[], float]) -> None:
+        self._core = core
+        self._clock = clock
+        self._held: float | None = None  # when the box was first seen held because it is not ready
+        self._received = -1  # bytes over the link
+        self._heard = 0.0  # when they last became more
+        self._why = ""  # the box is held, as the log was told
+        self._apart = True
+
+    def watch(self) -> None:
+        """For ever; in a thread of its own."""
+        while True:
+            self._core.host.sleep(EVERY)
+            try:
+                self.tick()
+            except HostError as error:
+                log.error("the pair: %s", error)
+            # The next look may work; nobody else would start this thread again.
+            except Exception:
+                log.exception("the pair was not looked at")
+
+    def tick(self) -> None:
+        if not self._core.running.in_pair:
+            self._held, self._apart = None, True
+            return
+        self._let_lead()
+        self._tell()
+
+    def _let_lead(self) -> None:
+        """Release the hold that the box was started with, once it is ready. Nobody else's hold."""
+        core, now = self._core, self._clock()
+        if roles.hold_reason(core.host.read(core.paths.hold) or "") != ready.NOT_YET:
+            self._held = None
+            return
+        if self._held is None:
+            self._held, self._received, self._why = now, -1, ""
+        why = ready.missing(self._seen(now, self._held))
+        if not why:
+            client.release(core.host, core.paths)
+            log.info("the box may lead %.1f s after it was held", now - self._held)
+        elif why != self._why:
+            self._why = why
+            log.info("the box is held: %s", why)
+
+    def _seen(self, now: float, held: float) -> Seen:
+        core, running = self._core, self._core.running
+        over_link = link.peer(core.host)
+        received = over_link.received if over_link else 0
+        if received > self._received:
+            self._heard = now if self._received >= 0 else held
+            self._received = received
+        beat = core.peer.beat if self._is_fresh(now, SILENT) else None
+        return Seen(
+            loaded=core.loaded and core.host.read(core.paths.nftables) == running.rules,
+            checked=not running.has_checks or core.host.read(core.paths.first_round) is not None,
+            daemons={*daemons.running(core.host)} == {*daemons.wanted(link.wanted(running.pair_conf))},
+            waited=now - held,
+            silent=now - self._heard,
+            told=beat is not None,
+            behind=beat is not None and running.digest in beat.lineage[1:] and beat.lineage[0] != running.digest,
+        )
+
+    def _tell(self) -> None:
+        """All connections, to a box that has come back: the kernel tells only those that speak from now on.
+
+        Its first beat says that its table is there, and what is told belongs to services.
+        """
+        fresh = self._is_fresh(self._clock(), APART)
+        if fresh and self._apart and self._core.loaded:
+            self._apart = False
+            tell_peer(self._core)
+        self._apart = self._apart or not fresh
+
+    def _is_fresh(self, now: float, seconds: float) -> bool:
+        heard = self._core.peer.heard
+        return heard is not None and now - heard < seconds
