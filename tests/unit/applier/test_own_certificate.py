@@ -1,5 +1,6 @@
 """The box's own certificate: what it says, and when it is made anew."""
 
+import dataclasses
 import shutil
 import subprocess
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from applier.host.host import Output
 from applier.kept.turn import Turn
 from applier.parts import own_certificate
 from lbconfig.model import certificate
+from lbconfig.model.snapshot import FACTORY, Interface, Network
+from lbconfig.target import Target
 
 SCRIPT = Path(__file__).resolve().parents[3] / "overlay/usr/lib/fairlead/own-certificate"
 NAMES = "DNS:fairlead,DNS:lb,IP:127.0.0.1,IP:10.0.0.1,IP:2001:db8::1"
@@ -59,6 +62,7 @@ class Box(ModelNetwork):
     def __init__(self, text: str) -> None:
         super().__init__(KernelModel(("eth0",)))
         self.text, self.asked, self.turn = text, [], Turn()
+        self.running = Target(None, FACTORY)
         self.host, self.paths = self, Paths()
         self.kernel.batch(["link set dev eth0 up", "address add 10.0.0.1/24 dev eth0"])
 
@@ -101,6 +105,13 @@ def test_another_address_makes_it_anew_and_nginx_shows_it(shown):
     assert looked(box) == "it does not name 10.0.9.1"
     names = "DNS:fairlead,DNS:localhost,IP:127.0.0.1,DNS:lb,IP:10.0.0.1,IP:10.0.9.1"
     assert box.asked == [[own_certificate.MAKER, names], ["sv", "hup", str(box.paths.services / "nginx")]]
+
+
+def test_a_floating_address_of_the_page_is_named_by_both_boxes_of_a_pair(shown):
+    box = Box("it")
+    interface = Interface("eth0", addresses=("10.0.0.1/24",), floating=("10.0.0.9/24",))
+    box.running = Target(None, dataclasses.replace(FACTORY, network=Network(interfaces=(interface,))))
+    assert looked(box) == "it does not name 10.0.0.9"
 
 
 def test_one_of_1970_is_made_anew_once_the_clock_is_right(shown):

@@ -11,14 +11,20 @@ import pytest
 from box import ONE, Box, running_one
 from pair_model import pair_of
 
+from applier.apply.deadline import boottime
 from applier.apply.drift import AGAIN
 from applier.apply.runs import IN_A_PAIR
 from applier.apply.steps import APPLY
 from applier.host.host import HostError
 from applier.kept import pair_key
+from applier.pair import client, watch
+from applier.pair.beat import Beat
+from applier.pair.roles import Role, role_text
+from applier.pair.telling import tell_peer
 from applier.parts.pair import daemons, link
 from applier.wire.shapes import ENDED
-from lbconfig.model.snapshot import Scheduler
+from lbconfig.model import canonical
+from lbconfig.model.snapshot import Interface, Scheduler
 from lbconfig.validate.services import validate
 
 BOTH = {1: ("pair0", 1, 1392), 2: ("pair0", 2, 1392)}
@@ -32,6 +38,7 @@ CHANGED = dataclasses.replace(
     PAIR, services=(dataclasses.replace(ONE.services[0], address="192.168.10.90", scheduler=Scheduler.RR),)
 )
 FASTER = dataclasses.replace(PAIR, pair=dataclasses.replace(PAIR.pair, advert=100))
+PAIR_DIGEST = canonical.digest(PAIR)
 ALL = {"192.168.10.2/32", "192.168.10.80/32", "2001:db8:1::2/128", "10.2.0.1/32", "2001:db8:2::1/128"}
 SNAPSHOTS = {"alone": ONE, "pair": PAIR, "another peer": OTHER_PEER, "the other side": OTHER_SIDE, "changed": CHANGED}
 SNAPSHOTS["faster"] = FASTER
@@ -153,7 +160,7 @@ CHANGES = [
 def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, how, ran, wish):
     box = ready(tmp_path / "count", ran)
     assert box.apply(SNAPSHOTS[wish])["state"] == "done"
-    pattern = r"pair|wg|daemon|sv .*(vrrp|floater)|floater|put (hold|role|floating|keepalived)"
+    pattern = r"pair|wg|daemon|sv .*(vrrp|floater)|put (hold|role|floating|keepalived)"
     about = [number for number, name in enumerate(box.host.log) if re.search(pattern, name)]
     assert len(about) >= 2
     for number in about:
@@ -269,6 +276,125 @@ def test_another_interface_of_that_name_is_told(box):
     assert box.host.links["pair0"].kind == "bridge"
 
 
+def ticks(box: Box, seconds: float) -> None:
+    """So long the box looks at its pair."""
+    for _ in range(int(seconds) + 1):
+        box.applier.pair_watch.tick()
+        box.boottime += 1
+    box.boottime -= 1
+
+
+def role(box: Box) -> tuple[str, str]:
+    found = client.role(box.host, box.paths)
+    return found.role, found.reason
+
+
+def test_the_box_that_served_alone_goes_on_as_the_one_that_leads(box):
+    box.apply(PAIR)
+    assert role(box) == ("leads", "") and held(box) == ALL
+    assert set(box.host.links["eth0"].addresses) == {"192.168.10.71/24", "2001:db8:1::71/64"}
+    assert box.host.files[box.paths.hold] == "0\n" and not objects(box)
+
+
+def test_a_box_that_comes_to_a_pair_is_held_until_it_is_ready(tmp_path):
+    """The other one has the addresses until the change is confirmed."""
+    box = ready(tmp_path)
+    elsewhere = (Interface("eth0", addresses=("192.168.10.9/24",)), Interface("eth1", addresses=("10.2.0.9/24",)))
+    network = dataclasses.replace(ONE.network, interfaces=elsewhere, gateway6="")
+    assert box.apply(dataclasses.replace(ONE, services=(), network=network))["state"] == "done"
+    box.begin(OTHER_SIDE)
+    box.until("waiting")
+    ticks(box, 60)
+    assert role(box) == ("held", "not ready yet") and not held(box)
+    box.applier.applies.confirm("", box.secret, "")
+    box.until(*ENDED)
+    ticks(box, 10)
+    assert role(box) == ("leads", "") and held(box) == ALL and not box.host.violations
+
+
+def test_a_change_of_services_moves_addresses_and_neither_role_nor_election(box):
+    box.apply(PAIR)
+    before, hold = role(box), box.host.files[box.paths.hold]
+    for wish, gone, come in ((CHANGED, "192.168.10.80/32", "192.168.10.90/32"), (PAIR, "192.168.10.90/32", None)):
+        assert box.apply(wish)["state"] == "done"
+        assert gone not in held(box) and (come is None or come in held(box))
+        assert (role(box), box.host.files[box.paths.hold]) == (before, hold)
+    assert box.host.pair.restarts == 0 and not box.host.violations and not objects(box)
+
+
+def test_what_leaves_is_held_until_the_table_has_changed(box):
+    box.apply(PAIR)
+    box.host.log.clear()
+    box.apply(CHANGED)
+    log = box.host.log
+    table = max(number for number, entry in enumerate(log) if entry.startswith("ipvsadm ["))
+    assert log.index("floater reload") < table < log.index("floater reload remove")
+
+
+@pytest.mark.parametrize(("ready_peer", "led"), [(True, "stands by"), (False, "leads")])
+def test_before_keepalived_is_restarted_the_other_box_leads_if_it_can(box, ready_peer, led):
+    box.apply(PAIR)
+    beat = Beat("lb2", "stands by", 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), ready_peer, 0, 0)
+    box.applier.peer.says(beat, box.boottime)
+    assert box.apply(FASTER)["state"] == "done"
+    assert role(box)[0] == led and box.host.pair.restarts == 1 and not box.host.violations
+
+
+def test_after_a_start_the_box_leads_once_its_servers_were_checked_or_ten_seconds_later(box):
+    box.apply(PAIR)
+    box.power_cut()
+    assert role(box) == ("held", "not ready yet") and not held(box) and not box.faults()
+    ticks(box, 9)
+    assert role(box)[0] == "held"
+    ticks(box, 2)
+    assert role(box)[0] == "leads" and held(box) == ALL
+    box.power_cut()
+    box.host.files[box.paths.first_round] = ""
+    ticks(box, 3)
+    assert role(box)[0] == "leads"
+
+
+def test_a_hold_of_the_admin_and_a_running_pair_are_left_alone(box):
+    box.apply(PAIR)
+    box.host.put(box.paths.hold, "1\nby hand\n")
+    box.restart_daemon()
+    ticks(box, 60)
+    assert role(box) == ("held", "by hand")
+    box.host.put(box.paths.hold, "0\n")
+    box.restart_daemon()
+    assert role(box)[0] == "leads" and box.host.pair.restarts == 0
+
+
+def test_a_box_that_came_back_hears_of_all_connections_once(box, monkeypatch):
+    told = []
+    monkeypatch.setattr(watch, "tell_peer", lambda core: told.append(core.running.number))
+    box.apply(PAIR)
+    beat = Beat("lb2", "stands by", 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), True, 0, 0)
+    for heard, count in ((False, 0), (True, 1), (True, 1), (False, 1), (True, 2)):
+        for _ in range(6):
+            box.boottime += 1
+            if heard:
+                box.applier.peer.says(beat, box.boottime)
+            box.applier.pair_watch.tick()
+        assert len(told) == count, (heard, count)
+
+
+def test_a_box_without_a_pair_looks_at_nothing(box):
+    box.host.log.clear()
+    ticks(box, 3)
+    assert not box.host.log and tell_peer(box.applier) is None
+
+
+def test_addresses_are_not_compared_while_the_role_changes(box, monkeypatch):
+    box.apply(PAIR)
+    box.host.links["eth0"].leases.clear()
+    found = Role("leads", boottime(), "")
+    box.host.files[box.paths.role] = role_text(found)
+    assert not objects(box)
+    box.host.files[box.paths.role] = role_text(found._replace(since=found.since - 60))
+    assert ("pair", "floating address 192.168.10.80", "not there") in objects(box)
+
+
 def without_link(box):
     box.host.pair.daemons.clear()
     box.host.kernel.line("link delete dev pair0")
@@ -287,7 +413,12 @@ def other_key(box):
     box.host.pair.conf = box.host.pair.conf.replace(pair_model.PRIVATE, ANOTHER)
 
 
+def no_floater(box):
+    box.host.pair.services["floater"] = False
+
+
 LINK = ("pair", "link to the other box (pair0)")
+ELECTION = ("pair", "election of the box that leads (keepalived, floater)")
 PLANTED = {
     without_link: (*LINK, "not there"),
     other_address: (*LINK, "with the addresses 169.254.64.1/30, 169.254.64.9/30 on it"),
@@ -296,6 +427,10 @@ PLANTED = {
     lambda box: box.host.kernel.line("link set dev pair0 down"): (*LINK, "switched off"),
     lambda box: box.host.kernel.line("link set dev pair0 mtu 1500"): (*LINK, "with an MTU of 1500"),
     lambda box: box.host.files.pop(box.paths.pair_link): (*LINK, "made for another configuration"),
+    no_floater: (*ELECTION, "not running"),
+    lambda box: box.host.links["eth1"].leases.remove("10.2.0.1/32"): (
+        "pair", "floating address 10.2.0.1", "not there",
+    ),
     lambda box: box.host.pair.daemons.pop(2): ("pair", "synchronisation of connections", "not so"),
     lambda box: box.host.pair.daemons.update({1: ("eth0", 1, 1392)}): (
         "pair", "synchronisation of connections", "not so",

@@ -81,7 +81,9 @@ class AddFloating(PairStep):
     why = "Before the services that live on them; those that leave are held until nothing uses them."
 
     def due(self, job: Job) -> bool:
-        return self._meanwhile(job) not in (None, job.host.read(job.paths.floating))
+        meanwhile = self._meanwhile(job)
+        differs = meanwhile != job.host.read(job.paths.floating)
+        return meanwhile is not None and (differs or _not_held(job) is not None)
 
     def do(self, job: Job) -> str:
         job.saved.floating = job.host.read(job.paths.floating)

@@ -18,6 +18,8 @@ from applier.kept.turn import Turn
 from applier.parts.network import act as network
 from lbconfig.model import certificate
 from lbconfig.model.certificate import Certificate
+from lbconfig.pair import named_floating
+from lbconfig.target import Target
 from lbconfig.validate import fields
 
 log = logging.getLogger(__name__)
@@ -36,6 +38,7 @@ class Core(Protocol):
     host: Host
     paths: Paths
     turn: Turn
+    running: Target
 
 
 def synchronised() -> bool:
@@ -46,9 +49,10 @@ def synchronised() -> bool:
         return False
 
 
-def names(host: Host) -> list[str]:
-    """What the certificate must be for."""
-    own = sorted(text.partition("/")[0] for _, text in network.addresses(host) if not text.endswith(_ONE_ADDRESS))
+def names(host: Host, running: Target) -> list[str]:
+    """What the certificate must be for: addresses that float have the page as well, whoever leads just now."""
+    there = {text.partition("/")[0] for _, text in network.addresses(host) if not text.endswith(_ONE_ADDRESS)}
+    own = sorted(there | named_floating(running.own.network).keys())
     hostname = host.setting("kernel/hostname") or ""
     return list(dict.fromkeys((*ALWAYS, *([hostname] if fields.is_dns_name(hostname, 253) else []), *own)))
 
@@ -69,7 +73,7 @@ def look(core: Core, right: Callable[[], bool] = synchronised, now: Callable[[],
     if core.turn.taken:
         return ""
     shown = certificate.first(host.read(paths.run / "tls" / "cert.pem") or "")
-    wanted = names(host)
+    wanted = names(host, core.running)
     moment = (now or (lambda: datetime.now(UTC)))() if right() else None
     if why := why_anew(shown, wanted, moment):
         log.warning("the box's own certificate is made anew: %s", why)

@@ -1,0 +1,140 @@
+"""One box of a pair whose other box is away: it leads by itself, and an apply, a boot and a kill leave it so."""
+
+import base64
+import dataclasses
+import json
+
+import pytest
+from board.machines.director import NETWORK, QUICK, VIP, service, wish
+from board.machines.wait import until
+from board.machines.world import SERVERS, until_answer
+from tests.lab.fixtures import thorough
+from tests.lab.pair_room import PYTHON
+
+from balancing import server_setup
+from lbconfig.model.snapshot import Forwarding, Interface, Network, Pair, PairBox, Snapshot, Tuning, Vlan
+
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
+
+ROUTED, MORE = "10.1.0.102", "10.1.0.103"  # VIPs, beside the usual one
+FLOATING = ("10.1.0.1", "10.2.0.1", VIP, ROUTED)  # the first two are what the box had for itself while it was alone
+AWAY = base64.b64encode(bytes([7]) * 32).decode()  # the key of the other box
+MAKE_KEY = (
+    "from applier.base.paths import Paths; from applier.host.host import Live; from applier.kept import pair_key; "
+    "print(pair_key.make(Live(), Paths()))"
+)
+LEASE = 10  # seconds
+
+SITE = service(1, "site", check=QUICK, servers=("rs1", "rs2"))
+STRAIGHT = dataclasses.replace(
+    service(2, "straight", check=QUICK, servers=("rs3",), address=ROUTED), forwarding=Forwarding.DIRECT
+)
+NEW = service(3, "new", check=QUICK, servers=("rs1",), address=MORE)
+
+
+def box(number: int, key: str) -> PairBox:
+    """The cable is a VLAN of the clients' network, where nobody is."""
+    _, back, front = (dataclasses.replace(one, floating=one.addresses) for one in NETWORK.interfaces)
+    moved = [
+        dataclasses.replace(one, addresses=(one.addresses[0].replace(".1/24", f".{2 + number}/24"),))
+        for one in (back, front)
+    ]
+    cable = Interface("eth2.9", addresses=(f"192.0.2.{number + 1}/30",), vlan=Vlan("eth2", 9))
+    network = Network(hostname=f"lb{number + 1}", interfaces=(NETWORK.interfaces[0], *moved, cable))
+    return PairBox(network, Tuning(), cable.name, cable.addresses[0], key)
+
+
+def paired(key: str, *services, advert: int = 250) -> Snapshot:
+    pair = Pair("0123456789abcdef" * 2, (box(0, key), box(1, AWAY)), advert)
+    return dataclasses.replace(wish(*services), network=Network(), pair=pair)
+
+
+@pytest.fixture
+def key(director) -> str:
+    """The public one of the box."""
+    return director.succeed(f"{PYTHON} -c '{MAKE_KEY}'").strip()
+
+
+def role(director) -> dict:
+    return json.loads(director.read("/run/fairlead/role"))
+
+
+def leads(director) -> None:
+    until("the box to lead", lambda: role(director)["role"] == "leads")
+
+
+def leased(director) -> set[str]:
+    """The floating addresses that the box holds."""
+    entries = json.loads(director.succeed(["ip", "-json", "address", "show"]))
+    found = [info for entry in entries for info in entry["addr_info"] if info.get("dynamic")]
+    return {info["local"] for info in found if info["prefixlen"] == 32}
+
+
+def routed_server(world) -> None:
+    """rs3 has the VIP of direct routing and its own way to clients; the others answer by the director."""
+    world.give_servers_a_router()
+    for name in ("rs1", "rs2"):
+        world.succeed(["ip", "-n", name, "route", "replace", "default", "via", "10.2.0.1"])
+    script = server_setup.script(server_setup.setup_of(wish(STRAIGHT), SERVERS["rs3"]))
+    world.write("/run/world/rs3.sh", script)
+    world.succeed("ip netns exec rs3 sh /run/world/rs3.sh")
+
+
+def answers(director, world) -> None:
+    """NAT over the floating gateway, and direct routing."""
+    director.wait_until_healthy(*SERVERS)
+    until("balanced answers", lambda: world.count(f"{VIP}:80/", 4) == {"rs1": 2, "rs2": 2})
+    until_answer(world, f"{ROUTED}:80/", "rs3")
+
+
+def test_a_box_whose_peer_is_away_leads_changes_nothing_of_that_by_an_apply_and_leaves(director, world, key):
+    routed_server(world)
+    director.apply(paired(key, SITE, STRAIGHT))
+    leads(director)
+    until("the floating addresses", lambda: leased(director) == {*FLOATING})
+    answers(director, world)
+    assert "1 packets received" in world.in_client("busybox ping -c 1 -W 20 10.1.0.1"), "the floating gateway"
+
+    before, elects = role(director), director.supervised("vrrp")
+    fewer = dataclasses.replace(SITE, real_servers=SITE.real_servers[:1])
+    director.apply(paired(key, fewer, STRAIGHT, NEW))
+    until_answer(world, f"{MORE}:80/", "rs1")
+    director.apply(paired(key, SITE, STRAIGHT))
+    assert (role(director), director.supervised("vrrp")) == (before, elects)
+    assert leased(director) == {*FLOATING} and not director.faults()
+
+    director.succeed(f"ip address del {VIP}/32 dev eth2")
+    until("the lease of the address", lambda: leased(director) == {*FLOATING})
+
+    director.apply(wish(SITE, STRAIGHT))
+    assert not leased(director) and not director.faults()
+    answers(director, world)
+    assert director.execute("ls /run/fairlead/keepalived.conf /run/fairlead/floating.json").exit != 0
+
+
+@thorough
+def test_a_restarted_box_of_a_pair_leads_again(director, world, key):
+    routed_server(world)
+    director.apply(paired(key, SITE, STRAIGHT))
+    leads(director)
+    director.succeed("sync")
+    director.start_over()
+    director.wait_until_up()
+    leads(director)
+    answers(director, world)
+    until("the floating addresses", lambda: leased(director) == {*FLOATING})
+    assert not director.faults()
+
+
+@thorough
+@pytest.mark.parametrize("step", ["floating-add", "ipvs", "floating-remove", "vrrp"])
+def test_a_killed_applier_leaves_the_pair_as_it_was(director, world, key, step):
+    routed_server(world)
+    director.apply(paired(key, SITE, STRAIGHT))
+    leads(director)
+    director.start_apply(paired(key, SITE, NEW, advert=500), step)
+    director.succeed(f"kill -9 {director.supervised('applier')}")
+    until("the box to be as before", lambda: director.status()["start"]["state"] == "done")
+    leads(director)
+    answers(director, world)
+    assert leased(director) == {*FLOATING} and not director.faults()
