@@ -244,6 +244,21 @@ def pass_time(box: Box, now: float) -> Next:
     return _react(box, [Tell()], now)
 
 
+def connected(box: Box) -> Box:
+    """The other box has come by a new connection, on which everything is in its order: it may have started to count
+    anew, as one does that went back to an earlier moment."""
+    return replace(box, other=replace(box.other, epoch=-1, number=-1)) if box.other else box
+
+
+def not_confirmed(box: Box, why: str, now: float) -> Next:
+    """What a `Confirm` asks for could not be written down, and the box is back where it was. `box`: as before it."""
+    job = box.job
+    if job is None:
+        return box, []
+    failed = box.failed if job.part in (Part.DESK, Part.ALONE) else (job.revision.id, now)
+    return replace(_refuses(box, job.revision.id, why), job=None, proved="", failed=failed), [Tell()]
+
+
 def message(box: Box) -> tuple[Box, Said]:
     """What is sent for a `Tell`; each one has a number of its own."""
     box = replace(box, number=box.number + 1)

@@ -1,4 +1,4 @@
-"""What the two boxes of a pair say to each other: one line of JSON each, and everything in it is checked.
+"""What the two boxes of a pair agree by: one line of JSON each, and everything in it is checked.
 
 A line comes over a network, from a box that may run other software or be somebody else's. So what is not exactly of
 the shape is refused whole, with the name of the field, and nothing of it is kept.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, Generic, Never, TypeVar
 
 from lbconfig.agreement import KNOWN, REFUSALS, Job, Lineage, Part, Revision, Said, Stage
 from lbconfig.model.problem import quote
@@ -19,7 +19,9 @@ from lbconfig.model.reading import SnapshotError, build
 VERSION: Final = 1
 MAX_LINE = 8 << 20  # bytes; a snapshot of ten thousand servers has three million
 MAX_NUMBER = 2**53  # what every JSON reader takes
+MAX_REVISION = 10**9
 LONGEST_WAIT = 24 * 3600  # seconds
+LONGEST_TEXTS = {"desk": 253, "user": 150, "comment": 1000, "apply": 64}  # characters
 
 ID = re.compile(r"[0-9a-f]{32}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -67,14 +69,34 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What goes with the snapshot of a revision."""
+
+    id: str
+    files: str  # digest of all files that the sender makes of it, for both boxes
+    number: int  # by which people know it
+    desk: str  # the box at which it was applied
+    user: str
+    comment: str
+    apply: str  # the name of the apply, while it is under way
+    secret: str  # a hash of what proves that its admin reaches the box; "": nobody is asked
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """The snapshot of a revision, as plain data; whoever takes it compares its digest."""
 
-    id: str
+    about: About
     snapshot: Mapping[str, object]
 
 
 Line = Said | Fetch | Content
+KINDS = ("state", "fetch", "content")
+Plain = dict[str, object]
+Kind = TypeVar("Kind")
+Other = TypeVar("Other")
+Read = Callable[[Mapping[str, object]], Other]  # of the body of a line; raises LineError
+NO_OTHERS: Mapping[str, Read[Never]] = {}
 
 
 class Writer:
@@ -87,48 +109,61 @@ class Writer:
     def line(self, what: Line) -> bytes:
         match what:
             case Said():
-                kind, body = "state", self._state(what)
+                known, self._lineage = self._lineage, what.lineage
+                return self.other("state", plain_said(what, known))
             case Fetch():
-                kind, body = "fetch", {"id": what.id}
+                return self.other("fetch", {"id": what.id})
             case Content():
-                kind, body = "content", {"id": what.id, "snapshot": what.snapshot}
+                return self.other("content", plain_content(what))
+
+    def other(self, kind: str, body: Plain) -> bytes:
+        """A line of a kind of its own."""
         return json.dumps(self._head | {"kind": kind, "body": body}, separators=(",", ":")).encode() + b"\n"
 
-    def _state(self, said: Said) -> dict[str, object]:
-        job = said.job
-        body: dict[str, object] = {
-            "epoch": said.epoch,
-            "number": said.number,
-            "job": job
-            and {
-                "part": job.part,
-                "stage": job.stage,
-                "revision": _plain(job.revision),
-                "within": round(job.within),
-                "together": job.together,
-            },
-            "refused": [{"id": id, "why": why} for id, why in said.refused],
-            "proved": said.proved,
-            "chosen": said.chosen,
-        }
-        if said.lineage != self._lineage:
-            self._lineage = said.lineage
-            body["lineage"] = [_plain(one) for one in said.lineage]
-        return body
+
+def plain_content(content: Content) -> Plain:
+    return {"about": asdict(content.about), "snapshot": content.snapshot}
+
+
+def plain_said(said: Said, known: Lineage | None) -> Plain:
+    """As JSON has it; without its lineage, where that is `known`."""
+    job = said.job
+    body: Plain = {
+        "epoch": said.epoch,
+        "number": said.number,
+        "job": job
+        and {
+            "part": job.part,
+            "stage": job.stage,
+            "revision": _plain(job.revision),
+            "within": round(job.within),
+            "together": job.together,
+        },
+        "refused": [{"id": id, "why": why} for id, why in said.refused],
+        "proved": said.proved,
+        "chosen": said.chosen,
+    }
+    if said.lineage != known:
+        body["lineage"] = [_plain(one) for one in said.lineage]
+    return body
 
 
 def _plain(revision: Revision) -> dict[str, str]:
     return {"id": revision.id, "digest": revision.digest}
 
 
-class Reader:
-    """Reads the lines of one connection; `box` is the one that they must come from."""
+class Reader(Generic[Other]):
+    """Reads the lines of one connection; `box` is the one that they must come from.
 
-    def __init__(self, pair: str, box: int) -> None:
+    `others`: what makes of the bodies of other kinds of lines what they are.
+    """
+
+    def __init__(self, pair: str, box: int, others: Mapping[str, Read[Other]] = NO_OTHERS) -> None:
         self._pair, self._box = pair, box
+        self._others = others
         self._lineage: Lineage | None = None
 
-    def line(self, line: bytes) -> Line:
+    def line(self, line: bytes) -> Line | Other:
         """Raises LineError; a line that is refused changes nothing for the next one."""
         data = _object("line", _json(line))
         if set(data) != {"version", "pair", "box", "kind", "body"}:
@@ -136,42 +171,47 @@ class Reader:
         for name, wanted in (("version", VERSION), ("pair", self._pair), ("box", self._box)):
             if type(data[name]) is not type(wanted) or data[name] != wanted:
                 raise LineError(f"{name}: must be {wanted}, not {quote(str(data[name])[:80])}")
-        body = _object("body", data["body"])
-        try:
-            match data["kind"]:
-                case "state":
-                    return self._said(build(State, body))
-                case "fetch":
-                    return _fetch(build(Fetch, body))
-                case "content":
-                    return _content(body)
-        except SnapshotError as error:
-            raise LineError(f"{error.path or 'body'}: {error.message}") from None
-        raise LineError(f"kind: must be state, fetch or content, not {quote(str(data['kind'])[:80])}")
+        body, kind = _object("body", data["body"]), data["kind"]
+        match kind:
+            case "state":
+                said = read_said(body, self._lineage)
+                self._lineage = said.lineage
+                return said
+            case "fetch":
+                return read_fetch(body)
+            case "content":
+                return read_content(body)
+            case str() if kind in self._others:
+                return self._others[kind](body)
+        kinds = [*KINDS, *self._others]
+        words = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+        raise LineError(f"kind: must be {words}, not {quote(str(kind)[:80])}")
 
-    def _said(self, state: State) -> Said:
-        for name in ("epoch", "number"):
-            if not 0 <= getattr(state, name) <= MAX_NUMBER:
-                raise LineError(f"{name}: must be 0 to {MAX_NUMBER}")
-        lineage = self._lineage if state.lineage is None else state.lineage
-        if not lineage:
-            raise LineError("lineage: is missing")
-        if len(lineage) > KNOWN:
-            raise LineError(f"lineage: has more than {KNOWN} revisions")
-        for one in state.lineage or ():
-            _revision("lineage", one)
-        if len({one.id for one in lineage}) < len(lineage):
-            raise LineError("lineage: has a revision twice")
-        if len(state.refused) > REFUSALS:
-            raise LineError(f"refused: has more than {REFUSALS} entries")
-        for refusal in state.refused:
-            _id("refused", refusal.id)
-        if state.proved:
-            _id("proved", state.proved)
-        job = _job(state.job, lineage) if state.job else None
-        self._lineage = lineage
-        refused = tuple((one.id, one.why) for one in state.refused)
-        return Said(state.epoch, state.number, lineage, job, refused, state.proved, state.chosen)
+
+def read_said(body: Mapping[str, object], known: Lineage | None) -> Said:
+    """What plain_said() made; `known`: the lineage that a body without one has. Raises LineError."""
+    state = _build(State, body)
+    for name in ("epoch", "number"):
+        if not 0 <= getattr(state, name) <= MAX_NUMBER:
+            raise LineError(f"{name}: must be 0 to {MAX_NUMBER}")
+    lineage = known if state.lineage is None else state.lineage
+    if not lineage:
+        raise LineError("lineage: is missing")
+    if len(lineage) > KNOWN:
+        raise LineError(f"lineage: has more than {KNOWN} revisions")
+    for one in state.lineage or ():
+        _revision("lineage", one)
+    if len({one.id for one in lineage}) < len(lineage):
+        raise LineError("lineage: has a revision twice")
+    if len(state.refused) > REFUSALS:
+        raise LineError(f"refused: has more than {REFUSALS} entries")
+    for refusal in state.refused:
+        _id("refused", refusal.id)
+    if state.proved:
+        _id("proved", state.proved)
+    job = _job(state.job, lineage) if state.job else None
+    refused = tuple((one.id, one.why) for one in state.refused)
+    return Said(state.epoch, state.number, lineage, job, refused, state.proved, state.chosen)
 
 
 def _job(change: Change, lineage: Lineage) -> Job:
@@ -182,16 +222,33 @@ def _job(change: Change, lineage: Lineage) -> Job:
     return Job(change.part, change.revision, after, change.stage, 0.0, change.within, change.together)
 
 
-def _fetch(fetch: Fetch) -> Fetch:
+def read_fetch(body: Mapping[str, object]) -> Fetch:
+    fetch = _build(Fetch, body)
     _id("id", fetch.id)
     return fetch
 
 
-def _content(body: Mapping[str, object]) -> Content:
-    if set(body) != {"id", "snapshot"}:
-        raise LineError("body: a content has id and snapshot")
-    fetch = _fetch(build(Fetch, {"id": body["id"]}))
-    return Content(fetch.id, _object("snapshot", body["snapshot"]))
+def read_content(body: Mapping[str, object]) -> Content:
+    if set(body) != {"about", "snapshot"}:
+        raise LineError("body: a content has about and snapshot")
+    about = _build(About, body["about"])
+    _id("about.id", about.id)
+    _digest("about.files", about.files)
+    if about.secret:
+        _digest("about.secret", about.secret)
+    if not 1 <= about.number <= MAX_REVISION:
+        raise LineError(f"about.number: must be 1 to {MAX_REVISION}")
+    for name, longest in LONGEST_TEXTS.items():
+        if len(getattr(about, name)) > longest:
+            raise LineError(f"about.{name}: has more than {longest} characters")
+    return Content(about, _object("snapshot", body["snapshot"]))
+
+
+def _build(kind: type[Kind], body: object) -> Kind:
+    try:
+        return build(kind, body)
+    except SnapshotError as error:
+        raise LineError(f"{error.path or 'body'}: {error.message}") from None
 
 
 def _json(line: bytes) -> object:
@@ -216,5 +273,9 @@ def _id(name: str, text: str) -> None:
 
 def _revision(name: str, revision: Revision) -> None:
     _id(f"{name}.id", revision.id)
-    if not DIGEST.fullmatch(revision.digest):
-        raise LineError(f"{name}.digest: must be 64 hexadecimal digits, not {quote(revision.digest[:80])}")
+    _digest(f"{name}.digest", revision.digest)
+
+
+def _digest(name: str, text: str) -> None:
+    if not DIGEST.fullmatch(text):
+        raise LineError(f"{name}: must be 64 hexadecimal digits, not {quote(text[:80])}")

@@ -40,6 +40,7 @@ class World:
     decided: set = field(default_factory=set)
     waited: set = field(default_factory=set)  # (box, change) that ran there, not confirmed
     tries: list = field(default_factory=list)  # (box, its epoch, change)
+    full: set = field(default_factory=set)  # boxes whose disk takes nothing
 
     def __post_init__(self):
         self.random = random.Random(self.seed)
@@ -67,6 +68,10 @@ class World:
             if self.faults and self.random.random() < 0.002:
                 self.stop(machine)
                 return True
+            if isinstance(deed, Confirm) and machine.index in self.full:
+                machine.runs = machine.disk[-1]
+                machine.box, _ = agreement.not_confirmed(before, "the disk is full", self.now)
+                break
             self.deed(machine, deed, before.job)
         return True
 
@@ -338,3 +343,26 @@ def test_a_peer_that_starts_anew_does_not_try_what_waits(world):
 def test_what_was_had_long_ago_is_forgotten():
     box = agreement.restarted(0, 1, tuple(Revision(str(number), "") for number in range(2000)))
     assert len(box.lineage) == agreement.KNOWN and box.lineage[-1].id == "1999"
+
+
+def test_a_box_that_counts_anew_is_heard_on_a_new_connection(world):
+    box, other = world.machines[0].box, world.machines[1].box
+    again = agreement.Said(other.epoch, 1, other.lineage, None)
+    assert agreement.hear(box, again, world.now) == (box, [])
+    box, _ = agreement.hear(agreement.connected(box), again, world.now)
+    assert box.other == again
+    assert agreement.connected(agreement.restarted(0, 1, FIRST)).other is None
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_what_cannot_be_written_down_is_not_confirmed(world, at):
+    """A full disk at the desk: both go back. At its peer: that one is behind, and tries again after a while."""
+    revision = until_both_wait(world)
+    world.full.add(at)
+    assert world.do(world.machines[0], agreement.proved, revision.id, world.now)
+    world.pass_time(5)
+    assert why(world.machines[at]) == "the disk is full"
+    assert jobs(world) == [None, None] and disks(world) == (["r0", "r0"] if at == 0 else [revision.id, "r0"])
+    world.full.clear()
+    world.pass_time(agreement.AGAIN + 20)
+    assert disks(world) == (["r0", "r0"] if at == 0 else [revision.id, revision.id])

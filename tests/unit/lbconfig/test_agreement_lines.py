@@ -1,5 +1,6 @@
 """What two boxes say to each other, and what anybody else may send."""
 
+import dataclasses
 import json
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbconfig.agreement import KNOWN, REFUSALS, Job, Part, Revision, Said, Stage
-from lbconfig.agreement_lines import MAX_LINE, Content, Fetch, LineError, Reader, Writer
+from lbconfig.agreement_lines import MAX_LINE, About, Content, Fetch, LineError, Reader, Writer
 
 PAIR = "5" * 32
 hexadecimal = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -45,8 +46,38 @@ def test_a_lineage_is_told_once():
 
 def test_a_snapshot_is_fetched():
     reader, writer = Reader(PAIR, 0), Writer(PAIR, 0)
-    for what in (Fetch("a" * 32), Content("a" * 32, {"services": [{"name": "Büro"}]})):
+    for what in (Fetch("a" * 32), Content(ABOUT, {"services": [{"name": "Büro"}]})):
         assert reader.line(writer.line(what)) == what
+
+
+ABOUT = About("a" * 32, "b" * 64, 7, "lb1", "ann", "", "apply-7-00000000", "c" * 64)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("id", "x", "about.id: must be the id of a revision"),
+        ("files", "x", "about.files: must be 64 hexadecimal digits"),
+        ("secret", "x", "about.secret: must be 64 hexadecimal digits"),
+        ("number", 0, "about.number: must be 1 to"),
+        ("user", "x" * 151, "about.user: has more than 150 characters"),
+        ("comment", "\n", "comment: contains a character that cannot be printed"),
+        ("role", "root", "role: is not a known field"),
+    ],
+)
+def test_what_goes_with_a_snapshot_is_checked(field, value, message):
+    about = dataclasses.asdict(ABOUT) | {field: value}
+    line = Writer(PAIR, 0).other("content", {"about": about, "snapshot": {}})
+    with pytest.raises(LineError) as caught:
+        Reader(PAIR, 0).line(line)
+    assert message in str(caught.value)
+
+
+def test_other_kinds_of_lines_are_read_by_whoever_knows_them():
+    reader, writer = Reader(PAIR, 0, {"beat": len}), Writer(PAIR, 0)
+    assert reader.line(writer.other("beat", {"one": 1, "two": 2})) == 2
+    with pytest.raises(LineError, match="must be state, fetch, content or beat, not 'tune'"):
+        reader.line(writer.other("tune", {}))
 
 
 GOOD = {
