@@ -193,6 +193,7 @@ def test_the_history_shows_what_waits(client, alice, box, gateway):
         ("confirmed", "These changes were applied"),
         ("not confirmed", "These changes were not confirmed Nobody confirmed them in time."),
         ("interrupted", "These changes were interrupted"),
+        ("not chosen", "These changes were not chosen"),
     ],
 )
 def test_after_a_reboot_the_page_tells_the_outcome(client, box, gateway, outcome, said):

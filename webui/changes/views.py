@@ -32,6 +32,7 @@ PAST = {
         f"The box lost power, or its applier ended, before they were done. {BACK}",
     ),
     "failed": ("The apply failed, and not all of it could be undone", "The steps are in the history."),
+    "not chosen": ("These changes were not chosen", "The boxes of the pair run the other box's configuration."),
 }
 KEPT = ("comment", "confirm_within", "decide")  # what an admin fills in under a review
 

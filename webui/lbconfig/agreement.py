@@ -25,6 +25,7 @@ TOGETHER = 30.0  # the same for a change of the path between the boxes itself
 DOUBT = 60.0  # seconds that a peer which tried a change waits for a desk that has fallen silent
 AGAIN = 60.0  # seconds after which a box tries once more to follow, where it failed
 REFUSALS = 8
+ID_LENGTH = 32  # hexadecimal digits of a revision's id
 KNOWN = 1000  # revisions that a box remembers to have had
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Final, Generic, Never, TypeVar
 
-from lbconfig.agreement import KNOWN, REFUSALS, Job, Lineage, Part, Revision, Said, Stage
+from lbconfig.agreement import ID_LENGTH, KNOWN, REFUSALS, Job, Lineage, Part, Revision, Said, Stage
 from lbconfig.model.problem import quote
 from lbconfig.model.reading import SnapshotError, build
 
@@ -23,7 +23,7 @@ MAX_REVISION = 10**9
 LONGEST_WAIT = 24 * 3600  # seconds
 LONGEST_TEXTS = {"desk": 253, "user": 150, "comment": 1000, "apply": 64}  # characters
 
-ID = re.compile(r"[0-9a-f]{32}")
+ID = re.compile(rf"[0-9a-f]{{{ID_LENGTH}}}")
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 

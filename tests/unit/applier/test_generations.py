@@ -10,6 +10,8 @@ import pytest
 from box import ONE, TWO
 
 from applier.kept.generations import Damaged, Generations
+from lbconfig.agreement import Revision
+from lbconfig.model.canonical import digest
 from lbconfig.model.snapshot import FACTORY
 
 WATCHED = ("open", "write", "fsync", "rename", "replace", "mkdir", "symlink", "unlink", "rmdir")
@@ -152,6 +154,74 @@ def test_power_cut_while_the_second_copy_is_made_into_a_generation(tmp_path, mon
         assert after.recover().snapshot == ONE, stop
 
 
+def descent(revision: Revision) -> dict:
+    return {"id": revision.id, "digest": revision.digest, "parent": "", "number": 2, "desk": "lb1"}
+
+
+def lineage_of(generations: Generations, *ids: str) -> tuple[Revision, ...]:
+    return (*generations.lineage(), *(Revision(id * 32, digest(TWO)) for id in ids))
+
+
+def test_power_cut_leaves_the_old_lineage_or_the_new_one_as_the_confirmed_revision_says(tmp_path, monkeypatch):
+    """That the desk has confirmed is the decision for both boxes of a pair: it must fall in one write."""
+
+    def apply_in_pair(generations):
+        lineage = lineage_of(generations, "a")
+        number = generations.create(TWO, "ann", "second", descent=descent(lineage[-1]))
+        generations.confirm(number, lineage=lineage)
+
+    with monkeypatch.context() as patch:
+        generations = with_one(tmp_path / "count")
+        disk = Disk(patch)
+        apply_in_pair(generations)
+    old, new = with_one(tmp_path / "old").lineage(), generations.lineage()
+    assert [one.id for one in new] == [digest(ONE)[:32], "a" * 32]
+    seen = set()
+    for stop in range(disk.count):
+        generations = with_one(tmp_path / str(stop))
+        with monkeypatch.context() as patch, pytest.raises(PowerCut):
+            cut = Disk(patch, stop)
+            apply_in_pair(generations)
+        cut.lose_unsynced(tmp_path / str(stop))
+        after = Generations(tmp_path / str(stop))
+        after.prepare()
+        after.mark_interrupted()
+        assert after.lineage() == {1: old, 2: new}[after.confirmed_number()], stop
+        seen.add(after.confirmed_number())
+    assert seen == {1, 2}
+
+
+def test_a_lineage_that_is_lost_or_of_another_revision_leaves_the_revision_itself(tmp_path):
+    generations = with_one(tmp_path)
+    assert generations.lineage() == (Revision(digest(ONE)[:32], digest(ONE)),)
+    lineage = lineage_of(generations, "a")
+    generations.confirm(generations.create(TWO, "ann", "", descent=descent(lineage[-1])), lineage=lineage)
+    for text in ("", "\x00" * 50, f"{'b' * 32} {'c' * 64}\n"):
+        (tmp_path / "lineage").write_text(text)
+        assert generations.lineage() == lineage[-1:]
+    (tmp_path / "lineage").unlink()
+    assert generations.lineage() == lineage[-1:]
+    assert Generations(tmp_path / "new").lineage() == ()
+
+
+def test_a_box_takes_over_the_name_that_the_other_one_has_for_the_same_configuration(tmp_path):
+    generations = with_one(tmp_path)
+    other = (Revision("e" * 32, "f" * 64), Revision("d" * 32, digest(ONE)))
+    generations.adopt(other, "lb1")
+    assert generations.lineage() == other and generations.load(1).meta["pair"]["parent"] == "f" * 64
+
+
+def test_the_history_tells_what_was_not_chosen(tmp_path):
+    generations = with_one(tmp_path)
+    mine, theirs = lineage_of(generations, "a", "b"), lineage_of(generations, "c")
+    for head in range(2, 4):
+        number = generations.create(TWO, "ann", "", descent=descent(mine[head - 1]))
+        generations.confirm(number, lineage=mine[:head])
+    generations.confirm(generations.create(TWO, "pair", "", descent=descent(theirs[-1])), lineage=theirs)
+    generations.not_chosen(theirs)
+    assert [entry["outcome"] for entry in generations.entries()] == ["confirmed", *["not chosen"] * 2, "confirmed"]
+
+
 def test_a_generation_holds_what_was_reviewed(tmp_path):
     generations = with_one(tmp_path)
     found = generations.load(1)
@@ -184,10 +254,11 @@ def test_a_number_is_never_used_twice_even_if_its_folder_is_gone(tmp_path):
     assert generations.create(TWO, "ann", "") == number + 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"outcome": 1}', "\x00" * 100])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"outcome": 1}', "\x00" * 100, "PAIR"])
 def test_damaged_records_are_listed_as_such(tmp_path, text):
     generations = with_one(tmp_path)
-    (tmp_path / "generations/000001/meta.json").write_text(text)
+    record = tmp_path / "generations/000001/meta.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"pair": {"id": 1}}) if text == "PAIR" else text)
     assert generations.entry(1)["outcome"] == "damaged"
     with pytest.raises(Damaged):
         generations.load(1)

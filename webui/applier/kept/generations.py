@@ -6,10 +6,15 @@
                        steps.jsonl      one line for each step that ended
     confirmed -> generations/000012     what the next boot loads; replaced in one piece
     confirmed.json                      the same snapshot once more, should that folder be damaged
+    lineage                             in a pair: the revisions that led to the newest one, a line each
     last-number                         so that no number is ever used twice
 
 A folder is built under another name, synced, and renamed: it is there as a whole or not at all. Everything that
 the disk may refuse for lack of space is written before the one rename that confirms.
+
+In a pair a revision has an identity that both boxes know it by, in meta.json. What has none, as it was made while the
+box was alone, has one that is made of its content. `lineage` may be of a revision that was never confirmed: what counts
+of it is what comes before the confirmed one.
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from applier.base import durable
 from applier.kept.faults import now
 from applier.wire.shapes import GenerationEntry, Outcome, StepStatus
 from lbconfig import migrate
+from lbconfig.agreement import ID_LENGTH, Lineage, Revision
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.model.tuning import Tuning
@@ -45,6 +51,16 @@ class Damaged(Exception):
     """A generation that is not there, or not as it was written."""
 
 
+class Descent(TypedDict):
+    """What both boxes of a pair know a revision by, and where it comes from."""
+
+    id: str
+    digest: str
+    parent: str  # digest of what was confirmed before it
+    number: int  # that it has at the desk
+    desk: str  # host name of the box at which it was applied
+
+
 class Meta(TypedDict):
     """The record of a generation, as meta.json has it."""
 
@@ -58,6 +74,7 @@ class Meta(TypedDict):
     snapshot_digest: str
     files_digest: str
     box: NotRequired[int]  # of a pair: which of its boxes this one was
+    pair: NotRequired[Descent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +114,7 @@ class Generations:
         self.link = state / "confirmed"
         self.second_copy = state / "confirmed.json"
         self.counter = state / "last-number"
+        self.descent = state / "lineage"
 
     # --- writing ---------------------------------------------------------------------------------
 
@@ -109,7 +127,15 @@ class Generations:
     def make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def create(self, snapshot: Snapshot, user: str, comment: str, client: str = "", box: int | None = None) -> int:
+    def create(
+        self,
+        snapshot: Snapshot,
+        user: str,
+        comment: str,
+        client: str = "",
+        box: int | None = None,
+        descent: Descent | None = None,
+    ) -> int:
         """Store a new one that is not confirmed; its number. OSError where the disk does not take it.
 
         `box`: which of its boxes this one is, where it is the snapshot of a pair.
@@ -131,6 +157,8 @@ class Generations:
         }
         if box is not None:
             meta["box"] = box
+        if descent:
+            meta["pair"] = descent
         try:
             os.mkdir(temporary, 0o700)
             os.mkdir(temporary / "files", 0o700)
@@ -155,9 +183,14 @@ class Generations:
     def log_step(self, number: int, step: StepStatus) -> None:
         durable.append(self._path(number) / "steps.jsonl", json.dumps(step, ensure_ascii=False).encode() + b"\n")
 
-    def confirm(self, number: int, seconds: float = 0.0) -> None:
-        """From now on the next boot loads this one. The commit is one rename: that of the link."""
+    def confirm(self, number: int, seconds: float = 0.0, lineage: Lineage = ()) -> None:
+        """From now on the next boot loads this one. The commit is one rename: that of the link.
+
+        `lineage`: in a pair, with this one as its last.
+        """
         meta, text, _ = self.whole(number)
+        if lineage:
+            durable.replace(self.descent, _lines(lineage))
         copy = durable.prepare(self.second_copy, _second_copy(number, text, meta.get("box")))
         confirmed = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
         new_meta = durable.prepare(self._path(number) / "meta.json", _json(confirmed))
@@ -178,6 +211,26 @@ class Generations:
     def end(self, number: int, outcome: Outcome, seconds: float) -> None:
         meta = self._meta(number) | {"outcome": outcome, "seconds": round(seconds, 3)}
         durable.replace(self._path(number) / "meta.json", _json(meta))
+
+    def adopt(self, lineage: Lineage, desk: str) -> None:
+        """Know the confirmed one by the name that the other box has for it. The commit is the rename of its record."""
+        number = self.confirmed_number()
+        if number is None:
+            return
+        meta, head = self._meta(number), lineage[-1]
+        parent = lineage[-2].digest if len(lineage) > 1 else ""
+        meta["pair"] = {"id": head.id, "digest": head.digest, "parent": parent, "number": number, "desk": desk}
+        durable.replace(self.descent, _lines(lineage))
+        durable.replace(self._path(number) / "meta.json", _json(meta))
+
+    def not_chosen(self, lineage: Lineage) -> None:
+        """The confirmed ones that are no part of it lost against those of the other box."""
+        chosen = {one.id for one in lineage}
+        for number in self.numbers():
+            with contextlib.suppress(Damaged):
+                meta = self._meta(number)
+                if meta["outcome"] == "confirmed" and self._revision(meta).id not in chosen and "pair" in meta:
+                    self.end(number, "not chosen", meta["seconds"])
 
     def mark_interrupted(self, waiting: int | None = None) -> list[Generation]:
         """Those that were under way when the power or the daemon went; the readable ones, oldest first.
@@ -227,6 +280,28 @@ class Generations:
     def snapshot_digest(self, number: int) -> str:
         """Of the file as it was written; Damaged where nothing tells it."""
         return self._meta(number)["snapshot_digest"]
+
+    def lineage(self) -> Lineage:
+        """What a box of a pair has confirmed, one made from the other; empty where nothing is confirmed."""
+        number = self.confirmed_number()
+        try:
+            head = None if number is None else self._revision(self._meta(number))
+        except Damaged:
+            return ()
+        if head is None:
+            return ()
+        try:
+            lines = [_LINE.fullmatch(line) for line in self.descent.read_text(errors="replace").splitlines()]
+        except OSError:
+            lines = []
+        known = [Revision(*line.groups()) for line in lines if line]
+        ids = [one.id for one in known]
+        return (*known[: ids.index(head.id)], head) if head.id in ids else (head,)
+
+    @staticmethod
+    def _revision(meta: Meta) -> Revision:
+        descent, digest = meta.get("pair"), meta["snapshot_digest"]
+        return Revision(descent["id"], digest) if descent else Revision(digest[:ID_LENGTH], digest)
 
     def load(self, number: int) -> Generation:
         """One that is whole; otherwise Damaged, with the reason."""
@@ -373,6 +448,8 @@ class Generations:
         whole = isinstance(meta, dict) and all(isinstance(meta.get(name), kind) for name, kind in kinds.items())
         if not whole or meta.get("box") not in (None, *BOXES):
             raise Damaged(f"meta.json of revision {number} is damaged")
+        if "pair" in meta and not _is_descent(meta["pair"]):
+            raise Damaged(f"meta.json of revision {number} is damaged")
         return cast(Meta, meta)  # the fields that anybody asks for are there, and of their types
 
     def _steps(self, number: int) -> Iterator[StepStatus]:
@@ -402,6 +479,18 @@ class Generations:
         if found is None or not whole:
             return None
         return int(found["number"]), found["text"].decode(), int(found["box"]) if found["box"] else None
+
+
+_LINE = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})")
+
+
+def _lines(lineage: Lineage) -> bytes:
+    return "".join(f"{one.id} {one.digest}\n" for one in lineage).encode()
+
+
+def _is_descent(data: object) -> bool:
+    kinds = {"id": str, "digest": str, "parent": str, "number": int, "desk": str}
+    return isinstance(data, dict) and all(isinstance(data.get(name), kind) for name, kind in kinds.items())
 
 
 _COPY = re.compile(

@@ -23,9 +23,10 @@ RunKind = Literal["apply", "repair"]  # repair: to what should run already
 ENDED: frozenset[str] = frozenset({"done", "rolled back", "not confirmed", "failed"})  # of the states above
 
 # applying, waiting: under way. interrupted: the power or the daemon went away in the middle of it.
-# damaged: its files cannot be read any more.
+# damaged: its files cannot be read any more. not chosen: it ran while the boxes of a pair were apart, and then
+# somebody chose the other box's.
 Outcome = Literal[
-    "applying", "waiting", "confirmed", "rolled back", "not confirmed", "failed", "interrupted", "damaged"
+    "applying", "waiting", "confirmed", "rolled back", "not confirmed", "failed", "interrupted", "damaged", "not chosen"
 ]
 Ending = Literal["rolled back", "not confirmed", "failed"]  # of a run and of its generation, where it was put back
 UNDER_WAY: frozenset[str] = frozenset({"applying", "waiting"})  # of the outcomes above
