@@ -362,7 +362,8 @@ def _as_peer(box: Box, job: Job, other: Said, now: float) -> Next:
     if job.stage is Stage.WAITS and any(one.id == id for one in other.lineage):
         return _confirmed(box, job)
     if other.job is None or other.job.revision.id != id:
-        return _gone_back(box, job, why_not(other, id) or "the other box gave it up")
+        why = why_not(other, id)
+        return _gone_back(box, job, f"the other box: {why}" if why else "the other box gave it up")
     if job.stage is Stage.TAKEN and now - job.since > 2 * BEAT:
         return replace(box, job=replace(job, stage=Stage.TRIES, since=now)), [Try(job.revision), Tell()]
     if now - box.heard > (TOGETHER if job.together else job.within + DOUBT):

@@ -6,8 +6,9 @@ import itertools
 import pytest
 from lbconfig_pairs import KEYS, PAIR, drawn_pairs, network, with_both, with_box, with_network, with_pair
 
+from lbconfig.diff.pair import cuts_the_link
 from lbconfig.diff.services import summary
-from lbconfig.model.snapshot import Snapshot, Tuning
+from lbconfig.model.snapshot import Bond, Interface, Snapshot, Tuning, Vlan
 from lbconfig.pair import view
 from lbconfig.render import render
 
@@ -34,6 +35,34 @@ def test_a_pair_is_made():
     )
     moved = dataclasses.replace(ALONE, network=dataclasses.replace(ALONE.network, gateway=""))
     assert said(moved, PAIR)["changed lb1: network"] == ("Default gateway changes from none to 10.0.2.2.",)
+
+
+@pytest.mark.parametrize(
+    ("new", "cuts"),
+    [
+        (PAIR, False),
+        (with_pair(advert=1000), False),
+        (with_network(0, hostname="other"), False),
+        (with_both("eth0", addresses=("10.0.2.77/24",)), False),
+        (with_both("eth2", floating=("192.0.2.3/30",)), False),
+        (with_box(1, key=KEYS[0]), True),
+        (with_box(1, cable_address="192.0.2.6/30"), True),
+        (with_box(0, cable="eth0", cable_address="10.0.2.21/24"), True),
+        (with_both("eth2", mtu=9000), True),
+        (ALONE, True),
+    ],
+)
+def test_what_cuts_the_link_is_tried_by_both_at_once(new, cuts):
+    assert cuts_the_link(PAIR, new) is cuts is cuts_the_link(new, PAIR)
+
+
+def test_below_a_cable_that_is_a_vlan_lies_its_bond():
+    def over(parent):
+        bond = Interface("bond0", bond=Bond((parent,)))
+        vlan = Interface("eth2", addresses=("192.0.2.1/30",), vlan=Vlan("bond0", 5))
+        return with_network(0, interfaces=(*network(0).interfaces[:2], bond, vlan))
+
+    assert cuts_the_link(over("eth3"), over("eth4")) and not cuts_the_link(over("eth3"), over("eth3"))
 
 
 def test_a_pair_is_ended():

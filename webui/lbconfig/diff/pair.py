@@ -31,6 +31,25 @@ def pair_changes(old: Snapshot, new: Snapshot) -> Iterator[Change]:
         yield from _changed(old.pair, new.pair)
 
 
+def cuts_the_link(old: Snapshot, new: Snapshot) -> bool:
+    """Whether the boxes may lose each other while one of them runs the old configuration and the other one the new."""
+    if old.pair is None or new.pair is None:
+        return old.pair != new.pair
+    return any(_link(one) != _link(other) for one, other in zip(old.pair.boxes, new.pair.boxes, strict=True))
+
+
+def _link(box: PairBox) -> tuple[object, ...]:
+    """All that the link between the boxes stands on, on this one."""
+    by_name = {one.name: one for one in box.network.interfaces}
+    found, names = [], [box.cable]
+    for name in names:  # grows with what lies below
+        one = by_name.get(name)
+        if one is not None:
+            found.append(dataclasses.replace(one, floating=(), addresses=()))
+            names += [below for below in (*one.members, *([one.vlan.parent] if one.vlan else [])) if below not in names]
+    return box.cable, box.cable_address, box.key, found
+
+
 def _made(old: Snapshot, pair: Pair) -> Iterator[Change]:
     first, second = pair.boxes
     sentences = (
