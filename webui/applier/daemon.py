@@ -15,6 +15,7 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Sequence
 
+from applier.apply.both import Both
 from applier.apply.deadline import Clock, boottime
 from applier.apply.drift import Drift
 from applier.apply.early import Early
@@ -44,7 +45,7 @@ from applier.service import doctor, trial
 from applier.service.sight import Sight
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
-from applier.wire.protocol import Request
+from applier.wire.protocol import FOR_PAIR, Request
 from applier.wire.server import Server
 from applier.wire.shapes import (
     CodeChecked,
@@ -69,7 +70,7 @@ from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 
-WEB_USER = "fairlead-web"
+WEB_USER, PAIR_USER = "fairlead-web", "fairlead-pair"
 LATER = "later"  # the service that holds back what clients do not wait for (overlay/etc/sv/later)
 KEEP_IN_NEED = 10  # generations that are kept when room has to be made
 
@@ -91,6 +92,8 @@ class Applier:
         self.turn = Turn()
         self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
+        self.peer = Peer()
+        self.both = Both(self, self.applies, clock)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
         self.recovery = Recovery(
@@ -101,7 +104,6 @@ class Applier:
             lambda: self.running.own.network.hostname,
             self.updates.restart,
         )
-        self.peer = Peer()
         self.pair_watch = Watch(self, clock)
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
@@ -111,6 +113,8 @@ class Applier:
         )  # fmt: skip
         done_by_parts: tuple[Callable[..., object], ...] = (
             self.applies.apply, self.applies.progress, self.applies.confirm, self.applies.roll_back,
+            self.both.pair_choose, self.both.pair_connected, self.both.pair_tells, self.both.pair_hears,
+            self.both.peer_says, self.both.pair_content, self.both.pair_brings,
             self.drift.look, self.drift.repair,
             self.tuner.hardware, self.tuner.tune,
             self.updates.slots, self.updates.update_sources, self.updates.update_check, self.updates.update_install,
@@ -393,6 +397,10 @@ class Applier:
         calm = not self.turn.taken or self.updates.installing or self.applies.waiting
         return self.sight.services(running, self.reasons.downs, calm)
 
+    def connections(self) -> int:
+        """How many the kernel knows, those that are being closed among them."""
+        return self.sight.connections()
+
     def cards(self) -> tuple[Card, ...]:
         return self.sight.cards()
 
@@ -400,10 +408,10 @@ class Applier:
         return self.sight.leases(self.running)
 
 
-def web_identity() -> tuple[set[int], int | None]:
+def identity(user: str) -> tuple[set[int], int | None]:
     """Who may ask, and the group of the socket."""
     try:
-        entry = pwd.getpwnam(WEB_USER)
+        entry = pwd.getpwnam(user)
     except KeyError:
         return {0, os.getuid()}, None
     return {0, entry.pw_uid}, entry.pw_gid
@@ -418,9 +426,11 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="applier: %(levelname)s %(message)s")
     paths = Paths.from_environment()
     applier = Applier(paths, Live())
-    uids, gid = web_identity()
+    uids, gid = identity(WEB_USER)
+    pair_uids, pair_gid = identity(PAIR_USER)
     applier.tuner.load_balancer()  # before anybody asks for the table: the kernel would make it by itself
     server = Server(paths.socket, applier.handle, uids, gid)
+    for_pair = Server(paths.pair_socket, applier.handle, pair_uids, pair_gid, FOR_PAIR)
     for number in (signal.SIGTERM, signal.SIGINT):
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
@@ -428,6 +438,8 @@ def main() -> None:
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
+    threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
+    threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 

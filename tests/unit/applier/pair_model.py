@@ -10,7 +10,7 @@ import struct
 import netlink_bytes as nl
 
 from applier.host.host import HostError, Output
-from applier.pair.roles import NOT_RUNNING, Role, hold_reason, role_text
+from applier.pair.roles import NOT_RUNNING, Role, hold_reason, hold_text, role_text
 from lbconfig.model.network import Interface, Network
 from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import Snapshot
@@ -87,6 +87,8 @@ class PairModel:
         match line.split():
             case ["reload", *remove]:
                 return self.host.change(f"floater {line}", lambda: self._reload(bool(remove)))
+            case ["hold", *reason]:
+                self.host.files[self.host.paths.hold] = hold_text(" ".join(reason))
             case ["release"]:
                 self.host.files[self.host.paths.hold] = "0\n"
             case ["hand-over"]:

@@ -49,15 +49,17 @@ MEANT = {
     "code": st.text(max_size=20),
     "source": st.sampled_from(["upload:" + "0" * 32, "usb:" + "0" * 16]),
     "slot": st.sampled_from(["A", "B"]),
+    "said": st.sampled_from([{}, {"epoch": 1, "number": 1}]),
+    "id": st.sampled_from(["a" * 32, "../x"]),
 }
 
 
 @st.composite
-def meant(draw) -> bytes:
+def meant(draw, verbs=protocol.VERBS) -> bytes:
     """A verb with its fields, of which some are wrong, missing or too many."""
-    verb = draw(st.sampled_from(sorted(protocol.VERBS)))
+    verb = draw(st.sampled_from(sorted(verbs)))
     data = {"verb": verb}
-    for name in protocol.VERBS[verb]:
+    for name in verbs[verb]:
         kind = draw(st.sampled_from(["meant"] * 6 + ["junk", "missing"]))
         if kind != "missing":
             data[name] = draw(MEANT.get(name, JUNK) if kind == "meant" else JUNK)
@@ -73,6 +75,11 @@ LINES = st.one_of(
     JUNK.map(lambda data: json.dumps(data).encode()),
     st.builds(lambda line, cut: line[: max(1, cut * len(line) // 100)], meant(), st.integers(0, 99)),  # half a line
 )
+
+
+def for_pair():
+    """The same with the verbs of the process that talks with the other box of a pair."""
+    return st.one_of(meant(protocol.FOR_PAIR), LINES)
 
 
 _modelled = ModelHost.command
@@ -125,11 +132,11 @@ def status(box) -> dict:
     return send(box, b'{"verb": "status", "known": []}')
 
 
-def run_fuzz(box, check) -> Counter:
+def run_fuzz(box, check, lines=LINES) -> Counter:
     seen: Counter[str] = Counter()
 
     @FEW
-    @given(LINES, st.integers(0, 9))
+    @given(lines, st.integers(0, 9))
     def one(line, dice):
         answer = send(box, line, whole=dice > 0)
         code = answer["error"]["code"] if "error" in answer else "result"
@@ -139,6 +146,17 @@ def run_fuzz(box, check) -> Counter:
 
     one()
     return seen
+
+
+def test_the_channel_of_a_pair_brings_nothing_about(serve, capsys, monkeypatch):
+    """Its socket, as the process may ask it that has what strangers send: on a box that is in no pair, nothing is."""
+    box = serve({os.getuid()})
+    monkeypatch.setattr(box.server, "_verbs", protocol.FOR_PAIR)
+    before = box.host.state()
+    seen = run_fuzz(box, lambda line, code: None, for_pair())
+    told("the applier's socket for the channel", seen, capsys)
+    assert {"result", "not-json", "bad-field", "incomplete", "unknown-verb"} <= set(seen)
+    assert box.host.state() == before and len(box.applier.list_generations()) == 1
 
 
 def told(title: str, seen: Counter, capsys) -> None:

@@ -12,6 +12,7 @@ from applier.host.ipvs_netlink import Daemon
 from applier.kept.generations import Generations
 from applier.pair.election import Files
 from applier.parts.network import act as network
+from lbconfig.agreement import Lineage
 from lbconfig.hardware.actions import Ethtool, Write
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.render import nftables
@@ -75,6 +76,7 @@ class Job:
     confirmed: int | None = None  # the number to go back to
     lenient: bool = False  # at boot: what fails is noted, and the rest is brought up anyway
     number: int | None = None  # of the generation being applied
+    lineage: Lineage = ()  # in a pair: with which it is confirmed
     seconds: Callable[[], float] = lambda: 0.0
     troubles: list[Exception] = field(default_factory=list)
     saved: Saved = field(default_factory=Saved)

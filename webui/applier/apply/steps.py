@@ -296,7 +296,7 @@ class Confirm(Step):
     why = "The very last: a failure of any step before it leaves the next boot with what was confirmed before."
 
     def do(self, job: Job) -> str:
-        job.generations.confirm(job.stored, job.seconds())
+        job.generations.confirm(job.stored, job.seconds(), job.lineage)
         return f"revision {job.number}"
 
     def undo(self, job: Job) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from applier.apply import pending
+from applier.apply.both import Both
 from applier.apply.deadline import Clock, Deadline, Decision
 from applier.apply.early import Early
 from applier.apply.engine import Engine
@@ -30,24 +31,32 @@ from applier.apply.runs import (
     in_vain_sentence,
     taken_back_sentence,
 )
+from applier.apply.share import Share
 from applier.apply.steps import APPLY, CONVERGE
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
 from applier.kept import storage
 from applier.kept.faults import Faults
-from applier.kept.generations import Damaged, Generations
+from applier.kept.generations import Damaged, Descent, Generations
 from applier.kept.turn import Held, Turn
 from applier.parts import web_server
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
+from lbconfig.agreement import Revision
+from lbconfig.agreement_lines import Content
 from lbconfig.diff.cutoff import USUAL, cutoff
+from lbconfig.model import canonical
 from lbconfig.model.snapshot import FACTORY, Snapshot
+from lbconfig.render import files_digest, render
 from lbconfig.target import Target, joined
 from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 
 CHANGES = tuple(step for step in APPLY if step.name != "confirm")
+PUT_BACK = "Everything was put back."
+NOBODY_ASKED = Ask(0, (), (), ())
+STARTED_ANEW = "The applier was started anew before both boxes of the pair had confirmed the changes."
 CONFIRM = tuple(step for step in APPLY if step.name == "confirm")
 SETTLE_SECONDS = 10.0  # so long `confirm` waits for the disk before it answers
 HEAD_START = 2.0  # seconds: the page that follows the box must be in the browser before its way there may go
@@ -65,6 +74,8 @@ class Core(Protocol):
     running: Target
     confirmed: int | None
     known_good: bool  # whether the kernel was last seen to hold what runs
+
+    both: Both
 
     @property
     def tools(self) -> Tools: ...
@@ -89,6 +100,7 @@ class Course:
     before: Target
     target: Target
     resumed: bool = False
+    share: Share | None = None  # in a change of both boxes of a pair
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,7 @@ class Waiting:
     note: Pending
     deadline: Deadline
     settled: threading.Event
+    share: Share | None = None
 
 
 class Applies:
@@ -124,12 +137,61 @@ class Applies:
             found = cutoff(core.running.snapshot, new)
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""
+            ask = Ask.of(found, within) if within else None
+            if core.both.place and new.pair:
+                name = self._begin_both(held, new, user, comment, client, ask, secret)
+                return {"apply": name, "secret": secret, "confirm_within": within}
             number = self.store(new, user, comment, client)
             record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
-            record.ask = Ask.of(found, within) if within else None
+            record.ask = ask
             target = core.target(number, new)
             self.begin(held, record, lambda: self.carry_out(target, record, pending.hashed(secret)))
             return {"apply": record.id, "secret": secret, "confirm_within": within}
+
+    def _begin_both(
+        self, held: Held, new: Snapshot, user: str, comment: str, client: str, ask: Ask | None, secret: str
+    ) -> str:
+        """This box and the other one of its pair, or this one alone where the other one is away; the apply's name."""
+        core = self._core
+        plan = core.both.plan(new, user, comment)
+        descent = core.generations.descent_of(plan.revision, plan.desk)
+        number = self.store(new, user, comment, client, descent)
+        record = RunRecord.of(f"apply-{number}-{secrets.token_hex(4)}", user, number)
+        record.ask = ask
+        hashed = pending.hashed(secret) if secret else ""
+        try:
+            share = core.both.begin(plan, number, record.id, hashed, ask.within if ask else 0)
+        except ApplierRefused:
+            with contextlib.suppress(OSError, Damaged):
+                core.generations.end(number, "rolled back", 0.0)
+            raise
+        target = core.target(number, new)
+        self.begin(held, record, lambda: self.carry_out(target, record, hashed, share), share)
+        return record.id
+
+    def take_part(self, content: Content, revision: Revision, share: Share, within: float, follows: bool) -> None:
+        """Try what is applied at the other box of the pair, or what that one runs already. ApplierRefused: not here."""
+        core, about = self._core, content.about
+        new = parse(content.snapshot)
+        if canonical.digest(new) != revision.digest:
+            words = f"The configuration that {share.other} sent is not the one that it speaks of."
+            raise ApplierRefused("digest-mismatch", words)
+        what = f"the box follows {share.other}" if follows else f"the changes of {about.user} are being applied"
+        with core.turn.take(what, wait=follows) as held:
+            ran = core.running.snapshot
+            if files_digest(render(new)) != about.files:
+                words = f"The software of this box makes other files of the configuration than that of {share.other}."
+                raise ApplierRefused("other-software", f"{words} Update both boxes to the same version.")
+            admit(new, ran, about.files, core.confirmed, core.confirmed, "", core.leases(), core.cards(), core.key())
+            with contextlib.suppress(OSError):  # a number more or less: it is for people
+                core.generations.skip_to(about.number - 1)
+            user, comment = ("pair", f"as {share.other} runs it") if follows else (about.user, about.comment)
+            descent = core.generations.descent_of(revision, about.desk, about.number)
+            number = self.store(new, user, comment, "", descent)
+            record = RunRecord.of(about.apply or f"apply-{number}-{secrets.token_hex(4)}", user, number)
+            record.ask = Ask.of(cutoff(core.running.snapshot, new), round(within)) if within else None
+            target = core.target(number, new)
+            self.begin(held, record, lambda: self.carry_out(target, record, about.secret, share), share)
 
     def progress(self) -> RunStatus | None:
         """The last apply or repair; quick, so one may ask often."""
@@ -157,9 +219,16 @@ class Applies:
             raise ApplierRefused("wrong-secret", "This is not the link that the apply gave out.")
         if not secret and not (apply and user):
             raise ApplierRefused("wrong-secret", "Give the secret of the apply, or its id and who you are.")
-        if not waiting.deadline.decide(Decision(kind, user or waiting.record.user)):
+        if not self._answer(waiting, kind, user or waiting.record.user):
             raise ApplierRefused("not-waiting", "It is too late: the time was over, or somebody else has decided.")
         return waiting
+
+    def _answer(self, waiting: Waiting, kind: Literal["keep", "back"], user: str) -> bool:
+        """Whether it came in time. In a pair both boxes have to hear of it."""
+        if waiting.share is None:
+            return waiting.deadline.decide(Decision(kind, user))
+        both, revision = self._core.both, waiting.share.revision.id
+        return both.prove(revision, user) if kind == "keep" else both.give_up(revision, taken_back_sentence(user))
 
     def _last_word(self, apply: str) -> str:
         record = self.record
@@ -167,26 +236,30 @@ class Applies:
 
     # --- the way forward ---------------------------------------------------------------------------
 
-    def store(self, new: Snapshot, user: str, comment: str, client: str) -> int:
+    def store(self, new: Snapshot, user: str, comment: str, client: str, descent: Descent | None = None) -> int:
+        """Its number. `descent`: what both boxes of a pair know it by."""
         core = self._core
         found = storage.trouble(core.paths)
         if found is None:
             try:
                 core.generations.make_folder()
-                return core.generations.create(new, user, comment, client, core.target(None, new).box)
+                box = core.target(None, new).box
+                return core.generations.create(new, user, comment, client, box, descent)
             except OSError as error:
                 found = storage.of_error(error, core.paths)
         core.faults.set(*found)
         raise ApplierRefused(*found)
 
-    def begin(self, held: Held, record: RunRecord, action: Callable[[], RunState]) -> None:
-        """In a thread of its own, to which the turn is handed on."""
+    def begin(self, held: Held, record: RunRecord, action: Callable[[], RunState], share: Share | None = None) -> None:
+        """In a thread of its own, to which the turn is handed on. `share`: of a pair, which hears of the end."""
         self.record = record
 
         def tell(ended: tuple[RunState, Waiting | None]) -> None:
             record.state, waiting = ended
             if waiting:
                 waiting.settled.set()
+            if share:
+                share.ended("" if record.state == "done" else record.message.removesuffix(PUT_BACK).strip())
 
         held.hand_on(record.id, lambda: self._ended(record, action()), lambda e: self._fail(record, e), tell)
 
@@ -202,21 +275,24 @@ class Applies:
         record.deadline = None
         return outcome, waiting
 
-    def carry_out(self, target: Target, record: RunRecord, secret: str = "") -> RunState:
+    def carry_out(self, target: Target, record: RunRecord, secret: str = "", share: Share | None = None) -> RunState:
         """`secret`: the hash of the one that was given out, where a confirmation is asked for."""
         core = self._core
         before = core.running
-        course = Course(Engine(self._job(target, before), record), record, before, target)
+        course = Course(Engine(self._job(target, before), record), record, before, target, share=share)
+        if share and not self._may_begin(course, share):
+            return "rolled back"
         core.known_good = False  # until it is at its end
         log.info("generation %s of %s: begins", target.number, record.user)
         if record.ask is not None:
             core.host.sleep(HEAD_START)
         failure = course.engine.forward(CHANGES)
-        if failure is None and record.ask is not None:
-            now = self._clock()
-            note = Pending(
-                record.id, record.user, target.stored, core.confirmed, now, now + record.ask.within, secret, record.ask
-            )
+        if failure is None and (record.ask is not None or share):
+            now, ask = self._clock(), record.ask or NOBODY_ASKED
+            note = Pending(record.id, record.user, target.stored, core.confirmed, now, now + ask.within, secret, ask)
+            if share:
+                # A new daemon cannot go on with it: it does not know what was agreed.
+                note = note.going_back(STARTED_ANEW)
             try:
                 # The disk first: after a power cut nothing else knows that it was never confirmed.
                 core.generations.end(target.stored, "waiting", course.engine.seconds())
@@ -227,6 +303,20 @@ class Applies:
             else:
                 return self._wait(course, note)
         return self._finish(course, failure)
+
+    def _may_begin(self, course: Course, share: Share) -> bool:
+        """Wait for the other box to try it first, where it does; False: nothing was done, and nothing will be."""
+        record = course.record
+        record.message = f"{share.other} tries the changes first."
+        if share.may_begin():
+            record.message = ""
+            return True
+        course.engine.leave()
+        record.message = f"{share.why} This box was not changed."
+        with contextlib.suppress(OSError, Damaged):
+            self._core.generations.end(course.target.stored, "rolled back", 0.0)
+        log.warning("generation %s: not begun: %s", course.target.number, share.why)
+        return False
 
     def _job(self, target: Target, before: Target) -> Job:
         core = self._core
@@ -257,6 +347,8 @@ class Applies:
         core.faults.clear("generation-missing", "not-restored", "start", "not-in-pair")
         core.early.keep(course.engine.job)
         record.message = confirmed_sentence(target.number, user if user != record.user else "")
+        if course.share and course.share.alone:
+            record.message += f" {course.share.other} is away, and follows when it is back."
         self._tidy()
         return "done"
 
@@ -269,24 +361,31 @@ class Applies:
     # --- waiting -----------------------------------------------------------------------------------
 
     def _wait(self, course: Course, note: Pending) -> RunState:
-        core, record = self._core, course.record
+        core, record, share = self._core, course.record, course.share
         core.set_running(course.target)
-        record.message = WAITING_SENTENCE
-        record.deadline = deadline = Deadline(note.begun, note.until, self._clock)
-        self._waiting = Waiting(record, note, deadline, threading.Event())
-        core.turn.owned_by(
-            lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)"
-        )
-        log.info("generation %s waits %.0f s to be confirmed", note.number, deadline.left())
-        record.state = "waiting"
-        decision = deadline.wait()
+        deadline = Deadline(note.begun, note.until, self._clock)
+        self._waiting = Waiting(record, note, deadline, threading.Event(), share)
+        if record.ask is None and share:
+            record.message = f"Everything runs here. {share.other} has to come as far."
+            core.turn.owned_by(f"the changes of {note.user} wait for {share.other}")
+        else:
+            record.message = WAITING_SENTENCE
+            record.deadline = deadline
+            core.turn.owned_by(
+                lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)"
+            )
+            log.info("generation %s waits %.0f s to be confirmed", note.number, deadline.left())
+            record.state = "waiting"
+        decision = share.wait() if share else deadline.wait()
         if decision.kind == "keep":
+            if share:
+                course.engine.job.lineage = share.lineage
             record.state = "running"
             core.turn.owned_by(f"the changes of {note.user} are being confirmed")
             return self._finish(course, None, decision.user)
         core.turn.owned_by(f"the changes of {note.user} are being taken back")
         record.state = "returning"
-        record.message = why = _why(decision, note)
+        record.message = why = share.why if share else _why(decision, note)
         # From here on a new daemon goes back at once, whatever time is left.
         with contextlib.suppress(HostError):
             core.host.put(core.paths.pending, note.going_back(why).to_json())
@@ -304,7 +403,7 @@ class Applies:
                 record.mark_undone()
         if waited:
             core.set_running(course.before)
-        record.message = f"{why} {' '.join(left) or 'Everything was put back.'}"
+        record.message = f"{why} {' '.join(left) or PUT_BACK}"
         outcome = "failed" if left else outcome
         core.faults.set("not-restored", f"{record.message} Restart the box." if left else None)
         with contextlib.suppress(OSError, Damaged):
@@ -382,7 +481,7 @@ class Applies:
             record.state, record.message = "done", confirmed_sentence(note.number)
         else:
             record.state = "not confirmed"
-            record.message = f"{note.returning or _why(Decision('over'), note)} Everything was put back."
+            record.message = f"{note.returning or _why(Decision('over'), note)} {PUT_BACK}"
             record.mark_undone()
         self.record = record
 

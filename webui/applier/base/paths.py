@@ -38,6 +38,11 @@ class Paths:
         return self.run / "applier.sock"
 
     @property
+    def pair_socket(self) -> Path:
+        """Of the applier, for the process that talks with the other box of a pair (pair/channel.py)."""
+        return self.run / "pair.sock"
+
+    @property
     def setup_code(self) -> Path:
         return self.run / "setup-code"
 

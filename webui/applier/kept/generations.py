@@ -298,6 +298,13 @@ class Generations:
         ids = [one.id for one in known]
         return (*known[: ids.index(head.id)], head) if head.id in ids else (head,)
 
+    def descent_of(self, revision: Revision, desk: str, number: int | None = None) -> Descent:
+        """Of what is to be stored next, made from the confirmed one. `number`: that it has at the desk; None: this."""
+        lineage = self.lineage()
+        parent = lineage[-1].digest if lineage else ""
+        number = number or self._next_number()
+        return {"id": revision.id, "digest": revision.digest, "parent": parent, "number": number, "desk": desk}
+
     @staticmethod
     def _revision(meta: Meta) -> Revision:
         descent, digest = meta.get("pair"), meta["snapshot_digest"]

@@ -26,7 +26,7 @@ class Sight:
         self._paths = paths
         self._host = host
         self._faults = faults
-        self._listing, self._told = Listing(), health.Told()
+        self._listing, self._counting, self._told = Listing(), Listing(), health.Told()
 
     def storage(self) -> None:
         """Whether the data partition can be used."""
@@ -61,6 +61,14 @@ class Sight:
         text = f"The health checks do not run: a server that dies is not noticed. Seen last: {state.text}."
         self._faults.set("health-checks", text if lost else None)
         return self._told(running.snapshot, entries, checked_for, said, downs)
+
+    def connections(self) -> int:
+        """How many the kernel knows; 0 where that cannot be read."""
+        try:
+            servers = self._counting(table.listing(self._host)).values()
+        except (HostError, ListingError):
+            return 0
+        return sum(one.active + one.inactive for found in servers for one in found.values())
 
     def interfaces(self) -> list[InterfaceStatus]:
         try:

@@ -113,6 +113,10 @@ class Client:
         """Take back what waits, by the same proofs. Answers at once; follow progress()."""
         return self._ask("roll_back", apply=apply, secret=secret, user=user)
 
+    def pair_choose(self, user: str) -> Nothing:
+        """Of two configurations that the boxes of a pair got while they were apart, that of this box stays."""
+        return self._ask("pair_choose", user=user)
+
     def diagnose(self, service: int) -> Diagnosis:
         """Look for the usual faults of a service that runs; takes some seconds and changes nothing."""
         return self._ask("diagnose", service=service)

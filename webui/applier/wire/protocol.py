@@ -10,6 +10,8 @@ Codes of refusal, and who gives them:
     unknown-generation, damaged-generation, unknown-service, no-diagnosis         daemon.py
     unknown-snapshot, bad-snapshot, problems, base-moved, digest-mismatch, lock-out          apply/review.py
     not-waiting, wrong-secret                                                     apply/verbs.py
+    no-pair, not-the-desk, not-in-step, nothing-to-choose                         apply/both.py
+    digest-mismatch, other-software                   apply/verbs.py, of what the other box of a pair sends
     unknown-service, problems, no-trial                                           service/trial.py
     no-counters                                                                   parts/firewall.py
     data-missing, data-read-only, data-full, data-error                           kept/storage.py
@@ -72,6 +74,11 @@ def _number(value: object) -> str | None:
 
 def _yes_or_no(value: object) -> str | None:
     return None if isinstance(value, bool) else "must be true or false"
+
+
+def _count(value: object) -> str | None:
+    good = type(value) is int and 0 <= value <= MAX_NUMBER
+    return None if good else f"must be a whole number, 0 to {MAX_NUMBER}"
 
 
 def _number_or_none(value: object) -> str | None:
@@ -148,6 +155,16 @@ FOR_ROOT: Mapping[str, Mapping[str, Check]] = {
     "new_setup_code": {},
     "make_room": {},
 }
+# For the process that talks with the other box of a pair, on a socket of its own; what these carry is read, and refused
+# where it is wrong, as what comes over the network is (apply/both.py).
+FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
+    "pair_connected": {},
+    "pair_tells": {"seen": _count, "lineage": _text(DIGEST)},
+    "pair_hears": {"said": _object},
+    "peer_says": {"beat": _object},
+    "pair_content": {"id": _text(DIGEST)},
+    "pair_brings": {"content": _object},
+}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},
@@ -165,6 +182,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     },
     "confirm": _waiting,
     "roll_back": _waiting,
+    "pair_choose": {"user": _user},
     "diagnose": {"service": _number},
     "try_check": {"snapshot": _object, "services": _services, "service": _number},
     "rule_counters": {},
@@ -198,8 +216,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
 }
 
 
-def parse(line: bytes) -> Request:
-    """ApplierRefused, naming object and field, for all that is not a request."""
+def parse(line: bytes, verbs: Mapping[str, Mapping[str, Check]] = VERBS) -> Request:
+    """ApplierRefused, naming object and field, for all that is not a request for one of these verbs."""
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -207,9 +225,9 @@ def parse(line: bytes) -> Request:
     if not isinstance(data, dict):
         raise ApplierRefused("bad-request", "The request must be a JSON object.")
     verb = data.pop("verb", None)
-    if not isinstance(verb, str) or verb not in VERBS:
-        raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(VERBS)}.")
-    checks = VERBS[verb]
+    if not isinstance(verb, str) or verb not in verbs:
+        raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(verbs)}.")
+    checks = verbs[verb]
     problems = [_problem(verb, name, "is missing") for name in checks if name not in data]
     for name, value in data.items():
         wrong = checks[name](value) if name in checks else "is not a field of this verb"

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from applier.wire import protocol
@@ -26,8 +26,16 @@ Handler = Callable[[Request, int], object]
 
 
 class Server:
-    def __init__(self, path: Path, handler: Handler, uids: Collection[int], gid: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        handler: Handler,
+        uids: Collection[int],
+        gid: int | None = None,
+        verbs: Mapping[str, Mapping[str, protocol.Check]] = protocol.VERBS,
+    ) -> None:
         self.path = path
+        self._verbs = verbs
         self._handler = handler
         self._uids = frozenset(uids)
         self._slots = threading.BoundedSemaphore(CONNECTIONS)
@@ -96,7 +104,7 @@ class Server:
     def _request(self, connection: socket.socket, uid: int) -> Request:
         if uid not in self._uids:
             raise ApplierRefused("forbidden", f"User id {uid} may not talk to the applier.")
-        request = protocol.parse(_receive(connection))
+        request = protocol.parse(_receive(connection), self._verbs)
         if request.verb in protocol.FOR_ROOT and uid != 0:
             raise ApplierRefused("forbidden", f"Only root may ask for '{request.verb}'.")
         return request

@@ -374,6 +374,17 @@ class Nothing(TypedDict):
     """The answer where it is all that there is to say that something was done."""
 
 
+class PairTold(TypedDict):
+    """What a box of a pair has to say to the other one, for the process that carries it there."""
+
+    pair: str
+    box: int
+    seen: int  # to be given back with the next question
+    said: dict[str, object]  # agreement_lines.plain_said
+    beat: dict[str, object]
+    fetch: str  # the id of a revision that the other box is asked for; "": none
+
+
 class ApplyStarted(TypedDict):
     apply: str  # the id of the run
     secret: str  # by which it is confirmed; "": no confirmation will be asked for

@@ -1,0 +1,561 @@
+"""The two boxes of a pair, brought to one configuration: the agreement (lbconfig/agreement.py), carried out here.
+
+What comes from the other box, from an admin and from the clock goes through the functions of the agreement, one at a
+time. What is to be done then, the applies of this box do: they try a change, keep it or go back (share.py). Nobody is
+told of a confirmation before it is on the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from applier.apply.deadline import Clock
+from applier.apply.share import Share
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError
+from applier.kept.faults import Faults
+from applier.kept.generations import Damaged, Generations
+from applier.kept.turn import Turn, beside
+from applier.pair import client
+from applier.pair.beat import LINEAGE, Beat
+from applier.pair.beat import read as read_beat
+from applier.pair.peer import Peer
+from applier.pair.roles import HELD, LEADS, STANDS_BY, hold_reason
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Nothing, PairTold
+from lbconfig import agreement
+from lbconfig.agreement import BEAT, Box, Confirm, GoBack, Lineage, Next, Part, Revision, Standing, Tell, Try
+from lbconfig.agreement_lines import About, Content, LineError, plain_content, plain_said, read_content, read_said
+from lbconfig.diff.pair import cuts_the_link
+from lbconfig.model import canonical
+from lbconfig.model.snapshot import Snapshot, to_data
+from lbconfig.pair import sides
+from lbconfig.render import files_digest, render
+from lbconfig.target import Target
+
+log = logging.getLogger("applier")
+
+FETCHING = 30.0  # seconds that the other box may take to send a configuration
+LONGEST_WHY = 500  # characters of a reason that is told to the other box
+COUNTING = 5.0  # seconds for which a number of connections is told
+OTHER = "the other box"  # as the agreement says it
+FOLLOWS = "it follows the other box"  # why a box is held meanwhile
+
+
+class Core(Protocol):
+    """What the agreement needs of the daemon."""
+
+    paths: Paths
+    host: Host
+    turn: Turn
+    generations: Generations
+    faults: Faults
+    running: Target
+    confirmed: int | None
+    peer: Peer
+
+    def connections(self) -> int: ...
+
+
+class Tries(Protocol):
+    """What tries a configuration of the other box's, in a thread of its own (verbs.py)."""
+
+    def take_part(self, content: Content, revision: Revision, share: Share, within: float, follows: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where this box is."""
+
+    pair: str
+    box: int
+    own: str  # host names
+    other: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A change of both boxes that an admin has asked this one for."""
+
+    revision: Revision
+    new: Snapshot
+    desk: str
+    user: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """A configuration that the other box is asked for."""
+
+    job: agreement.Job
+    share: Share
+    since: float
+
+
+class Both:
+    def __init__(self, core: Core, tries: Tries, clock: Clock) -> None:
+        self._core = core
+        self._tries = tries
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._news = threading.Condition(self._lock)
+        self._told = 0  # how often there was something to tell
+        self._place: Place | None = None
+        self._box: Box | None = None
+        self._share: Share | None = None  # in the change that is under way
+        self._offer: Content | None = None  # what the other box may fetch of it
+        self._fetching: Fetching | None = None
+        self._outcomes: deque[tuple[Revision, str]] = deque()  # of tries, as their threads told them
+        self._wake = threading.Event()  # an outcome was told
+        self._proved_by = ""
+        self._counted = (float("-inf"), 0)
+
+    # --- what the rest of the applier asks ------------------------------------------------------------
+
+    @property
+    def place(self) -> Place | None:
+        """None: the box is in no pair, or has not come so far yet."""
+        return self._place
+
+    def silent(self) -> bool:
+        """Whether the other box is away."""
+        with self._lock:
+            return self._box is None or self._box.silent(self._clock())
+
+    def standing(self) -> Standing | None:
+        """How this box stands to what was last heard of the other one; None: nothing was heard."""
+        with self._lock:
+            return agreement.stands(self._box) if self._box else None
+
+    def plan(self, new: Snapshot, user: str, comment: str) -> Plan:
+        """A change of both boxes, not begun yet. ApplierRefused where none can begin at this box now."""
+        with self._lock:
+            place, box = self._in_pair()
+            beat = self._core.peer.beat
+            if not box.silent(self._clock()):
+                if box.job:
+                    raise ApplierRefused("busy", f"Another change of {place.own} and {place.other} is under way.")
+                refuse_unless_in_step(agreement.stands(box), place)
+                if beat is not None and beat.role == LEADS and self._role() != LEADS:
+                    raise ApplierRefused("not-the-desk", f"{place.other} leads. Apply the changes there.")
+                if beat is not None:
+                    with contextlib.suppress(OSError):  # the number would be another one there; it is for people
+                        self._core.generations.skip_to(beat.revision)
+            revision = Revision(secrets.token_hex(agreement.ID_LENGTH // 2), canonical.digest(new))
+            return Plan(revision, new, place.own, user, comment)
+
+    def begin(self, plan: Plan, number: int, apply: str, secret: str, within: int) -> Share:
+        """ApplierRefused where it cannot begin any more."""
+        with self._lock:
+            place, box = self._in_pair()
+            now, new, revision = self._clock(), plan.new, plan.revision
+            alone = box.silent(now)
+            share = Share(revision, place.other, self._tried, alone)
+            files = files_digest(render(new))
+            about = About(revision.id, files, number, plan.desk, plan.user, plan.comment, apply, secret)
+            together = not alone and cuts_the_link(self._core.running.snapshot, new)
+            try:
+                following = agreement.begin(box, revision, within, now, alone=alone, together=together)
+            except agreement.Refused as error:
+                raise ApplierRefused("busy", _sentence(str(error), place)) from None
+            self._share, self._offer = share, Content(about, to_data(new))
+            self._go(following)
+            return share
+
+    def prove(self, revision: str, user: str) -> bool:
+        """The admin reaches this box. Whether there is anything that he can confirm by it."""
+        with self._lock:
+            if self._box is None or self._box.job is None or self._box.job.revision.id != revision:
+                return False
+            self._proved_by = user
+            self._go(agreement.proved(self._box, revision, self._clock()))
+            return True
+
+    def give_up(self, revision: str, why: str) -> bool:
+        """The admin takes the change back. Whether there is anything to take back."""
+        with self._lock:
+            if self._box is None or self._box.job is None or self._box.job.revision.id != revision:
+                return False
+            self._go(agreement.give_up(self._box, why))
+            return True
+
+    # --- verbs -----------------------------------------------------------------------------------------
+
+    def pair_choose(self, user: str) -> Nothing:
+        """Of two configurations that were made apart, that of this box stays, and the other box follows."""
+        with self._lock:
+            place, box = self._in_pair()
+            try:
+                following = agreement.choose(box)
+            except agreement.Refused:
+                words = f"{place.own} and {place.other} do not differ, so there is nothing to choose."
+                raise ApplierRefused("nothing-to-choose", words) from None
+            log.info("%s chose the configuration of %s", user, place.own)
+            self._go(following)
+        return {}
+
+    def peer_says(self, beat: Mapping[str, object]) -> Nothing:
+        """What the other box says of itself, for people."""
+        try:
+            said = read_beat(beat)
+        except LineError as error:
+            raise _wrong(error) from None
+        with self._lock:
+            if self._place:
+                self._core.peer.says(said, self._clock())
+        return {}
+
+    def pair_connected(self) -> Nothing:
+        """The other box has come by a new connection."""
+        with self._lock:
+            if self._box:
+                self._box = agreement.connected(self._box)
+        return {}
+
+    def pair_hears(self, said: Mapping[str, object]) -> dict[str, bool]:
+        """What the other box says. `known`: whether its lineage, where that was left out, is known here."""
+        with self._lock:
+            if self._box is None:
+                return {"known": True}
+            known = self._box.other.lineage if self._box.other else None
+            if "lineage" not in said and known is None:
+                return {"known": False}
+            try:
+                heard = read_said(said, known)
+            except LineError as error:
+                raise _wrong(error) from None
+            self._go(agreement.hear(self._box, heard, self._clock()))
+            return {"known": True}
+
+    def pair_tells(self, seen: int, lineage: str) -> PairTold | Nothing:
+        """What to say to the other box, as soon as there is something new, or a beat is over.
+
+        `seen`: as the last answer had it. `lineage`: the id of the newest revision of the lineage that the asker has.
+        """
+        with self._lock:
+            if self._place:
+                self._news.wait_for(lambda: self._told != seen, BEAT)
+            place = self._place
+            if place is None or self._box is None:
+                return {}
+            self._box, said = agreement.message(self._box)
+            # To the other box, "the other box" is this one.
+            said = replace(said, refused=tuple((id, why.replace(OTHER, place.other)) for id, why in said.refused))
+            known = said.lineage if said.lineage[-1].id == lineage else None
+            fetching = self._fetching
+            return {
+                "pair": place.pair,
+                "box": place.box,
+                "seen": self._told,
+                "said": plain_said(said, known),
+                "beat": self._beat(place, self._box).to_data(),
+                "fetch": fetching.job.revision.id if fetching else "",
+            }
+
+    def pair_content(self, id: str) -> dict[str, object]:
+        """The configuration that the other box fetches; empty where this one has it no more."""
+        with self._lock:
+            if self._offer and self._offer.about.id == id:
+                return plain_content(self._offer)
+        found = self._confirmed(id)
+        return plain_content(found) if found else {}
+
+    def pair_brings(self, content: Mapping[str, object]) -> Nothing:
+        """A configuration that was fetched from the other box."""
+        try:
+            found = read_content(content)
+        except LineError as error:
+            raise _wrong(error) from None
+        with self._lock:
+            fetching = self._fetching
+            if fetching and fetching.job.revision.id == found.about.id:
+                self._fetching = None
+                self._take_part(fetching, found)
+        return {}
+
+    # --- the clock -------------------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """For ever; in a thread of its own."""
+        while True:
+            self._wake.wait(BEAT)
+            self._wake.clear()
+            try:
+                self.tick()
+            # The next beat may work; nobody else would start this thread again.
+            except Exception:
+                log.exception("the agreement with the other box")
+
+    def tick(self) -> None:
+        """What time brings: to be called at every beat."""
+        with self._lock:
+            self._attend()
+            self._hear_outcomes()
+            if self._box is None:
+                return
+            now = self._clock()
+            if self._fetching and now - self._fetching.since > FETCHING:
+                fetching, self._fetching = self._fetching, None
+                why = f"It did not get the configuration from {fetching.share.other}."
+                self._go(agreement.tried(self._box, fetching.job.revision.id, why, now))
+            self._go(agreement.pass_time(self._box, now))
+            self._tell_faults()
+            self._hold()
+
+    def _attend(self) -> None:
+        """Be in the pair that is confirmed here."""
+        core = self._core
+        if self._box and self._box.job:
+            return
+        stays = core.running.number == core.confirmed
+        if core.turn.taken and not (self._box and stays):
+            return  # the box is being started, or it is not known yet what will be confirmed
+        place = _place(core.running) if stays else None
+        old, self._place = self._place, place
+        if place is None:
+            self._box = None
+            if old:
+                core.peer.forget()
+                core.faults.clear("pair-forked", "pair-behind")
+        elif self._box is None or old is None or (old.pair, old.box) != (place.pair, place.box):
+            lineage = core.generations.lineage()
+            # Messages are in order as long as this number is larger after each start; on a new connection none is old.
+            self._box = agreement.restarted(place.box, int(self._clock() * 1000), lineage) if lineage else None
+
+    # --- what is to be done ----------------------------------------------------------------------------
+
+    def _in_pair(self) -> tuple[Place, Box]:
+        if self._place is None or self._box is None:
+            raise ApplierRefused("no-pair", "The box is in no pair.")
+        return self._place, self._box
+
+    def _tried(self, revision: Revision, why: str) -> None:
+        """By the thread that tries it, which must wait for nothing here: what follows may wait for it."""
+        self._outcomes.append((revision, _line(why)))
+        self._wake.set()
+
+    def _hear_outcomes(self) -> None:
+        while self._outcomes:
+            revision, why = self._outcomes.popleft()
+            if self._box:
+                self._go(agreement.tried(self._box, revision.id, why, self._clock()))
+
+    def _go(self, following: Next) -> None:
+        """Do what the agreement says, in its order."""
+        before = self._box
+        box, deeds = following
+        if before is None:
+            return
+        confirmed = False
+        for deed in deeds:
+            match deed:
+                case Try(revision):
+                    self._try(box, revision)
+                case Confirm(lineage):
+                    why = self._confirm(before, lineage)
+                    if why:
+                        box, _ = agreement.not_confirmed(before, why, self._clock())
+                    confirmed = True
+                case GoBack() | Tell():
+                    pass  # below
+        self._box = box
+        if before.job and (box.job is None or box.job.revision != before.job.revision):
+            self._end(before, box, confirmed)
+        if any(isinstance(deed, Tell) for deed in deeds) and (before.job, before.lineage, before.refused) != (
+            box.job,
+            box.lineage,
+            box.refused,
+        ):
+            self._told += 1
+            self._news.notify_all()
+
+    def _end(self, before: Box, box: Box, confirmed: bool) -> None:
+        """The change is over at this box."""
+        job, share = before.job, self._share
+        self._fetching = None
+        if share and job and not confirmed:
+            place = self._place
+            share.go_back(_sentence(agreement.why_not(box, job.revision.id) or "the change was given up", place))
+        self._share, self._offer, self._proved_by = None, None, ""
+
+    def _try(self, box: Box, revision: Revision) -> None:
+        job, place = box.job, self._place
+        if job is None or place is None:
+            return
+        if job.part in (Part.DESK, Part.ALONE):
+            if self._share:
+                self._share.let_try()
+            return
+        self._share = Share(revision, place.other, self._tried)
+        self._share.let_try()
+        self._fetching = Fetching(job, self._share, self._clock())
+
+    def _take_part(self, fetching: Fetching, content: Content) -> None:
+        job, share = fetching.job, fetching.share
+
+        def work() -> None:
+            follows = job.part is Part.FOLLOWER
+            self._tries.take_part(content, job.revision, share, job.within, follows)
+
+        def failed(error: BaseException) -> None:
+            mistake = f"The applier made a mistake: {error!r}."
+            share.ended(_refusal(error) if isinstance(error, ApplierRefused) else mistake)
+
+        beside(f"pair-{job.revision.id[:8]}", work, failed, lambda _: None)
+
+    def _confirm(self, before: Box, lineage: Lineage) -> str:
+        """Write it down. Why that cannot be; "": it is."""
+        if before.job is None:
+            return self._adopt(lineage)
+        if self._share is None:
+            return "the change is not under way any more"
+        lost = lineage if before.lineage[-1] not in lineage else ()
+        why = self._share.confirm(lineage, self._proved_by)
+        if lost and not why:
+            self._mark(lost)
+        return why
+
+    def _adopt(self, lineage: Lineage) -> str:
+        """Both boxes made the same configuration while they were apart: this one calls it as the other one does."""
+        place = self._place
+        try:
+            self._core.generations.adopt(lineage, place.other if place else "")
+        except (OSError, Damaged) as error:
+            log.error("the lineage of the other box: %s", error)
+            return f"{error}"
+        return ""
+
+    def _mark(self, lineage: Lineage) -> None:
+        try:
+            self._core.generations.not_chosen(lineage)
+        except OSError as error:
+            log.error("the history: %s", error)
+
+    # --- what is told ----------------------------------------------------------------------------------
+
+    def _confirmed(self, id: str) -> Content | None:
+        """What runs here, for a box that follows."""
+        generations, number = self._core.generations, self._core.confirmed
+        lineage = generations.lineage()
+        if number is None or not lineage or lineage[-1].id != id:
+            return None
+        try:
+            found = generations.load(number)
+        except Damaged as error:
+            log.error("%s", error)
+            return None
+        desk = found.meta["pair"]["desk"] if "pair" in found.meta else ""
+        files = files_digest(render(found.snapshot))
+        about = About(id, files, number, desk, found.meta["user"], found.meta["comment"], "", "")
+        return Content(about, to_data(found.snapshot))
+
+    def _role(self) -> str:
+        role = client.role(self._core.host, self._core.paths)
+        return role.role if role else HELD
+
+    def _beat(self, place: Place, box: Box) -> Beat:
+        core, now = self._core, self._clock()
+        if now - self._counted[0] > COUNTING:
+            self._counted = now, core.connections()
+        role = client.role(core.host, core.paths)
+        where = agreement.stands(box)
+        return Beat(
+            hostname=place.own,
+            role=role.role if role else HELD,
+            since=max(0.0, now - role.since) if role else 0.0,
+            reason=role.reason if role else "the box has just started",
+            version=core.paths.version,
+            revision=core.confirmed or 0,
+            digest=core.running.digest,
+            lineage=tuple(one.digest for one in reversed(box.lineage[-LINEAGE:])),
+            ready=core.paths.first_round.exists() and where is not Standing.BEHIND and box.job is None,
+            connections=self._counted[1],
+            time=int(time.time()),
+        )
+
+    def _tell_faults(self) -> None:
+        place, box = self._place, self._box
+        if place is None or box is None:
+            return
+        forked = agreement.stands(box) is Standing.FORKED
+        self._core.faults.set(
+            "pair-forked",
+            f"{place.own} and {place.other} were changed while they were apart, and run different configurations. "
+            "Choose which one stays."
+            if forked
+            else None,
+        )
+        failed = box.failed[0]
+        behind = box.other is not None and bool(failed) and failed == box.other.lineage[-1].id != box.lineage[-1].id
+        why = _sentence(agreement.why_not(box, failed), place)
+        self._core.faults.set(
+            "pair-behind",
+            f"{place.own} could not follow {place.other}, and tries again each minute. {why}" if behind else None,
+        )
+
+    def _hold(self) -> None:
+        """Who is behind follows before it may lead; but where the other box is away, an old configuration is better."""
+        box, core = self._box, self._core
+        if box is None:
+            return
+        follows = box.job is not None and box.job.part is Part.FOLLOWER
+        due = not box.silent(self._clock()) and (follows or agreement.stands(box) is Standing.BEHIND)
+        try:
+            held = hold_reason(core.host.read(core.paths.hold) or "")
+            if due and held is None and self._role() == STANDS_BY:
+                client.hold(core.host, core.paths, FOLLOWS)
+            elif held == FOLLOWS and not due:
+                client.release(core.host, core.paths)
+        except HostError as error:
+            log.warning("%s", error)
+
+
+def _place(running: Target) -> Place | None:
+    both, pair = sides(running.own) if running.in_pair else None, running.snapshot.pair
+    return Place(pair.id, both.number, both.own.name, both.peer.name) if both and pair else None
+
+
+def refuse_unless_in_step(standing: Standing | None, place: Place) -> None:
+    """No change begins between two boxes of which one has still to become as the other one is."""
+    both = f"{place.own} and {place.other}"
+    words = {
+        Standing.FORKED: f"{both} run different configurations, made while they were apart. Choose one of them first.",
+        Standing.BEHIND: f"{place.own} does not run what {place.other} runs yet. It follows by itself; wait for that.",
+        Standing.AHEAD: f"{place.other} does not run what {place.own} runs yet. It follows by itself; wait for that.",
+        Standing.TWIN: f"{both} are about to agree on what they run; try again in a moment.",
+    }
+    if standing in words:
+        raise ApplierRefused("not-in-step", words[standing])
+
+
+def _refusal(refused: ApplierRefused) -> str:
+    """With the first of the problems that it names."""
+    first = next((f" {one['object']}: {one['field']} {one['message']}." for one in refused.problems), "")
+    return f"{refused.message}{first}"
+
+
+def _line(text: str) -> str:
+    """What the other box takes as a text, whatever a program of this one has said."""
+    words = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "?" for letter in words)[:LONGEST_WHY]
+
+
+def _wrong(error: LineError) -> ApplierRefused:
+    return ApplierRefused("bad-field", f"What the other box says is wrong: {error}.")
+
+
+def _sentence(why: str, place: Place | None) -> str:
+    """What the agreement says, with the other box's name; "": nothing."""
+    said = why.replace(OTHER, place.other if place else OTHER).strip()
+    if not said or said.endswith("."):
+        return said
+    return f"{said if why.startswith(OTHER) else said[0].upper() + said[1:]}."
