@@ -1,0 +1,270 @@
+"""The process that talks with the other box of a pair: two of them, in networks of their own and without any rights.
+
+Behind each is a real applier over a model host. The link is a plain cable here: what WireGuard does for it, a booted
+machine shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from board.lab.build import TOP
+from board.machines.wait import until
+from tests.parts import ALL
+from two_boxes import NEW, OLD, THIRD, Half
+
+from applier.kept import pair_key
+from applier.pair.channel import CONNECTIONS
+from applier.wire.protocol import FOR_PAIR
+from applier.wire.server import Server
+from lbconfig import agreement
+from lbconfig.agreement_lines import MAX_LINE, Writer
+from lbconfig.pair import CHANNEL_PORT
+
+ADDRESSES = ("169.254.64.1", "169.254.64.2")
+NOBODY = 65534
+FUZZED = 20_000 if ALL else 2_000
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
+
+
+class RealHalf(Half):
+    """By the clock of this machine."""
+
+    @property
+    def boottime(self) -> float:
+        return time.monotonic()
+
+    @boottime.setter
+    def boottime(self, value: float) -> None:
+        pass
+
+
+class End:
+    """A box with its applier, a network, and the process that talks."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.number = number
+        self.half = RealHalf(folder / f"lb{number + 1}", number)
+        (folder / f"lb{number + 1}").mkdir(mode=0o755)
+        self.half.start()
+        pair_key.make(self.half.host, self.half.paths)
+        assert self.half.apply(OLD)["state"] == "done"
+        self.half.may_lead(number == 0)
+        self.holder = subprocess.Popen(
+            ["unshare", "--net", "--kill-child", "sh", "-c", "ip link set lo up; echo ready; read -r _"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.holder.stdout.readline() == "ready\n"
+        self.log = folder / f"log{number}"
+        self.channel: subprocess.Popen | None = None
+        self.server: Server | None = None
+
+    def enter(self) -> list[str]:
+        return ["nsenter", f"--target={self.holder.pid}", "--net"]
+
+    def do(self, *words: str) -> None:
+        subprocess.run([*self.enter(), *words], check=True, timeout=30, capture_output=True)
+
+    def begin(self) -> None:
+        """As the box does: the applier with its socket, and the process."""
+        run = self.half.paths.run
+        os.chmod(run, 0o755)
+        self.server = Server(self.half.paths.pair_socket, self.half.applier.handle, {NOBODY}, NOBODY, FOR_PAIR)
+        threading.Thread(target=self.server.serve, daemon=True).start()
+        self.ticking = threading.Event()
+        threading.Thread(target=self.tick, args=(self.ticking, self.half.both), daemon=True).start()
+        self.talk()
+
+    @staticmethod
+    def tick(ended: threading.Event, both) -> None:
+        while not ended.wait(0.1):
+            both.tick()
+
+    def talk(self) -> None:
+        words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
+        words += ["--inh-caps=-all", "--bounding-set=-all", sys.executable, "-m", "applier.pair.channel", *ADDRESSES]
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(TOP / "webui"), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment["FAIRLEAD_RUN"] = str(self.half.paths.run)
+        with self.log.open("ab") as log:
+            self.channel = subprocess.Popen([*self.enter(), *words], env=environment, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        self.channel.kill()
+        self.channel.wait(60)
+
+    def close(self) -> None:
+        if self.channel:
+            self.kill()
+        if self.server:
+            self.ticking.set()
+            self.server.close()
+        self.holder.communicate(timeout=60)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    monkeypatch.setattr(agreement, "SILENT", 60.0)  # a process that is started again may take its time
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-channel-"))
+    os.chmod(folder, 0o755)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        found = []
+        for number in (0, 1):
+            found.append(End(folder, number))
+            stack.callback(found[-1].close)
+        first, second = found
+        first.do("ip", "link", "add", "cable", "type", "veth", "peer", "name", "other", "netns", str(second.holder.pid))
+        for end, name in ((first, "cable"), (second, "other")):
+            end.do("ip", "address", "add", f"{ADDRESSES[end.number]}/30", "dev", name)
+            end.do("ip", "link", "set", name, "up")
+        yield found
+
+
+def agree(ends, snapshot) -> None:
+    until(
+        "both boxes to run it",
+        lambda: all(end.half.confirmed == snapshot and not end.half.applier.turn.taken for end in ends),
+        60,
+    )
+
+
+def hear_each_other(ends) -> None:
+    until("both boxes to hear each other", lambda: not any(end.half.both.silent() for end in ends), 60)
+
+
+class Stranger:
+    """Somebody at the first box's end, with the second one's address: what a box that went wrong might send."""
+
+    def __init__(self, end: End) -> None:
+        self.end = end
+        code = (
+            "import socket, sys, os\n"
+            f"made = socket.create_connection(('{ADDRESSES[0]}', {CHANNEL_PORT}), 20, ('{ADDRESSES[1]}', 0))\n"
+            "passed = socket.socket(fileno=int(sys.argv[1]))\n"
+            "socket.send_fds(passed, [b'x'], [made.fileno()])\n"
+        )
+        ours, theirs = socket.socketpair()
+        words = [*end.enter(), sys.executable, "-c", code, str(theirs.fileno())]
+        subprocess.run(words, check=True, timeout=60, pass_fds=[theirs.fileno()])
+        _, [handle], *_ = socket.recv_fds(ours, 1, 1)
+        ours.close()
+        theirs.close()
+        self.connection = socket.socket(fileno=handle)
+        self.connection.settimeout(60)
+
+    def send(self, data: bytes) -> bool:
+        """Whether the other end takes it."""
+        try:
+            self.connection.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def is_ended(self) -> bool:
+        """The other end says nothing, and ends it."""
+        try:
+            return self.connection.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+def test_two_boxes_agree_over_it_and_it_may_be_killed(ends):
+    first, second = ends
+    for end in ends:
+        end.begin()
+    hear_each_other(ends)
+    assert {end.half.applier.peer.beat.hostname for end in ends} == {"lb1", "lb2"}
+    first.half.begin(NEW)
+    agree(ends, NEW)
+    second.kill()
+    second.talk()
+    first.half.begin(THIRD, confirm_within=600)
+    until("both to wait", lambda: all(end.half.applier.applies.waiting for end in ends), 60)
+    first.kill()
+    first.talk()
+    first.half.applier.applies.confirm("", first.half.secret, "")
+    agree(ends, THIRD)
+    # Nobody but that user is answered, and it only where it is meant to ask.
+    asked = socket.socket(socket.AF_UNIX)
+    asked.connect(str(first.half.paths.pair_socket))
+    asked.sendall(b'{"verb": "status", "known": []}\n')
+    assert json.loads(asked.makefile().readline())["error"]["code"] == "forbidden"
+    asked.close()
+    first.server._uids = frozenset({0, NOBODY})
+    asked = socket.socket(socket.AF_UNIX)
+    asked.connect(str(first.half.paths.pair_socket))
+    asked.sendall(b'{"verb": "status", "known": []}\n')
+    assert json.loads(asked.makefile().readline())["error"]["code"] == "unknown-verb"
+    asked.close()
+    status = Path(f"/proc/{first.channel.pid}/status").read_text()
+    assert f"Uid:\t{NOBODY}\t{NOBODY}" in status and "CapEff:\t0000000000000000" in status
+
+
+def lines(count: int):
+    """Lines as they are, cut, joined, with other values; by a seed, so always the same."""
+    dice = random.Random(24)
+    pair = OLD.pair.id
+    good = [
+        Writer(pair, 1).other("beat", {"hostname": "lb2", "role": "leads"}),
+        Writer(pair, 1).other("fetch", {"id": "a" * 32}),
+        Writer(pair, 1).other("state", {"epoch": 1, "number": 1, "lineage": []}),
+        Writer(pair, 1).other("content", {"about": {}, "snapshot": {}}),
+        Writer("f" * 32, 1).other("fetch", {"id": "a" * 32}),
+        Writer(pair, 0).other("fetch", {"id": "a" * 32}),
+    ]
+    for _ in range(count):
+        line = bytearray(dice.choice(good))
+        for _ in range(dice.randrange(4)):
+            line[dice.randrange(len(line))] = dice.randrange(256)
+        yield bytes(line[: dice.randrange(len(line))] if dice.random() < 0.2 else line)
+
+
+def test_whatever_comes_to_it_nothing_changes(ends, capsys):
+    """Fuzzed lines, one that is too long, too many connections: the process lives, and the applier hears nothing."""
+    first, second = ends
+    first.begin()
+    before = first.half.host.state()
+    until("it to listen", lambda: _listens(first), 60)
+    sent = 0
+    stranger = Stranger(second)
+    for line in lines(FUZZED):
+        if not stranger.send(line + b"\n" * (not line.endswith(b"\n"))):
+            stranger.connection.close()
+            stranger = Stranger(second)
+        sent += 1
+    stranger.connection.close()
+    with capsys.disabled():
+        print(f"\nthe channel: {sent} lines tried")
+    stranger = Stranger(second)
+    stranger.send(b" " * (MAX_LINE + 100_000))
+    assert stranger.is_ended()
+    idle = [Stranger(second) for _ in range(CONNECTIONS + 1)]
+    assert idle[-1].is_ended()
+    assert all(one.is_ended() for one in idle)  # none for longer than a line may take
+    assert first.channel.poll() is None and "Traceback" not in first.said and "refused" in first.said
+    assert first.half.host.state() == before and first.half.confirmed == OLD
+    assert first.half.applier.peer.beat is None and first.half.both.silent()
+    second.begin()
+    hear_each_other(ends)
+
+
+def _listens(end: End) -> bool:
+    listening = f"{ADDRESSES[end.number]}:{CHANNEL_PORT}"
+    done = subprocess.run([*end.enter(), "ss", "-Hltn"], capture_output=True, text=True, timeout=30, check=True)
+    return listening in done.stdout
