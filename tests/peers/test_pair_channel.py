@@ -252,6 +252,8 @@ def test_whatever_comes_to_it_nothing_changes(ends, capsys):
     with capsys.disabled():
         print(f"\nthe channel: {sent} lines tried")
     stranger = Stranger(second)
+    head = Writer(OLD.pair.id, 1).other("fetch", {"id": []})[:-4]
+    stranger.send(head + b"[]," * ((MAX_LINE - len(head)) // 3 - 10) + b"0]}}\n")  # of small things, as many as can be
     stranger.send(b" " * (MAX_LINE + 100_000))
     assert stranger.is_ended()
     idle = [Stranger(second) for _ in range(CONNECTIONS + 1)]

@@ -222,7 +222,7 @@ FATES = {
     "twice": [0.0, 0.0],
     "again much later": [0.0, 3.0],
 }
-MESSAGES = 14 if ALL else 10  # of an apply of both
+MESSAGES = 14 if ALL else 8  # of an apply of both
 
 
 @pytest.mark.parametrize("fate", [*FATES, "and all after it are lost for a while"])
@@ -246,7 +246,7 @@ def test_whatever_becomes_of_each_message(two, fate):
     assert True in seen
 
 
-BEATS = 7  # until an apply of both is over
+BEATS = 7 if ALL else 5  # until an apply of both is over
 
 
 @pytest.mark.parametrize("at", [0, 1])

@@ -44,7 +44,7 @@ log = logging.getLogger("pair")
 
 SECONDS = 10.0  # for a line, however it trickles, and for a connection without one
 CONNECTIONS = 4
-MEMORY = 512 << 20  # bytes: the longest lines of all connections, one of them being read
+MEMORY = 384 << 20  # bytes: the longest lines of all connections, and what one of them becomes
 STACK = 512 << 10
 OTHERS: Mapping[str, Any] = {"beat": beat.read}
 REFUSED_LINES = 10  # of a connection, before it is ended
@@ -82,6 +82,7 @@ class Channel:
         self._addresses = addresses
         self._port = port
         self._lock = threading.Lock()
+        self._reading = threading.Lock()  # one line at a time: it may become twenty times as large
         self._place: tuple[str, int] | None = None  # pair, and which of its boxes this is
         self._listener: socket.socket | None = None
         self._heard: list[socket.socket] = []  # the connections that are read, the newest last
@@ -226,7 +227,8 @@ class Channel:
             bad = 0
             while bad < REFUSED_LINES and (line := lines.next()) is not None:
                 try:
-                    what = reader.line(line)
+                    with self._reading:
+                        what = reader.line(line)
                 except (LineError, MemoryError) as error:
                     bad += 1
                     self._refuse(str(error) or "memory")
