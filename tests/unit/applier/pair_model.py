@@ -54,7 +54,7 @@ class PairModel:
         self.host = host
         self.conf = ""  # what wg was told last
         self.daemons: dict[int, tuple[str, int, int]] = {}  # 1: master, 2: backup -> interface, sync id, bytes
-        self.services = {"vrrp": False, "floater": False}
+        self.services = {"vrrp": False, "floater": False, "pair": False}
         self.holds: list[tuple[str, str]] = []  # what the floater knows
         self.rival = False  # the other box leads
         self.restarts = 0  # of keepalived
@@ -73,7 +73,7 @@ class PairModel:
 
     def _sv(self, name, verb) -> Output:
         paths, files = self.host.paths, self.host.files
-        there = files.get({"vrrp": paths.keepalived, "floater": paths.floating}[name])
+        there = files.get({"vrrp": paths.keepalived, "floater": paths.floating, "pair": paths.pair_link}[name])
         self.restarts += verb == "restart"
         self.services[name] = verb in ("up", "restart") and bool(there)
         if name == "floater":

@@ -359,9 +359,11 @@ def test_who_is_behind_does_not_lead_before_it_follows_but_where_the_other_box_i
 
 def test_a_box_that_leaves_the_pair_asks_nobody(two):
     first = two.boxes[0]
+    assert first.host.pair.services["pair"], "nobody talks with the other box"
     alone = dataclasses.replace(OLD, network=network(0, floats=False), pair=None)
     run = first.apply(alone)
     assert run["state"] == "done", run
+    assert not first.host.pair.services["pair"]
     two.beat(2)
     assert first.both.place is None and first.both.pair_tells(-1, "") == {} and first.applier.peer.beat is None
     assert refusal(first.both.pair_choose, "ann").code == "no-pair"

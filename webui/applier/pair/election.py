@@ -1,6 +1,6 @@
-"""keepalived and the floater: brought up when a pair comes, taken down when it goes, and told what changes.
+"""keepalived, the floater, the channel: brought up when a pair comes, taken down when it goes, and told what changes.
 
-Their services are there on every box, and stay down as long as their files are not (overlay/etc/sv/vrrp, floater).
+Their services are there on every box, and stay down as long as their files are not (overlay/etc/sv).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from applier.pair import client, roles
 from applier.parts import director
 
 VRRP, FLOATER = "vrrp", "floater"
+CHANNEL = "pair"  # it talks with the other box (channel.py), and is ready for that as soon as it runs
+SERVICES = (FLOATER, VRRP, CHANNEL)
 WHAT = "the election of the box that leads"
 STARTS = 30.0  # seconds: the floater loads Python, and a box that has just been started is busy
 ENDS = 10  # seconds
@@ -33,7 +35,7 @@ def files(host: Host, paths: Paths) -> Files:
 
 
 def runs(host: Host, paths: Paths) -> bool:
-    return all(_process(host, paths, name) is not None for name in (VRRP, FLOATER))
+    return all(_process(host, paths, name) is not None for name in SERVICES)
 
 
 def begin(host: Host, paths: Paths, wanted: Files) -> None:
@@ -51,7 +53,7 @@ def up(host: Host, paths: Paths) -> None:
 
 def end(host: Host, paths: Paths) -> None:
     """Stop both, the addresses go with them, and leave nothing behind. HostError where they do not end."""
-    for name in (VRRP, FLOATER):
+    for name in (CHANNEL, VRRP, FLOATER):
         run(host, ["sv", "-w", str(ENDS), "down", _folder(paths, name)])
     # The last one says that something of them may be there.
     for path in (paths.role, paths.hold, paths.floating, paths.keepalived):
@@ -94,7 +96,7 @@ def leads(host: Host, paths: Paths) -> bool:
 
 
 def _missing(host: Host, paths: Paths) -> str | None:
-    for name in (FLOATER, VRRP):
+    for name in SERVICES:
         if _process(host, paths, name) is None:
             # One that found no file when the box started may just be taking itself down.
             host.command(["sv", "up", _folder(paths, name)])
