@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from applier.pair.fitness import Lacks
 from applier.pair.roles import RESUMED
 from lbconfig.agreement_lines import DIGEST, MAX_NUMBER, LineError
 from lbconfig.model.problem import quote
@@ -31,9 +32,10 @@ class Beat:
     ready: bool  # whether it may lead
     connections: int  # entries in its table
     time: int  # by its clock, in Unix seconds
+    lacks: tuple[int, ...] = (0, 0, 0, 0)  # what keeps it from serving as well as it could (fitness.Lacks)
 
     def to_data(self) -> dict[str, object]:
-        return asdict(self) | {"since": round(self.since, 1), "lineage": list(self.lineage)}
+        return asdict(self) | {"since": round(self.since, 1), "lineage": list(self.lineage), "lacks": list(self.lacks)}
 
 
 def read(data: Mapping[str, object]) -> Beat:
@@ -55,6 +57,8 @@ def read(data: Mapping[str, object]) -> Beat:
             raise LineError(f"{name}: has more than {longest} characters")
     if len(beat.lineage) > LINEAGE:
         raise LineError(f"lineage: has more than {LINEAGE} digests")
+    if len(beat.lacks) != len(Lacks._fields) or not all(0 <= count <= MAX_NUMBER for count in beat.lacks):
+        raise LineError(f"lacks: must be {len(Lacks._fields)} numbers, each 0 to {MAX_NUMBER}")
     for digest in (beat.digest, *beat.lineage):
         if not DIGEST.fullmatch(digest):
             raise LineError(f"digest: must be 64 hexadecimal digits, not {quote(digest[:80])}")

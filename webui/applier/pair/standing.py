@@ -1,0 +1,149 @@
+"""How a pair stands, out of what both boxes say of themselves: in one sentence, and in faults. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from applier.pair.beat import Beat
+from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
+from applier.wire.errors import ApplierRefused
+
+AWAY = 3.0  # seconds without a beat, of which two a second come
+CLOCKS = 2.0  # seconds that the clocks may differ
+# How long something has to last before it is a fault. An apply is on one of the boxes first, and each word of the
+# other box is half a second old.
+LASTS = {"pair-away": 5.0, "pair-both": 1.0, "pair-none": 10.0, "pair-behind": 60.0, "pair-forked": 1.0,
+         "pair-clocks": 10.0}  # fmt: skip
+
+Step = Literal["", "in step", "behind", "ahead", "forked"]
+
+
+class Pair(NamedTuple):
+    """Both boxes, as one of them sees them."""
+
+    own: Beat
+    name: str  # of the peer
+    peer: Beat | None  # its newest word; None: nothing was ever heard
+    silent: float | None  # seconds since that; None: nothing was ever heard
+    last: str  # when that was, for people; "": nothing was ever heard
+    clock: float | None  # how many seconds the peer's clock is ahead
+
+    @property
+    def heard(self) -> Beat | None:
+        """The peer's word, unless it is too old to be true."""
+        return self.peer if self.silent is not None and self.silent <= AWAY else None
+
+
+def step(pair: Pair) -> Step:
+    """Whether the peer runs the same configuration, an older one, a newer one, or one that was made apart."""
+    own, peer = pair.own, pair.heard
+    if peer is None:
+        return ""
+    if peer.digest == own.digest:
+        return "in step"
+    if own.digest in peer.lineage:
+        return "ahead"
+    return "behind" if peer.digest in own.lineage else "forked"
+
+
+def sentence(pair: Pair) -> str:
+    """The one line on every page."""
+    own, peer = pair.own, pair.heard
+    wrong = troubles(pair)
+    for code in ("pair-both", "pair-away", "pair-forked"):
+        if code in wrong:
+            return wrong[code]
+    if peer is None:  # away for no longer than a moment
+        return f"{_does(own)}. {pair.name} was not heard for a moment."
+    first, second = (peer, own) if peer.role == LEADS else (own, peer)
+    if first.role != LEADS:
+        return f"Neither box leads: {_does(own)}, {_does(peer)}."
+    versions = f"; {peer.hostname} runs {peer.version}, {own.hostname} {own.version}"
+    also = _in_step(pair, of_peer=second is peer)
+    return f"{_does(first)}, {_does(second)}{also}{versions if peer.version != own.version else ''}."
+
+
+def good(pair: Pair) -> bool:
+    """Whether one box leads, and the other one can take over."""
+    peer = pair.heard
+    both = {pair.own.role, peer.role if peer else ""}
+    return both == {LEADS, STANDS_BY} and not troubles(pair)
+
+
+def troubles(pair: Pair) -> dict[str, str]:
+    """What may be a fault once it has lasted (LASTS); code -> a sentence."""
+    own, peer = pair.own, pair.heard
+    if peer is None:
+        since = f"away since {pair.last}" if pair.last else "away: it was not heard since this box started"
+        return {"pair-away": f"{pair.name} is {since}; it follows when it is back."}
+    found = {}
+    if own.role == peer.role == LEADS:
+        found["pair-both"] = "Both lead: there is no path between them."
+    elif LEADS not in (own.role, peer.role):
+        found["pair-none"] = f"Neither box of the pair leads: {_does(own)}, {_does(peer)}."
+    found |= {
+        "forked": {"pair-forked": f"{own.hostname} and {peer.hostname} run configurations that were made apart."},
+        "behind": {"pair-behind": f"{peer.hostname} is not in step: it runs an older configuration."},
+        "ahead": {"pair-behind": f"{own.hostname} is not in step: it runs an older configuration."},
+    }.get(step(pair), {})
+    if pair.clock is not None and abs(pair.clock) > CLOCKS:
+        found["pair-clocks"] = (
+            f"The clocks of the pair differ: that of {peer.hostname} is {abs(pair.clock):.0f} seconds "
+            f"{'ahead' if pair.clock > 0 else 'behind'}. Set time servers on both boxes."
+        )
+    return found
+
+
+def _does(box: Beat) -> str:
+    words = {LEADS: "leads", STANDS_BY: "stands by", HELD: "is held", FAULTY: "cannot lead"}[box.role]
+    why = f" ({box.reason})" if box.reason and box.role in (HELD, FAULTY) else ""
+    return f"{box.hostname} {words}{why}"
+
+
+def _in_step(pair: Pair, of_peer: bool) -> str:
+    """About the box that does not lead."""
+    older = {"behind": True, "ahead": False}.get(step(pair))
+    if older is None:
+        return " and is in step"
+    return " and is behind" if older == of_peer else "; the one that leads is behind"
+
+
+def refusal(pair: Pair) -> ApplierRefused | None:
+    """Why this box, which leads, cannot let the other one lead; None: it can."""
+    own, peer = pair.own, pair.heard
+    if peer is None:
+        text = f"{pair.name} is not heard, so nobody would lead."
+        return ApplierRefused("peer-away", text)
+    if peer.role == LEADS:
+        return ApplierRefused("both-lead", f"{pair.name} believes that it leads as well; wait until that is settled.")
+    if peer.role in (HELD, FAULTY):
+        return ApplierRefused("peer-not-ready", f"{_does(peer)}, so nobody would lead.")
+    if not peer.ready:
+        why = peer.reason or "its first checks are not over"
+        return ApplierRefused("peer-not-ready", f"{peer.hostname} is not ready: {why}.")
+    if step(pair) != "in step":
+        text = f"{peer.hostname} is not in step: it runs revision {peer.revision}, {own.hostname} {own.revision}."
+        return ApplierRefused("not-in-step", text)
+    return None
+
+
+def not_leading(pair: Pair) -> ApplierRefused:
+    """Why a box that does not lead hands nothing over."""
+    elsewhere = pair.heard is not None and pair.heard.role == LEADS
+    there = f" Hand over at {pair.name}." if elsewhere else ""
+    return ApplierRefused("not-leading", f"{_does(pair.own)}, so it has nothing to hand over.{there}")
+
+
+def why_leads(pair: Pair, told: str) -> str:
+    """Why this box leads from now on. `told`: why the other one was held or could not lead a moment ago; "": neither.
+
+    For the list of changes.
+    """
+    if told:
+        return told
+    return f"{pair.name} was not heard" if pair.heard is None else f"{pair.name} let go"
+
+
+def why_not(pair: Pair) -> str:
+    """Why this box, which led, leads no more."""
+    return pair.own.reason or f"{pair.name} took over"
