@@ -27,6 +27,8 @@ from tests.fake import run as fake_run
 from tests.fake.capacity import FakeCapacity, FakeCapacityState
 from tests.fake.drift import FakeDrift, FakeDriftState
 from tests.fake.hardware import FakeHardware, FakeMachine
+from tests.fake.pair import FakePair, FakePairState
+from tests.fake.pair import usual as usual_pair
 from tests.fake.recovery import FakeBelongings, FakeRecovery
 from tests.fake.sample import sample_snapshot
 from tests.fake.updates import FakeUpdate, FakeUpdates, check_up
@@ -88,6 +90,7 @@ class Box:
     drift: FakeDriftState = field(default_factory=FakeDriftState)
     machine: FakeMachine = field(default_factory=FakeMachine)
     capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
+    pair: FakePairState | None = field(default_factory=usual_pair)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
     change: fake_run.Change | None = None
     cards: tuple[str, ...] | None = None  # in the box; None: whatever its configuration names
@@ -137,7 +140,7 @@ def reset(**settings: Any) -> Box:
     return box
 
 
-class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, FakePair):
     """The methods of applier.wire.client.Client."""
 
     def status(self, known: Collection[str] = ()) -> Status:
@@ -163,6 +166,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity):
                 "update": b.update.record.to_data() if b.update.record else None,
                 "drift": b.drift.to_data(),
                 "load": b.capacity.load(),
+                "pair": b.pair.line() if b.pair else None,
             }
 
     def check(self, snapshot: Snapshot | dict[str, object]) -> Review:

@@ -109,6 +109,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         f"openssl pkey -in {WORK}/key -pubout -passin pass:",
     ),
     "python3": ("fairlead-web-user python3 -m gunicorn --config /etc/fairlead/gunicorn.conf.py --version",),
+    "ping": ("ping -6 -c 1 -W 1 ::1",),
     "qemu-ga": ("qemu-ga -m virtio-serial -p /nonexistent -t /run --allow-rpcs=guest-info,guest-shutdown -D",),
     "rauc": ("rauc --conf=/etc/rauc/system.conf info --output-format=shell --help",),
     "readlink": ("readlink -f /etc/hosts",),

@@ -36,6 +36,7 @@ WITHOUT_ROOT = {
     "applier.wire.shapes",
     "applier.wire.shapes_capacity",
     "applier.wire.shapes_machine",
+    "applier.wire.shapes_pair",
 }
 REACHED = ("applier.wire.client", *WITHOUT_ROOT)
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}

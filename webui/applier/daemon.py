@@ -36,9 +36,11 @@ from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.pair.lookout import Lookout
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
+from applier.pair.verbs import Pairs
 from applier.pair.watch import Watch
 from applier.parts import firewall, own_certificate
 from applier.service import doctor, trial
@@ -107,6 +109,8 @@ class Applier:
         self.pair_watch = Watch(self, clock)
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
+        self.pairs = Pairs(self, clock)
+        self.lookout = Lookout(self, self.pairs, clock)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -122,6 +126,7 @@ class Applier:
             self.recovery.certificate, self.recovery.page_key, self.recovery.restore, self.recovery.factory_reset,
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
+            self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
@@ -177,6 +182,7 @@ class Applier:
             "update": update.to_data() if update else None,
             "drift": self.drift.to_data(),
             "load": self.capacities.load(),
+            "pair": self.pairs.line(),
         }
 
     def missing(self, names: list[str]) -> list[str]:
@@ -440,6 +446,7 @@ def main() -> None:
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
+    threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 

@@ -482,7 +482,7 @@ def test_hold_and_release(leading):
 
 def test_a_hand_over_is_a_hold_that_ends_by_itself(leading):
     ask(leading, client.hand_over)
-    assert leading.hold == f"1\n{floater.HANDING_OVER}\n"
+    assert leading.hold == "1\nhanding over\n"
     leading.say("FAULT")
     leading.until(4)
     assert leading.role == "held"
@@ -491,7 +491,8 @@ def test_a_hand_over_is_a_hold_that_ends_by_itself(leading):
 
 
 def test_a_floater_that_is_killed_in_a_hand_over_ends_it(leading):
-    ask(leading, client.hand_over)
+    ask(leading, client.hand_over, reason="ann asked for it")
+    assert leading.hold == "1\nhanding over: ann asked for it\n"
     leading.say("FAULT")
     leading.floater.turn()
     again(leading)
@@ -506,10 +507,8 @@ def test_a_hand_over_ends_once_there_is_memory_again(leading, monkeypatch, capfd
         full.setattr(floater.os, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
         leading.say("FAULT")
         leading.until(7)
-        assert (
-            leading.hold == f"1\n{floater.HANDING_OVER}\n"
-            and "release: [Errno 28] No space left" in capfd.readouterr().err
-        )
+        assert leading.hold == "1\nhanding over\n"
+        assert "release: [Errno 28] No space left" in capfd.readouterr().err
     leading.until(9)
     assert leading.hold == "0\n"
 
@@ -520,6 +519,12 @@ def test_a_hold_during_a_hand_over_stays(leading):
     leading.say("FAULT")
     leading.until(20)
     assert leading.hold == "1\nby hand\n"
+
+
+@pytest.mark.parametrize("reason", ["\N{SNOWMAN}" * 500, "a\nrelease", "x" * 500])
+def test_a_reason_of_any_length_is_one_line(leading, reason):
+    ask(leading, client.hold, reason=reason)
+    assert leading.hold.startswith("1\n") and leading.hold.count("\n") == 2
 
 
 def test_only_whoever_leads_can_hand_over(box):

@@ -129,7 +129,7 @@ def test_a_box_that_does_not_lead_names_the_one_that_does():
 
 def test_why_the_lead_moved():
     assert standing.why_leads(pair(silent=9.0), "") == "lb2 was not heard"
-    assert standing.why_leads(pair(), "handing over: admin asked for it") == "handing over: admin asked for it"
+    assert standing.why_leads(pair(), "handing over: admin asked for it") == "admin asked for it"
     assert standing.why_leads(pair(), "") == "lb2 let go"
     assert standing.why_not(pair(replace(LB1, role=FAULTY, reason="no link"))) == "no link"
     assert standing.why_not(pair(replace(LB1, role=STANDS_BY))) == "lb2 took over"

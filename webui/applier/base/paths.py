@@ -100,6 +100,16 @@ class Paths:
         return self.state / "events"
 
     @property
+    def lead_changes(self) -> Path:
+        """Which box of the pair began to lead, when and why (lead_changes.py)."""
+        return self.state / "lead-changes"
+
+    @property
+    def pair_hold(self) -> Path:
+        """That an admin holds this box of the pair (pair_hold.py)."""
+        return self.state / "pair-hold"
+
+    @property
     def told(self) -> Path:
         """The socket at which the health checks say so; Fairlead/Rounds.pm has its name, too."""
         return self.run / "events"

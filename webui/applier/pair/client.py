@@ -7,6 +7,7 @@ from applier.host.host import Host, HostError
 from applier.pair.roles import Role, read_role
 
 ANSWERS = 5.0  # seconds; it never waits for anything, so on a box that is alive it needs none
+LONGEST = 160  # bytes of a command with its reason
 
 
 def role(host: Host, paths: Paths) -> Role | None:
@@ -16,7 +17,7 @@ def role(host: Host, paths: Paths) -> Role | None:
 
 def hold(host: Host, paths: Paths, reason: str) -> None:
     """Stand aside until release(): the other box leads if it can. HostError where the floater does not answer."""
-    _ask(host, paths, f"hold {reason}")
+    _ask(host, paths, _short(f"hold {reason}"))
 
 
 def release(host: Host, paths: Paths) -> None:
@@ -24,12 +25,12 @@ def release(host: Host, paths: Paths) -> None:
     _ask(host, paths, "release")
 
 
-def hand_over(host: Host, paths: Paths) -> None:
+def hand_over(host: Host, paths: Paths, reason: str = "") -> None:
     """Let the other box lead. HostError where this one does not.
 
     It answers at once, and does not know whether there is another one that is ready: who asks has made sure.
     """
-    _ask(host, paths, "hand-over")
+    _ask(host, paths, _short(f"hand-over {reason}"))
 
 
 def announce(host: Host, paths: Paths) -> None:
@@ -43,6 +44,11 @@ def reload(host: Host, paths: Paths, remove: bool = False) -> None:
     HostError where it cannot be read: the floater keeps what it has.
     """
     _ask(host, paths, "reload remove" if remove else "reload")
+
+
+def _short(command: str) -> str:
+    """One line that the floater takes: names of admins may be long, and have letters of several bytes."""
+    return " ".join(command.split()).encode()[:LONGEST].decode(errors="ignore")
 
 
 def _ask(host: Host, paths: Paths, command: str) -> None:

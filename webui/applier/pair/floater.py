@@ -44,7 +44,7 @@ PRIORITY = 20  # real-time; below keepalived (50) and the kernel's packet thread
 LOOP = 5_000_000  # microseconds of the processor without a pause, after which the kernel ends it
 RENEWALS = 4  # in the time of a lease
 # Why it holds the box by itself.
-HANDING_OVER, WAKING, ENDED = "handing over", "waking up", "the floater was ended"
+WAKING, ENDED = "waking up", "the floater was ended"
 NOT_THERE = (errno.EADDRNOTAVAIL, errno.ENODEV)  # what is to be dropped, is dropped
 _PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
 _MAC_OF = 0x8927  # SIOCGIFHWADDR
@@ -123,7 +123,7 @@ class Floater:
         held = roles.hold_reason(self._text(HOLD))
         if held == ENDED:
             self._hold(None)
-        elif held in (HANDING_OVER, WAKING):
+        elif held == WAKING or roles.hands_over(held):
             self._due[self._release] = now() + HAND_OVER
         try:
             self._floating = leases.read(self._text(FLOATING))
@@ -394,9 +394,9 @@ class Floater:
                 case ["release"]:
                     self._due.pop(self._release, None)
                     self._hold(None)
-                case ["hand-over"] if self._leads:
-                    self._hold_for(HANDING_OVER, HAND_OVER)
-                case ["hand-over"]:
+                case ["hand-over", *reason] if self._leads:
+                    self._hold_for(roles.handing_over(" ".join(reason)), HAND_OVER)
+                case ["hand-over", *_]:
                     return f"error: this box does not lead: {' '.join(filter(None, self._describe()))}"
                 case ["announce"]:
                     self._announce_often()
@@ -405,7 +405,7 @@ class Floater:
                 case ["reload", "remove"]:
                     self._reload(remove=True)
                 case _:
-                    return "error: one of: hold [REASON], release, hand-over, announce, reload [remove]"
+                    return "error: one of: hold [REASON], release, hand-over [REASON], announce, reload [remove]"
         except Wrong as error:
             return f"error: {FLOATING}: {error}"
         except OSError as error:

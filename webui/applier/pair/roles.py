@@ -13,6 +13,7 @@ NOT_RUNNING = "keepalived does not run"  # a reason
 LOWER_SEEN = "MASTER_RX_LOWER_PRI"  # we lead, and somebody of less priority believes the same
 _GROUP, _INSTANCE = "GROUP", "INSTANCE"
 _LONGEST = 160  # letters of a reason
+_HANDING_OVER = "handing over"
 
 
 class Role(NamedTuple):
@@ -91,6 +92,21 @@ def hold_reason(text: str) -> str | None:
     except ValueError:
         held = False  # as keepalived reads it
     return reason.strip() if held else None
+
+
+def handing_over(why: str) -> str:
+    """The reason of the short hold by which a box lets the other one lead."""
+    return f"{_HANDING_OVER}: {why}" if why else _HANDING_OVER
+
+
+def hands_over(reason: str | None) -> bool:
+    """Whether a hold is such a short one."""
+    return reason is not None and reason.partition(":")[0] == _HANDING_OVER
+
+
+def why(reason: str) -> str:
+    """A reason without the words that it is such a short hold."""
+    return reason.partition(": ")[2] or reason if hands_over(reason) else reason
 
 
 def hold_text(reason: str | None) -> str:

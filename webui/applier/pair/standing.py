@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from applier.pair.beat import Beat
-from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
+from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, why
 from applier.wire.errors import ApplierRefused
+from applier.wire.shapes_pair import PairStep
 
 AWAY = 3.0  # seconds without a beat, of which two a second come
 CLOCKS = 2.0  # seconds that the clocks may differ
@@ -14,8 +15,6 @@ CLOCKS = 2.0  # seconds that the clocks may differ
 # other box is half a second old.
 LASTS = {"pair-away": 5.0, "pair-both": 1.0, "pair-none": 10.0, "pair-behind": 60.0, "pair-forked": 1.0,
          "pair-clocks": 10.0}  # fmt: skip
-
-Step = Literal["", "in step", "behind", "ahead", "forked"]
 
 
 class Pair(NamedTuple):
@@ -34,7 +33,7 @@ class Pair(NamedTuple):
         return self.peer if self.silent is not None and self.silent <= AWAY else None
 
 
-def step(pair: Pair) -> Step:
+def step(pair: Pair) -> PairStep:
     """Whether the peer runs the same configuration, an older one, a newer one, or one that was made apart."""
     own, peer = pair.own, pair.heard
     if peer is None:
@@ -140,10 +139,10 @@ def why_leads(pair: Pair, told: str) -> str:
     For the list of changes.
     """
     if told:
-        return told
+        return why(told)
     return f"{pair.name} was not heard" if pair.heard is None else f"{pair.name} let go"
 
 
 def why_not(pair: Pair) -> str:
     """Why this box, which led, leads no more."""
-    return pair.own.reason or f"{pair.name} took over"
+    return why(pair.own.reason) or f"{pair.name} took over"

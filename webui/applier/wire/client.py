@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from applier.wire.shapes_capacity import Capacity, WatchStarted
     from applier.wire.shapes_machine import MachineStatus
+    from applier.wire.shapes_pair import PairState
     from lbconfig.model.snapshot import Snapshot
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
@@ -236,6 +237,22 @@ class Client:
     def capacity_stop(self, user: str) -> Nothing:
         """End it; what lasted until then is kept."""
         return self._ask("capacity_stop", user=user)
+
+    def pair(self) -> PairState:
+        """Both boxes of the pair, as this one knows them."""
+        return self._ask("pair")
+
+    def pair_hand_over(self, user: str) -> PairState:
+        """Let the other box lead; answers once it does."""
+        return self._ask("pair_hand_over", user=user)
+
+    def pair_hold(self, hours: int, user: str) -> PairState:
+        """Keep this box from leading for so many hours; 0: until it is released."""
+        return self._ask("pair_hold", hours=hours, user=user)
+
+    def pair_release(self, user: str) -> PairState:
+        """Let this box lead again where the other one fails."""
+        return self._ask("pair_release", user=user)
 
     def factory_reset(self, hostname: str, user: str) -> Nothing:
         """Forget all that the box has kept, and restart. `hostname`: that of the box, as a proof of intent."""

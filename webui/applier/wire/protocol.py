@@ -23,6 +23,8 @@ Codes of refusal, and who gives them:
     not-a-bundle, wrong-product, bundle-…                                         update/bundle.py, update/write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
+    no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
+    peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from typing import Any
 
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Problem
+from applier.wire.shapes_pair import LONGEST_HOLD
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH
 from lbconfig.diff.cutoff import LONGEST, SHORTEST
 from lbconfig.model.snapshot import MAX_ITEMS
@@ -93,6 +96,11 @@ def _seconds_or_none(value: object) -> str | None:
 def _watch_seconds(value: object) -> str | None:
     good = type(value) is int and SHORTEST_WATCH <= value <= LONGEST_WATCH
     return None if good else f"must be a whole number of seconds, {SHORTEST_WATCH} to {LONGEST_WATCH}"
+
+
+def _hours(value: object) -> str | None:
+    good = type(value) is int and 0 <= value <= LONGEST_HOLD
+    return None if good else f"must be a whole number of hours, 1 to {LONGEST_HOLD}, or 0: until it is released"
 
 
 def _object(value: object) -> str | None:
@@ -212,6 +220,10 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "capacity_watch": {"seconds": _watch_seconds, "user": _user},
     "capacity_between": {"sender": _port, "receiver": _port, "user": _user},
     "capacity_stop": {"user": _user},
+    "pair": {},
+    "pair_hand_over": {"user": _user},
+    "pair_hold": {"hours": _hours, "user": _user},
+    "pair_release": {"user": _user},
     "factory_reset": {"hostname": _text(253, 1), "user": _user},
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 from applier.wire.shapes_capacity import LoadStatus
+from applier.wire.shapes_pair import PairLine
 from lbconfig.model import problem as model
 
 Health = Literal["up", "down", "checking", "draining", "disabled", "unchecked", "kept", "waiting"]
@@ -194,6 +195,7 @@ class Status(TypedDict):
     update: UpdateOutcome | None  # what became of the last update
     drift: DriftStatus
     load: LoadStatus | None  # None: what this hardware can do was never measured
+    pair: PairLine | None  # None: the box is in no pair
 
 
 SlotName = Literal["A", "B"]

@@ -1,0 +1,136 @@
+"""A box in memory that is the first one of a pair. Part of appliance.py.
+
+appliance.box.pair = pair.sample()           # FAIRLEAD_FAKE_PAIR=1 make dev has it from the start
+appliance.box.pair.silent = 700.0            # the other one was not heard for so long
+appliance.box.pair.peer = replace(…)         # what it says of itself
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tests.fake import run as fake_run
+from tests.fake.part import Part
+
+from applier.pair import fitness, standing
+from applier.pair.beat import Beat
+from applier.pair.fitness import Lacks, Observed
+from applier.pair.roles import HELD, LEADS, STANDS_BY
+from applier.pair.standing import Pair
+from applier.pair.verbs import NO_PAIR, no_pair, status_of
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes_pair import HoldStatus, LeadChange, PairLine, PairState
+
+if TYPE_CHECKING:
+    from tests.fake.appliance import Box
+
+NEW, OLD = "a" * 64, "b" * 64  # digests of configurations
+OWN = Beat("lb1", LEADS, 7500.0, "", "0.2.0", 3, NEW, (NEW, OLD), True, 1240, 0)
+PEER = replace(OWN, hostname="lb2", role=STANDS_BY, since=7400.0, connections=1238)
+
+
+def _changes() -> list[LeadChange]:
+    return [
+        {"when": "2026-01-31T12:00:00Z", "leads": "lb1", "reason": "admin asked for it"},
+        {"when": "2026-01-30T03:12:40Z", "leads": "lb2", "reason": "front: its network has no link or no address"},
+    ]
+
+
+@dataclass
+class FakePairState:
+    """Everything that can be arranged."""
+
+    own: Beat = OWN
+    peer: Beat | None = PEER
+    silent: float = 0.2
+    clock: float = 0.1
+    observed: Observed = field(default_factory=Observed)
+    hold: HoldStatus | None = None
+    changes: list[LeadChange] = field(default_factory=_changes)
+
+    @property
+    def seen(self) -> Pair:
+        heard = self.peer is not None
+        last = f"{time.strftime('%H:%M', time.gmtime(time.time() - self.silent))} UTC"
+        return Pair(self.own, "lb2", self.peer, self.silent if heard else None, last if heard else "", self.clock)
+
+    def line(self) -> PairLine:
+        return {"sentence": standing.sentence(self.seen), "good": standing.good(self.seen)}
+
+    def refusal(self) -> ApplierRefused | None:
+        return standing.refusal(self.seen) if self.own.role == LEADS else standing.not_leading(self.seen)
+
+    def hand_over(self, reason: str) -> None:
+        refusal = self.refusal()
+        if refusal is not None or self.peer is None:
+            raise refusal or ApplierRefused("peer-away", "lb2 is not heard.")
+        self.own = replace(self.own, role=STANDS_BY, since=0.0)
+        self.peer = replace(self.peer, role=LEADS, since=0.0)
+        self.changes.insert(0, {"when": fake_run.now(), "leads": self.peer.hostname, "reason": reason})
+
+    def to_data(self) -> PairState:
+        seen, refusal = self.seen, self.refusal()
+        counted = fitness.counted(Lacks(*self.peer.lacks)) if self.peer else []
+        return {
+            "boxes": [
+                status_of("lb1", ["192.168.10.21"], seen.own, 0.0, fitness.sentences(self.observed)) | {"own": True},
+                status_of("lb2", ["192.168.10.22"], seen.peer, seen.silent, counted),
+            ],
+            **self.line(),
+            "step": standing.step(seen),
+            "clock": seen.clock if seen.heard else None,
+            "hold": copy.deepcopy(self.hold),
+            "refusal": refusal.message if refusal else "",
+            "by_itself": True,
+            "changes": copy.deepcopy(self.changes),
+        }
+
+
+def sample() -> FakePairState:
+    return FakePairState()
+
+
+def usual() -> FakePairState | None:
+    return sample() if os.environ.get("FAIRLEAD_FAKE_PAIR") else None
+
+
+class FakePair(Part):
+    """The methods of applier.wire.client.Client that are about the pair."""
+
+    def pair(self) -> PairState:
+        with self._box() as b:
+            return b.pair.to_data() if b.pair else no_pair()
+
+    def pair_hand_over(self, user: str) -> PairState:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            state.hand_over(f"{user} asked for it")
+            return state.to_data()
+
+    def pair_hold(self, hours: int, user: str) -> PairState:
+        with self._box() as b:
+            state, words = _in_a_pair(b), f"by {user}" + (f", for {hours} hour{'s' * (hours != 1)}" if hours else "")
+            if state.own.role == LEADS:
+                state.hand_over(f"held {words}")
+            state.own = replace(state.own, role=HELD, reason=words, since=0.0)
+            left = 3600.0 * hours if hours else None
+            state.hold = {"user": user, "since": fake_run.now(), "hours": hours, "left": left}
+            return state.to_data()
+
+    def pair_release(self, user: str) -> PairState:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            if state.own.role != HELD:
+                raise ApplierRefused("not-held", "lb1 is not held.")
+            state.own, state.hold = replace(state.own, role=STANDS_BY, reason="", since=0.0), None
+            return state.to_data()
+
+
+def _in_a_pair(b: Box) -> FakePairState:
+    if b.pair is None:
+        raise ApplierRefused("no-pair", NO_PAIR)
+    return b.pair

@@ -1,0 +1,114 @@
+"""Looks at the pair all the time: tells faults, writes down who leads since when, and lets the fitter box lead."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from applier.pair import fitness, looking, standing
+from applier.pair.fitness import Course, Lacks
+from applier.pair.roles import FAULTY, HELD, LEADS
+from applier.pair.standing import Pair
+from applier.pair.verbs import Core, Pairs
+from applier.wire.errors import ApplierRefused
+from lbconfig.model.pair import PairBox
+
+log = logging.getLogger("applier")
+
+EACH = 0.5  # seconds; as often as the other box says something
+REMEMBERED = 5.0  # seconds for which a reason of the other box counts
+
+
+class Lookout:
+    def __init__(self, core: Core, pairs: Pairs, clock: Callable[[], float]) -> None:
+        self._core = core
+        self._pairs = pairs
+        self._clock = clock
+        self._next_look = 0.0
+        self._course = Course()
+        self._role = ""  # of this box, when it was looked at last
+        self._told = (0.0, "")  # when and why the other box was held or could not lead
+        self._since: dict[str, float] = {}  # of each trouble
+
+    def run(self) -> NoReturn:
+        """For good; in a box without a pair it does nothing."""
+        while True:
+            try:
+                self.turn()
+            except Exception:
+                log.exception("the pair was not looked at")
+            time.sleep(EACH)
+
+    def turn(self) -> None:
+        boxes, now = self._pairs.boxes(), self._clock()
+        if boxes is None:
+            self._tell({}, now)
+            self._role = ""
+            return
+        seen = self._pairs.seen(boxes)
+        self.note(seen)
+        self._tell(standing.troubles(seen), now)
+        if now >= self._next_look:
+            self._next_look = now + fitness.EVERY
+            self._look(boxes, seen)
+
+    # --- who leads since when ----------------------------------------------------------------------
+
+    def note(self, seen: Pair) -> None:
+        """Write down where the lead has moved since the last look."""
+        now, peer = self._clock(), seen.heard
+        if peer is not None and peer.role in (HELD, FAULTY):
+            self._told = (now, peer.reason or f"{peer.hostname} could not lead")
+        before, self._role = self._role, seen.own.role
+        if before and before != LEADS == self._role:
+            told = self._told[1] if now - self._told[0] <= REMEMBERED else ""
+            self._pairs.changes.note(seen.own.hostname, standing.why_leads(seen, told))
+        elif before == LEADS != self._role:
+            self._pairs.changes.note(seen.name, standing.why_not(seen))
+
+    # --- faults ------------------------------------------------------------------------------------
+
+    def _tell(self, troubles: dict[str, str], now: float) -> None:
+        """What has lasted is a fault; what is over is none."""
+        self._since = {code: self._since.get(code, now) for code in troubles}
+        for code, lasts in standing.LASTS.items():
+            lasted = code in troubles and now - self._since[code] >= lasts
+            self._core.faults.set(code, troubles[code] if lasted else None)
+
+    # --- which one is fitter -----------------------------------------------------------------------
+
+    def _look(self, boxes: tuple[PairBox, PairBox], seen: Pair) -> None:
+        core, pairs = self._core, self._pairs
+        try:
+            pairs.keep_hold()
+        except ApplierRefused as refusal:
+            log.error("the hold of an admin: %s", refusal)
+        faults = {fault["code"]: fault["message"] for fault in core.faults.to_data()}
+        pairs.observed = looking.observe(core.host, core.paths, core.running.own, core.reasons.downs, faults)
+        pair = core.running.snapshot.pair
+        ready = standing.refusal(seen) is None
+        own, peer = pairs.observed.lacks, Lacks(*seen.peer.lacks) if seen.peer and ready else None
+        self._course = fitness.after(self._course, self._clock(), own, peer)
+        led_since = self._clock() - seen.own.since
+        if (
+            peer is not None
+            and pair is not None
+            and pair.hand_over_by_itself
+            and seen.own.role == LEADS
+            and fitness.due(self._course, own, led_since)
+        ):
+            self._hand_over(boxes, own, peer)
+
+    def _hand_over(self, boxes: tuple[PairBox, PairBox], own: Lacks, peer: Lacks) -> None:
+        """Whatever becomes of it, the next one is not tried before the other box was fitter for a while again."""
+        why = fitness.reason(own, peer)
+        try:
+            with self._core.turn.take("the box is handing over to the fitter one of the pair"):
+                self._course = Course()
+                self._pairs.hand_over(boxes, why)
+        except ApplierRefused as refusal:
+            log.warning("%s should lead (%s): %s", boxes[1].name, why, refusal)
+        else:
+            log.info("handed over to %s: %s", boxes[1].name, why)

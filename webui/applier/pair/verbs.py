@@ -1,0 +1,307 @@
+"""How the pair stands, as the applier answers it, and who leads: handed over, held, released."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol, cast
+
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError
+from applier.kept import pair_hold, storage
+from applier.kept.events import Events
+from applier.kept.faults import Faults, now
+from applier.kept.generations import Generations
+from applier.kept.lead_changes import LeadChanges
+from applier.kept.pair_hold import Hold, Moment
+from applier.kept.turn import Turn
+from applier.pair import client, fitness, own, standing
+from applier.pair.beat import Beat
+from applier.pair.fitness import Lacks, Observed
+from applier.pair.peer import Peer
+from applier.pair.roles import HELD, LEADS, hands_over
+from applier.pair.standing import Pair
+from applier.pair.telling import tell_peer
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes_pair import HoldStatus, PairBoxStatus, PairLine, PairState
+from lbconfig.model.pair import PairBox
+from lbconfig.target import Target
+
+log = logging.getLogger("applier")
+
+TAKES = 10.0  # seconds that the other box may take to lead; it takes less than one
+LOOKS = 0.1  # seconds between two looks meanwhile
+BOOT = "kernel/random/boot_id"
+NO_PAIR = "This box is in no pair."
+
+
+class Core(Protocol):
+    """What of the daemon it needs."""
+
+    paths: Paths
+    host: Host
+    generations: Generations
+    faults: Faults
+    turn: Turn
+    reasons: Events
+    running: Target
+    confirmed: int | None
+    peer: Peer
+
+    def connections(self) -> int:
+        """How many the table has, for people."""
+
+
+class Pairs:
+    def __init__(self, core: Core, clock: Callable[[], float], tell: Callable[[Core], object] = tell_peer) -> None:
+        self.changes = LeadChanges(core.paths.lead_changes)
+        self.observed = Observed()  # by lookout.py, every two seconds
+        self._core = core
+        self._clock = clock
+        self._tell = tell
+        self._ancestors = own.Ancestors()
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    def pair(self) -> PairState:
+        boxes = self.boxes()
+        if boxes is None:
+            return no_pair()
+        seen = self.seen(boxes, self._core.connections())
+        both = [self._own_status(boxes[0], seen.own), _peer_status(boxes[1], seen)]
+        refusal = standing.refusal(seen) if seen.own.role == LEADS else standing.not_leading(seen)
+        snapshot = self._core.running.snapshot
+        return {
+            "boxes": both if self._core.running.box == 0 else both[::-1],
+            "sentence": standing.sentence(seen),
+            "good": standing.good(seen),
+            "step": standing.step(seen),
+            "clock": None if seen.clock is None else round(seen.clock, 1),
+            "hold": self._hold_status(),
+            "refusal": refusal.message if refusal else "",
+            "by_itself": snapshot.pair is not None and snapshot.pair.hand_over_by_itself,
+            "changes": self.changes.newest(),
+        }
+
+    def pair_hand_over(self, user: str) -> PairState:
+        """Let the other box lead. Answers once it does."""
+        with self._core.turn.take(f"{user} is handing over to the other box of the pair"):
+            boxes = self._in_a_pair()
+            self.hand_over(boxes, f"{user} asked for it")
+        log.info("%s has handed over to %s", user, boxes[1].name)
+        return self.pair()
+
+    def pair_hold(self, hours: int, user: str) -> PairState:
+        """Keep this box from leading; where it leads, the other one does so first. `hours`: 0: until released."""
+        core = self._core
+        with core.turn.take(f"{user} is holding this box of the pair"):
+            boxes = self._in_a_pair()
+            hold = Hold(user, now(), hours, self.moment())
+            if self._role() == LEADS:
+                self.hand_over(boxes, f"held {hold.reason}")
+            try:
+                pair_hold.write(core.paths.pair_hold, hold)
+            except OSError as error:
+                raise ApplierRefused(*storage.of_error(error, core.paths)) from None
+            self._obeyed(lambda: client.hold(core.host, core.paths, hold.reason))
+        log.info("%s holds this box, %s", user, hold.reason)
+        return self.pair()
+
+    def pair_release(self, user: str) -> PairState:
+        """Let this box lead again where the other one fails; nothing moves by itself."""
+        core = self._core
+        with core.turn.take(f"{user} is releasing this box of the pair"):
+            boxes = self._in_a_pair()
+            if self.kept_hold() is None and self._role() != HELD:
+                raise ApplierRefused("not-held", f"{boxes[0].name} is not held.")
+            self.forget_hold()
+        log.info("%s has released this box", user)
+        return self.pair()
+
+    # --- for the daemon and its lookout --------------------------------------------------------------
+
+    def line(self) -> PairLine | None:
+        """What every page says; None: the box is in no pair."""
+        boxes = self.boxes()
+        if boxes is None:
+            return None
+        seen = self.seen(boxes)
+        return {"sentence": standing.sentence(seen), "good": standing.good(seen)}
+
+    def boxes(self) -> tuple[PairBox, PairBox] | None:
+        """This box and the other one; None: it is in no pair."""
+        running = self._core.running
+        if running.snapshot.pair is None or running.box is None:
+            return None
+        both = running.snapshot.pair.boxes
+        return both[running.box], both[1 - running.box]
+
+    def seen(self, boxes: tuple[PairBox, PairBox], connections: int = 0) -> Pair:
+        core, clock = self._core, self._clock()
+        mine = own.beat(core, boxes[0].name, clock, self.observed.lacks, self._ancestors(core), connections)
+        peer, heard = core.peer.known
+        if peer is None or heard is None:
+            return Pair(mine, boxes[1].name, None, None, "", None)
+        silent = max(0.0, clock - heard)
+        last = datetime.fromtimestamp(time.time() - silent, UTC)
+        today = last.date() == datetime.now(UTC).date()
+        words = f"{last:%H:%M} UTC" if today else f"{last:%Y-%m-%d %H:%M} UTC"
+        ahead = peer.time + silent - time.time()
+        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None)
+
+    def hand_over(self, boxes: tuple[PairBox, PairBox], why: str) -> None:
+        """To the other box, and no connection is lost. Raises ApplierRefused.
+
+        The floater releases this box by itself after two seconds: whatever becomes of the applier meanwhile, it can
+        lead again where the other one does not.
+        """
+        core = self._core
+        seen = self.seen(boxes)
+        if seen.own.role != LEADS:
+            raise standing.not_leading(seen)
+        refusal = standing.refusal(seen)
+        if refusal is not None:
+            raise refusal
+        self._obeyed(lambda: self._tell(core))
+        self._obeyed(lambda: client.hand_over(core.host, core.paths, why))
+        end = core.host.now() + TAKES
+        while not self._the_other_leads(boxes):
+            if core.host.now() >= end:
+                text = (
+                    f"{boxes[1].name} did not take over within {TAKES:g} seconds; {boxes[0].name} leads where it can."
+                )
+                raise ApplierRefused("not-taken-over", text)
+            core.host.sleep(LOOKS)
+        try:
+            self._tell(core)
+        except HostError as error:
+            # It leads already, and knows all but what changed in this second.
+            log.error("the other box was not told once more: %s", error)
+
+    def kept_hold(self) -> Hold | None:
+        """That an admin holds this box, unless its time is over."""
+        hold = pair_hold.read(self._core.paths.pair_hold)
+        return None if hold is None or hold.left(self.moment()) == 0 else hold
+
+    def forget_hold(self) -> None:
+        """Raises ApplierRefused."""
+        core = self._core
+        try:
+            if core.paths.pair_hold.exists():
+                pair_hold.remove(core.paths.pair_hold)
+        except OSError as error:
+            raise ApplierRefused(*storage.of_error(error, core.paths)) from None
+        self._obeyed(lambda: client.release(core.host, core.paths))
+
+    def keep_hold(self) -> None:
+        """Bring about what an admin wants: a restart forgets it, and its time may be over. Raises as forget_hold()."""
+        core = self._core
+        if not core.paths.pair_hold.exists():
+            return
+        hold, role = self.kept_hold(), client.role(core.host, core.paths)
+        if hold is None:
+            self.forget_hold()
+        elif role is not None and (role.role, role.reason) != (HELD, hold.reason) and not hands_over(role.reason):
+            self._obeyed(lambda: client.hold(core.host, core.paths, hold.reason))
+
+    def moment(self) -> Moment:
+        return Moment(self._core.host.setting(BOOT) or "", self._clock(), time.time())
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _in_a_pair(self) -> tuple[PairBox, PairBox]:
+        boxes = self.boxes()
+        if boxes is None:
+            raise ApplierRefused("no-pair", NO_PAIR)
+        return boxes
+
+    def _role(self) -> str:
+        found = client.role(self._core.host, self._core.paths)
+        return found.role if found else ""
+
+    def _the_other_leads(self, boxes: tuple[PairBox, PairBox]) -> bool:
+        seen = self.seen(boxes)
+        return seen.own.role != LEADS and seen.heard is not None and seen.heard.role == LEADS
+
+    @staticmethod
+    def _obeyed(action: Callable[[], object]) -> None:
+        try:
+            action()
+        except HostError as error:
+            raise ApplierRefused("pair-error", f"It could not be done: {error}.") from None
+
+    def _hold_status(self) -> HoldStatus | None:
+        hold = self.kept_hold()
+        if hold is None:
+            return None
+        left = hold.left(self.moment())
+        return {
+            "user": hold.user,
+            "since": hold.since,
+            "hours": hold.hours,
+            "left": None if left is None else round(left, 1),
+        }
+
+    def _own_status(self, box: PairBox, said: Beat) -> PairBoxStatus:
+        lacks = fitness.sentences(self.observed)
+        return status_of(box.name, _addresses(box), said, 0.0, lacks) | {"own": True}
+
+
+def _peer_status(box: PairBox, seen: Pair) -> PairBoxStatus:
+    lacks = fitness.counted(Lacks(*seen.peer.lacks)) if seen.peer else []
+    return status_of(box.name, _addresses(box), seen.peer, seen.silent, lacks)
+
+
+def _addresses(box: PairBox) -> list[str]:
+    """Where the page of that box alone is reached; not over the cable, to which only the boxes are joined."""
+    own = (text for one in box.network.interfaces if one.on for text in one.addresses)
+    return [text.partition("/")[0] for text in own if text != box.cable_address]
+
+
+def status_of(
+    hostname: str, addresses: list[str], said: Beat | None, heard: float | None, lacks: list[str]
+) -> PairBoxStatus:
+    """A box by what it said of itself so many seconds ago."""
+    found: PairBoxStatus = {
+        "hostname": hostname,
+        "own": False,
+        "addresses": addresses,
+        "heard": None if heard is None else round(heard, 1),
+        "role": "",
+        "since": 0.0,
+        "reason": "",
+        "version": "",
+        "revision": 0,
+        "ready": False,
+        "connections": 0,
+        "lacks": lacks,
+    }
+    if said is None or heard is None:
+        return found
+    more = {
+        "role": said.role,
+        "since": round(said.since + heard, 1),
+        "reason": said.reason,
+        "version": said.version,
+        "revision": said.revision,
+        "ready": said.ready,
+        "connections": said.connections,
+    }
+    return cast(PairBoxStatus, found | more)
+
+
+def no_pair() -> PairState:
+    """The answer of a box that is in none."""
+    return {
+        "boxes": [],
+        "sentence": NO_PAIR,
+        "good": True,
+        "step": "",
+        "clock": None,
+        "hold": None,
+        "refusal": NO_PAIR,
+        "by_itself": False,
+        "changes": [],
+    }

@@ -1,0 +1,59 @@
+"""The shapes of the answers about a pair of boxes, as they come out of `applier.wire.client` and `tests.fake`."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+LONGEST_HOLD = 168  # hours; 0 stands for: until it is released
+PairStep = Literal["", "in step", "behind", "ahead", "forked"]
+
+
+class PairLine(TypedDict):
+    """What every page says of the pair."""
+
+    sentence: str
+    good: bool  # one box leads, and the other one can take over
+
+
+class PairBoxStatus(TypedDict):
+    hostname: str
+    own: bool  # whether this is the box that was asked
+    addresses: list[str]  # its own ones, by which its page is reached
+    heard: float | None  # seconds ago; None: never, and what follows is empty
+    role: Literal["leads", "stands by", "held", "fault", ""]
+    since: float  # seconds ago
+    reason: str  # why it is held or cannot lead
+    version: str
+    revision: int  # 0: the factory configuration
+    ready: bool  # whether it may lead
+    connections: int  # entries in its table
+    lacks: list[str]  # sentences: what keeps it from serving as well as it could
+
+
+class HoldStatus(TypedDict):
+    """This box is held because an admin wants it so."""
+
+    user: str
+    since: str
+    hours: int  # 0: until it is released
+    left: float | None  # seconds; None: until it is released
+
+
+class LeadChange(TypedDict):
+    """One box began to lead instead of the other one."""
+
+    when: str
+    leads: str  # host name
+    reason: str
+
+
+class PairState(TypedDict):
+    boxes: list[PairBoxStatus]  # the first box and the second one; empty: this box is in no pair
+    sentence: str
+    good: bool
+    step: PairStep  # of the other box: the same configuration, an older one, a newer one, one that was made apart
+    clock: float | None  # how many seconds the clock of the other box is ahead
+    hold: HoldStatus | None  # of this box
+    refusal: str  # why this box cannot hand over now; empty: it can
+    by_itself: bool  # whether the leading box hands over when the other one is fitter
+    changes: list[LeadChange]  # the newest first
