@@ -11,6 +11,7 @@ from django.core.management import call_command
 from django.test import Client
 from tests import texts
 from tests.fake import drift as fake_drift
+from tests.fake import pair as fake_pair
 
 from accounts.models import ApiToken
 from api import auth
@@ -280,6 +281,26 @@ def test_hardware(run, box):
     assert {one["code"] for one in json.loads(run("hardware", "--json")[1])["findings"]} == {"one-queue", "meddler"}
     code, out, _ = run("hardware", "tune")
     assert "has one queue for 4 cores" not in out and box.machine.tuned
+
+
+def test_the_pair(run, box):
+    assert run("pair") == (0, "This box is in no pair.\n", "")
+    assert run("pair", "hand-over")[0] == 1
+    box.pair = fake_pair.sample()
+    code, said, _ = run("pair")
+    assert code == 0 and said.startswith("lb1 leads, lb2 stands by and is in step.\n")
+    assert "lb2  stands by  7400 s  0.2.0    3         1238" in said and "lb1 leads: admin asked for it" in said
+    assert run("pair", "hand-over")[:2] == (0, "lb2 leads, lb1 stands by and is in step.\n")
+    code, _, complaint = run("pair", "hand-over")
+    assert code == 1 and complaint.startswith("fairlead: not-leading: lb1 stands by")
+    assert "lb1 is held (by " in run("pair", "hold", "--hours", "4")[1]
+    assert "for another 4.0 h" in run("pair", "show")[1] and run("pair", "show")[0] == 1
+    assert run("pair", "hold", "--hours", "999")[0] == 1
+    assert json.loads(run("pair", "release", "--json")[1])["hold"] is None
+    box.pair.silent = 900.0
+    assert "lb2  AWAY (leads before)" in run("pair")[1]
+    box.pair.peer = None
+    assert "lb2  never heard" in run("pair")[1]
 
 
 def test_what_the_box_can_forward(run, box):

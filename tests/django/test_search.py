@@ -17,6 +17,7 @@ from search.entries import Entry, best, question
 # Shown to whoever is not logged in, or by machines alone: one does not come to them by a search.
 UNLISTED_FORMS = {
     "LogInForm", "CodeForm", "SetUpForm", "OperationForm", "SourceForm", "OutlookForm", "RoutesForm", "CardsForm",
+    "HoldForm",  # only in a pair is there something to hold
     "ApplyForm",  # CommentForm with what the browser sends back unseen
 }  # fmt: skip
 # They need an object, or lead on from another page.

@@ -77,6 +77,13 @@ class BetweenRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldRequest:
+    """For how many hours this box of the pair is held; 0: until it is released."""
+
+    hours: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CloneRequest:
     """What the copy has of its own; the rest is that of the service it is made from."""
 

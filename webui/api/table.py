@@ -6,7 +6,20 @@ from functools import partial
 from types import GenericAlias
 from typing import TypedDict
 
-from api import capacity, changes, document, drafts, firewall, recovery, revisions, services, state, tokens, updates
+from api import (
+    capacity,
+    changes,
+    document,
+    drafts,
+    firewall,
+    pair,
+    recovery,
+    revisions,
+    services,
+    state,
+    tokens,
+    updates,
+)
 from api.bodies import (
     JSON,
     LARGE,
@@ -17,6 +30,7 @@ from api.bodies import (
     CardsRequest,
     CloneRequest,
     CommentRequest,
+    HoldRequest,
     OperationRequest,
     PacketRequest,
     ResetRequest,
@@ -28,6 +42,7 @@ from api.schemas import Patch, Variant
 from applier.wire.shapes import Diagnosis, DriftStatus, Event, Review, RuleCounter, RunStatus, Status
 from applier.wire.shapes_capacity import Capacity
 from applier.wire.shapes_machine import MachineStatus
+from applier.wire.shapes_pair import PairState
 from lbconfig.model.snapshot import RealServer, Snapshot, VirtualService
 from lbconfig.validate.fields import MAX_NAME
 
@@ -240,6 +255,16 @@ ROUTES: list[Route] = [
           needs_draft=False, refusals=(409, 422)),
     Route("POST", "/capacity/stop", "stop_measuring", "End a measurement; what lasted until then is kept",
           capacity.stop, APPLY, answer=Capacity, needs_draft=False, refusals=(409,)),
+    read("/pair", "get_pair", "Both boxes of the pair: who leads since when and why, and what each of them lacks",
+         pair.state, answer=PairState, needs_draft=False, words="Where `boxes` is empty this box is in no pair."),
+    Route("POST", "/pair/hand-over", "hand_over", "Let the other box of the pair lead", pair.hand_over, APPLY,
+          answer=PairState, needs_draft=False, refusals=(409,),
+          words="Asked of the box that leads; it answers once the other one does."),
+    Route("POST", "/pair/hold", "hold_box", "Keep this box of the pair from leading", pair.hold, APPLY,
+          body=Body(HoldRequest, typed=True), answer=PairState, needs_draft=False, refusals=(409,),
+          words="Where this box leads, the other one does so first. A restart does not end a hold."),
+    Route("DELETE", "/pair/hold", "release_box", "Let this box of the pair lead again where the other one fails",
+          pair.release, APPLY, answer=PairState, needs_draft=False, refusals=(409,)),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

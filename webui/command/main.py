@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from command import capacity, verbs
+from command import capacity, pair, verbs
 from command.api import Api, Refused, Unreachable
 
 UNREACHABLE = 3
@@ -136,6 +136,17 @@ def _running(words) -> None:
         help="measure it without other machines: send from one free port to another one, joined by a cable",
     )
     bench.add_argument("--stop", action="store_true", help="end a measurement; what lasted until then is kept")
+    both = _word(
+        words, "pair", pair.pair, "how the pair of boxes stands, and who leads; exit 1 where it is not well", True
+    )
+    both.add_argument(
+        "what",
+        nargs="?",
+        choices=("show", "hand-over", "hold", "release"),
+        default="show",
+        help="hand-over: let the other box lead; hold: keep this box from leading; release: let it lead again",
+    )
+    both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
     for name, help_ in (

@@ -18,6 +18,7 @@ def screen(state: State, menu: list[str]) -> str:
     if state.setup_code:
         lines += labelled("Set-up code", [f"{state.setup_code}   (the web page asks for it)"])
     lines += labelled("Configuration", [state.configuration])
+    lines += labelled("Pair", [state.pair]) if state.pair else []
     lines += labelled("New changes", [state.pending]) if state.pending else []
     lines += labelled("Runs from", [state.place]) if state.place else []
     lines += labelled("Last update", [state.update]) if state.update else []

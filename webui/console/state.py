@@ -31,6 +31,7 @@ class State:
     configuration: str = ""  # a few words on what runs
     faults: tuple[str, ...] = ()
     update: str = ""  # what became of the last update, where that is no fault
+    pair: str = ""  # how the pair stands; empty: the box is in none
     pending: str = ""  # whose changes wait to be confirmed
     services: tuple[str, ...] = field(default=(), compare=False)  # a line each; changes all the time
 
@@ -49,10 +50,11 @@ def gather(run: Path = Path("/run/fairlead")) -> State:
         if time.clock_gettime(time.CLOCK_BOOTTIME) < STARTING:
             return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "starting", distinct(faults))
         return State(version, place, on_a_stick, (), HTTPS_PORT, (), code, "unknown", distinct([str(error), *faults]))
-    faults += [fault["message"] for fault in status["faults"]]
+    said = pair(status)  # which need not be said twice
+    faults += [fault["message"] for fault in status["faults"] if fault["message"] != said]
     return State(
         status["version"], place, on_a_stick, addresses(status), port(status), only(status), code,
-        configuration(status), distinct(faults), update(status), pending(status), services(status),
+        configuration(status), distinct(faults), update(status), pair(status), pending(status), services(status),
     )  # fmt: skip
 
 
@@ -98,6 +100,11 @@ def configuration(status: Status) -> str:
 def update(status: Status) -> str:
     outcome = status.get("update")
     return outcome["sentence"] if outcome and outcome["state"] != "failed" else ""
+
+
+def pair(status: Status) -> str:
+    found = status.get("pair")
+    return found["sentence"] if found else ""
 
 
 def pending(status: Status) -> str:

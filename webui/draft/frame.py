@@ -38,6 +38,12 @@ class Frame:
         except (ApplierDown, ApplierRefused, SnapshotError):
             return None
 
+    @property
+    def told_faults(self) -> list:
+        """Those that get a banner: what the line about the pair says already has none."""
+        line = self.status["pair"] if self.status else None
+        return [fault for fault in self.faults if line is None or fault["message"] != line["sentence"]]
+
     @cached_property
     def draft(self) -> Snapshot:
         return draft.current()

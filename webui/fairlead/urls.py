@@ -17,7 +17,7 @@ from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
 from search import views as search
-from system import backup_views, capacity, hardware, tuning, updates
+from system import backup_views, capacity, hardware, pair, tuning, updates
 from system import views as system
 
 
@@ -118,6 +118,11 @@ urlpatterns = [
     path("system/capacity/between/", capacity.between, name="capacity-between"),
     path("system/capacity/stop/", capacity.stop, name="capacity-stop"),
     path("live/capacity/", capacity.live, name="live-capacity"),
+    path("system/pair/", pair.overview, name="pair"),
+    path("system/pair/hand-over/", pair.hand_over, name="pair-hand-over"),
+    path("system/pair/hold/", pair.hold, name="pair-hold"),
+    path("system/pair/release/", pair.release, name="pair-release"),
+    path("live/pair/", pair.live, name="live-pair"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),

@@ -102,6 +102,7 @@ PLACES = {
     "hardware": Place("Hardware", "findings NIC CPU interrupts queues IRQ performance slow"),
     "tuning": Place("Hardware settings", "sysctl kernel tuning ring buffer queues RPS RSS interrupts power"),
     "capacity": Place("Capacity", "load limit benchmark throughput packets measure performance"),
+    "pair": Place("Pair", "HA high availability failover cluster VRRP keepalived redundancy standby second box lead"),
     "backup": Place("Backup file", "save everything disaster recovery passphrase"),
     "restore": Place("Restore a backup file", "recovery import everything"),
     "factory-reset": Place("Factory reset", "wipe erase delete everything defaults"),

@@ -8,7 +8,9 @@ from django.core.validators import RegexValidator
 from accounts.forms import REQUIRED, CodeForm
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 
-__all__ = ["BetweenForm", "CodeForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm"]
+__all__ = [
+    "BetweenForm", "CodeForm", "HoldForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm",
+]  # fmt: skip
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
 
@@ -46,6 +48,18 @@ class BetweenForm(forms.Form):
         for number, name in enumerate(("sender", "receiver")):
             fields[name].choices = [(port, port) for port in ports]
             fields[name].initial = ports[number] if number < len(ports) else ""
+
+
+class HoldForm(forms.Form):
+    """How long this box of the pair is held."""
+
+    hours = forms.ChoiceField(
+        label="For how long",
+        choices=[("0", "Until somebody releases it"), ("1", "1 hour"), ("4", "4 hours"), ("24", "24 hours"),
+                 ("168", "7 days")],
+        help_text="After that time it stands by again by itself. A restart does not end a hold.",
+        error_messages=REQUIRED | {"invalid_choice": "Choose one of these."},
+    )  # fmt: skip
 
 
 MIN_PASSPHRASE, MAX_PASSPHRASE = 12, 128  # characters

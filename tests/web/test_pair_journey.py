@@ -1,0 +1,80 @@
+"""Who leads, in a real browser: from a box that is alone to a hand-over and a hold, with pictures."""
+
+from dataclasses import replace
+
+from playwright.sync_api import expect
+from tests.fake import pair as fake_pair
+from tests.web import axe, keyboard
+from tests.web.browsing import LOOKS
+
+from applier.pair.fitness import Observed
+from applier.pair.roles import LEADS
+
+
+def looked_at(page) -> None:
+    """By axe, in light and in dark mode."""
+    axe.unfold(page)
+    assert not axe.everything(page)
+    page.emulate_media(color_scheme="dark")
+    assert not axe.colours(page)
+    page.emulate_media(color_scheme="light")
+
+
+def test_the_page_of_a_pair(open_page, admin, box, look, shoot):
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/pair/")
+    expect(page.get_by_role("heading", name="This box is alone")).to_be_visible()
+    shoot(page, "pair-alone", look)
+    box.pair = fake_pair.sample()
+    page.goto("/")
+    expect(page.locator("#strip")).to_contain_text("lb1 leads, lb2 stands by and is in step.")
+    shoot(page, "pair-strip", look)
+    page.locator("#strip a").click()
+    expect(page.get_by_role("heading", name="lb2", exact=True)).to_be_visible()
+    shoot(page, "pair", look)
+    assert not keyboard.faults(page)
+    looked_at(page)
+
+
+def test_hand_over_and_hold(open_page, admin, box, look, shoot):
+    box.pair = fake_pair.sample()
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/pair/")
+    page.locator("#hand-over").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Let lb2 lead?")).to_be_visible()
+    shoot(page, "pair-hand-over", look)
+    looked_at(page)
+    page.get_by_role("button", name="Hand over now").click()
+    expect(page.locator("#sentence")).to_contain_text("lb2 leads, lb1 stands by and is in step.")
+    page.get_by_role("link", name="Hold this box").click()
+    page.get_by_label("For how long").select_option("4 hours")
+    shoot(page, "pair-hold", look)
+    looked_at(page)
+    page.get_by_role("button", name="Hold it").click()
+    expect(page.get_by_text("This box is held by admin")).to_be_visible()
+    shoot(page, "pair-held", look)
+    page.get_by_role("link", name="Release this box").click()
+    shoot(page, "pair-release", look)
+    page.get_by_role("button", name="Release it").click()
+    expect(page.locator("#sentence")).to_contain_text("lb1 stands by")
+
+
+def test_trouble_is_seen_without_reloading(open_page, admin, box, look, shoot):
+    box.pair = fake_pair.sample()
+    page = open_page(admin, **LOOKS[look])
+    page.goto("/system/pair/")
+    box.pair.silent = 700.0
+    expect(page.get_by_text("was: stands by")).to_be_visible()
+    shoot(page, "pair-away", look)
+    box.pair = fake_pair.sample()
+    box.pair.peer = replace(box.pair.peer, role=LEADS, lacks=(0, 1, 0, 2), version="0.1.9")
+    box.pair.observed = Observed(gateways=("192.168.10.1",), services=("shop",))
+    box.pair.clock = 61.0
+    expect(page.locator("#sentence")).to_contain_text("Both lead: there is no path between them.")
+    expect(page.get_by_text("61.0 seconds ahead of this box")).to_be_visible()
+    shoot(page, "pair-both-lead", look)
+    looked_at(page)
+    page.goto("/")
+    expect(page.locator("#strip.bad")).to_be_visible()
+    shoot(page, "pair-strip-bad", look)

@@ -1,0 +1,50 @@
+"""`fairlead pair`: how the pair stands, and who leads."""
+
+from __future__ import annotations
+
+import argparse
+
+from command import show, verbs
+from command.api import Api
+
+WORDS = {"leads": "leads", "stands by": "stands by", "held": "HELD", "fault": "CANNOT LEAD", "": "never heard"}
+AWAY = 3.0  # seconds from which on a box was not heard just now
+
+
+def pair(api: Api, options: argparse.Namespace) -> int:
+    if options.what == "hand-over":
+        found = api.post("pair/hand-over")
+    elif options.what == "hold":
+        found = api.post("pair/hold", {"hours": options.hours})
+    elif options.what == "release":
+        found = api.ask("DELETE", "pair/hold")
+    else:
+        found = api.get("pair")
+        verbs.out(options, found, text(found))
+        return verbs.OK if found["good"] else verbs.FAILED
+    return verbs.out(options, found, found["sentence"])
+
+
+def text(found: dict) -> str:
+    """For a person: the sentence, both boxes, and who led when."""
+    if not found["boxes"]:
+        return found["sentence"]
+    lines = [found["sentence"], "", show.columns(map(_row, found["boxes"]), ("BOX", "ROLE", "FOR", "VERSION",
+                                                                            "REVISION", "CONNECTIONS"))]  # fmt: skip
+    for one in found["boxes"]:
+        lines += [f"{one['hostname']}: {one['reason']}"] if one["reason"] else []
+        lines += [f"{one['hostname']}: {sentence}" for sentence in one["lacks"]]
+    if found["hold"]:
+        left = found["hold"]["left"]
+        end = "until it is released" if left is None else f"for another {left / 3600:.1f} h"
+        lines.append(f"This box is held by {found['hold']['user']} {end}.")
+    lines += [f"{one['when']}  {one['leads']} leads: {one['reason']}" for one in found["changes"][:5]]
+    return "\n".join(lines)
+
+
+def _row(one: dict) -> tuple:
+    if one["heard"] is None:
+        return one["hostname"], WORDS[""], "", "", "", ""
+    away = one["heard"] > AWAY
+    role = f"AWAY ({WORDS[one['role']]} before)" if away else WORDS[one["role"]]
+    return one["hostname"], role, f"{one['since']:.0f} s", one["version"], one["revision"], one["connections"]
