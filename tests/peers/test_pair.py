@@ -14,9 +14,11 @@ from board.lab import build
 from board.machines.wait import until
 from tests.lab.fixtures import thorough
 from tests.peers.pair import ADVERT, FLOATING, VIP, Box, Pair, watched
+from tests.peers.pair_appliers import appliers
 
 from applier.host.host import HostError
 from applier.pair import client
+from applier.wire.errors import ApplierRefused
 
 MANY = [("eth0", f"10.1.{4 + at // 250}.{at % 250 + 1}/32") for at in range(1000)]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
@@ -50,6 +52,29 @@ def test_the_first_box_leads_hands_over_and_is_held(pair):
     assert second.role.reason == "for a test"
     second.ask(client.release)
     pair.leads(first)  # it goes on: who comes back takes nothing
+
+
+def test_the_verbs_of_the_applier_hand_over_hold_and_release(leading, pair, tmp_path):
+    other = pair.other(leading)
+    with appliers(pair, tmp_path) as both:
+        here, there = both[leading.number], both[other.number]
+        until("the other box to be heard", lambda: here.client.pair()["good"])
+        with watched(pair, "hand-over by the applier"):
+            found = here.client.pair_hand_over("ann")
+            pair.leads(other)
+        assert found["sentence"].startswith(f"{there.name} leads, {here.name} ")
+        assert here.told == 2 and there.told == 0
+        for one in both:
+            until("the change to be noted", lambda one=one: one.client.pair()["changes"])
+            assert [change["leads"] for change in one.client.pair()["changes"]] == [there.name]
+        assert here.client.pair()["changes"][0]["reason"] == "ann asked for it"
+        until("all to be well", lambda: there.client.pair()["good"])
+        assert there.client.pair_hold(0, "ann")["hold"]["user"] == "ann"
+        pair.leads(leading, other="held")
+        with pytest.raises(ApplierRefused, match=rf"{there.name} is held \(by ann\), so nobody would lead"):
+            here.client.pair_hand_over("ann")
+        there.client.pair_release("ann")
+        pair.leads(leading)
 
 
 def test_the_boxs_own_addresses_do_not_depend_on_a_lease(leading):

@@ -131,5 +131,6 @@ def test_why_the_lead_moved():
     assert standing.why_leads(pair(silent=9.0), "") == "lb2 was not heard"
     assert standing.why_leads(pair(), "handing over: admin asked for it") == "admin asked for it"
     assert standing.why_leads(pair(), "") == "lb2 let go"
-    assert standing.why_not(pair(replace(LB1, role=FAULTY, reason="no link"))) == "no link"
-    assert standing.why_not(pair(replace(LB1, role=STANDS_BY))) == "lb2 took over"
+    assert standing.why_not(pair(replace(LB1, role=FAULTY, reason="no link")), "") == "no link"
+    assert standing.why_not(pair(replace(LB1, role=STANDS_BY)), "") == "lb2 took over"
+    assert standing.why_not(pair(replace(LB1, role=STANDS_BY)), "ann asked for it") == "ann asked for it"

@@ -7,6 +7,7 @@ from pair_world import SNAPSHOT, World
 
 from applier.kept.lead_changes import MOST, LeadChanges
 from applier.kept.pair_hold import HOUR, Hold, Moment
+from applier.pair.ready import NOT_YET
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import parse
@@ -132,6 +133,21 @@ def test_a_hold_ends_with_its_time_and_outlives_a_restart(world):
     world.skip(HOUR)
     world.watched(5)
     assert world.roles() == [LEADS, STANDS_BY] and not second.core.paths.pair_hold.exists()
+
+
+def test_a_box_that_was_restarted_while_it_was_held_leads_once_it_is_ready(world):
+    second = world.boxes[1]
+    second.pairs.pair_hold(0, "ann")
+    second.host.settings["kernel/random/boot_id"] = "two"
+    second.host.held = NOT_YET
+    world.watched(5)
+    assert second.host.held == "by ann"
+    second.pairs.pair_release("ann")
+    assert second.host.asked[-1] == f"hold {NOT_YET}"  # which watch.py ends
+    assert second.refusal(lambda: second.pairs.pair_release("ann")) == (
+        "not-held",
+        "lb2 is held by nobody (not ready yet); that ends by itself.",
+    )
 
 
 @pytest.mark.parametrize(

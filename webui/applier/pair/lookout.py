@@ -18,7 +18,7 @@ from lbconfig.model.pair import PairBox
 log = logging.getLogger("applier")
 
 EACH = 0.5  # seconds; as often as the other box says something
-REMEMBERED = 5.0  # seconds for which a reason of the other box counts
+REMEMBERED = 10.0  # seconds for which a reason counts that was heard or given
 
 
 class Lookout:
@@ -63,10 +63,9 @@ class Lookout:
             self._told = (now, peer.reason or f"{peer.hostname} could not lead")
         before, self._role = self._role, seen.own.role
         if before and before != LEADS == self._role:
-            told = self._told[1] if now - self._told[0] <= REMEMBERED else ""
-            self._pairs.changes.note(seen.own.hostname, standing.why_leads(seen, told))
+            self._pairs.changes.note(seen.own.hostname, standing.why_leads(seen, _lately(self._told, now)))
         elif before == LEADS != self._role:
-            self._pairs.changes.note(seen.name, standing.why_not(seen))
+            self._pairs.changes.note(seen.name, standing.why_not(seen, _lately(self._pairs.asked, now)))
 
     # --- faults ------------------------------------------------------------------------------------
 
@@ -112,3 +111,8 @@ class Lookout:
             log.warning("%s should lead (%s): %s", boxes[1].name, why, refusal)
         else:
             log.info("handed over to %s: %s", boxes[1].name, why)
+
+
+def _lately(said: tuple[float, str], now: float) -> str:
+    when, words = said
+    return words if now - when <= REMEMBERED else ""

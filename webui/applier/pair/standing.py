@@ -143,6 +143,6 @@ def why_leads(pair: Pair, told: str) -> str:
     return f"{pair.name} was not heard" if pair.heard is None else f"{pair.name} let go"
 
 
-def why_not(pair: Pair) -> str:
-    """Why this box, which led, leads no more."""
-    return why(pair.own.reason) or f"{pair.name} took over"
+def why_not(pair: Pair, asked: str) -> str:
+    """Why this box, which led, leads no more. `asked`: why it was told a moment ago to hand over; "": it was not."""
+    return asked or why(pair.own.reason) or f"{pair.name} took over"

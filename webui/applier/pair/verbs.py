@@ -21,6 +21,7 @@ from applier.pair import client, fitness, own, standing
 from applier.pair.beat import Beat
 from applier.pair.fitness import Lacks, Observed
 from applier.pair.peer import Peer
+from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
 from applier.pair.standing import Pair
 from applier.pair.telling import tell_peer
@@ -58,6 +59,7 @@ class Pairs:
     def __init__(self, core: Core, clock: Callable[[], float], tell: Callable[[Core], object] = tell_peer) -> None:
         self.changes = LeadChanges(core.paths.lead_changes)
         self.observed = Observed()  # by lookout.py, every two seconds
+        self.asked = (0.0, "")  # when and why this box was told last to hand over
         self._core = core
         self._clock = clock
         self._tell = tell
@@ -114,8 +116,12 @@ class Pairs:
         core = self._core
         with core.turn.take(f"{user} is releasing this box of the pair"):
             boxes = self._in_a_pair()
-            if self.kept_hold() is None and self._role() != HELD:
+            role = client.role(core.host, core.paths)
+            if self.kept_hold() is None and (role is None or role.role != HELD):
                 raise ApplierRefused("not-held", f"{boxes[0].name} is not held.")
+            if self.kept_hold() is None and role is not None and _ends_by_itself(role.reason):
+                text = f"{boxes[0].name} is held by nobody ({role.reason}); that ends by itself."
+                raise ApplierRefused("not-held", text)
             self.forget_hold()
         log.info("%s has released this box", user)
         return self.pair()
@@ -165,6 +171,7 @@ class Pairs:
         if refusal is not None:
             raise refusal
         self._obeyed(lambda: self._tell(core))
+        self.asked = (self._clock(), why)
         self._obeyed(lambda: client.hand_over(core.host, core.paths, why))
         end = core.host.now() + TAKES
         while not self._the_other_leads(boxes):
@@ -188,12 +195,17 @@ class Pairs:
     def forget_hold(self) -> None:
         """Raises ApplierRefused."""
         core = self._core
+        hold = pair_hold.read(core.paths.pair_hold)
         try:
             if core.paths.pair_hold.exists():
                 pair_hold.remove(core.paths.pair_hold)
         except OSError as error:
             raise ApplierRefused(*storage.of_error(error, core.paths)) from None
-        self._obeyed(lambda: client.release(core.host, core.paths))
+        if hold is not None and hold.begun.boot != self.moment().boot:
+            # A box that was restarted meanwhile may lead once it is ready, like any other (watch.py).
+            self._obeyed(lambda: client.hold(core.host, core.paths, NOT_YET))
+        else:
+            self._obeyed(lambda: client.release(core.host, core.paths))
 
     def keep_hold(self) -> None:
         """Bring about what an admin wants: a restart forgets it, and its time may be over. Raises as forget_hold()."""
@@ -247,6 +259,10 @@ class Pairs:
     def _own_status(self, box: PairBox, said: Beat) -> PairBoxStatus:
         lacks = fitness.sentences(self.observed)
         return status_of(box.name, _addresses(box), said, 0.0, lacks) | {"own": True}
+
+
+def _ends_by_itself(reason: str) -> bool:
+    return reason == NOT_YET or hands_over(reason)
 
 
 def _peer_status(box: PairBox, seen: Pair) -> PairBoxStatus:
