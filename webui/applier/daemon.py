@@ -36,6 +36,7 @@ from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.pair.fitness import Lacks
 from applier.pair.lookout import Lookout
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT
@@ -148,6 +149,11 @@ class Applier:
         beat, heard = self.peer.known
         fresh = heard is not None and self._clock() - heard < SILENT
         return fresh and beat is not None and beat.ready and beat.role == STANDS_BY
+
+    @property
+    def lacks(self) -> Lacks:
+        """What keeps this box of a pair from serving as well as it could, as it was seen last."""
+        return self.pairs.observed.lacks
 
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)

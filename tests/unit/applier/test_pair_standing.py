@@ -66,6 +66,7 @@ def test_all_is_well_only_where_one_leads_and_the_other_one_can():
         pair(peer=replace(LB2, role=HELD)),
         pair(peer=BEHIND),
         pair(clock=-2.5),
+        pair(peer=replace(LB2, digest=OTHER, lineage=(OTHER, OLD))),
     ):
         assert not standing.good(seen), seen
 
@@ -78,7 +79,7 @@ def test_faults():
     )
     assert set(standing.troubles(pair(silent=60.0, clock=99.0))) == {"pair-away"}  # its clock is not known any more
     behind = standing.troubles(pair(peer=BEHIND))
-    assert behind == {"pair-behind": "lb2 is not in step: it runs an older configuration."}
+    assert behind == {"pair-step": "lb2 is not in step: it runs an older configuration."}
     assert set(standing.troubles(pair(peer=replace(LB2, role=LEADS)))) == {"pair-both"}
 
 

@@ -27,6 +27,7 @@ from applier.kept.turn import Turn, beside
 from applier.pair import client
 from applier.pair.beat import LINEAGE, Beat
 from applier.pair.beat import read as read_beat
+from applier.pair.fitness import Lacks
 from applier.pair.peer import Peer
 from applier.pair.roles import HELD, LEADS, STANDS_BY, hold_reason
 from applier.wire.errors import ApplierRefused
@@ -61,6 +62,9 @@ class Core(Protocol):
     running: Target
     confirmed: int | None
     peer: Peer
+
+    @property
+    def lacks(self) -> Lacks: ...
 
     def connections(self) -> int: ...
 
@@ -480,6 +484,7 @@ class Both:
             ready=core.paths.first_round.exists() and where is not Standing.BEHIND and box.job is None,
             connections=self._counted[1],
             time=int(time.time()),
+            lacks=core.lacks,
         )
 
     def _tell_faults(self) -> None:

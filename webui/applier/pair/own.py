@@ -8,7 +8,7 @@ from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host
-from applier.kept.generations import Damaged, Generations
+from applier.kept.generations import Generations
 from applier.pair import client
 from applier.pair.beat import LINEAGE, MAX_WORDS, Beat
 from applier.pair.fitness import Lacks
@@ -48,24 +48,13 @@ def beat(core: Core, hostname: str, now: float, lacks: Lacks, lineage: Sequence[
 
 
 class Ancestors:
-    """The digests of what was confirmed on this box, the newest first; read anew with each revision only."""
+    """The digests of what the pair has confirmed, the newest first; read anew with each revision only."""
 
     def __init__(self) -> None:
         self._known: tuple[int | None, tuple[str, ...]] = (None, ())
 
     def __call__(self, core: Core) -> tuple[str, ...]:
-        number, known = self._known
-        if number != core.confirmed or not known:
-            self._known = (core.confirmed, tuple(self._read(core.generations)))
+        if self._known[0] != core.confirmed or not self._known[1]:
+            lineage = core.generations.lineage()[-LINEAGE:]
+            self._known = (core.confirmed, tuple(one.digest for one in reversed(lineage)))
         return self._known[1]
-
-    @staticmethod
-    def _read(generations: Generations) -> list[str]:
-        found: list[str] = []
-        for number in reversed(generations.numbers()):
-            try:
-                if len(found) < LINEAGE and generations.entry(number)["outcome"] == "confirmed":
-                    found.append(generations.snapshot_digest(number))
-            except Damaged:
-                break  # nobody knows what came before it
-        return found

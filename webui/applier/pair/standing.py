@@ -12,9 +12,8 @@ from applier.wire.shapes_pair import PairStep
 AWAY = 3.0  # seconds without a beat, of which two a second come
 CLOCKS = 2.0  # seconds that the clocks may differ
 # How long something has to last before it is a fault. An apply is on one of the boxes first, and each word of the
-# other box is half a second old.
-LASTS = {"pair-away": 5.0, "pair-both": 1.0, "pair-none": 10.0, "pair-behind": 60.0, "pair-forked": 1.0,
-         "pair-clocks": 10.0}  # fmt: skip
+# other box is half a second old. That the two were changed apart is apply/both.py's to say.
+LASTS = {"pair-away": 5.0, "pair-both": 1.0, "pair-none": 10.0, "pair-step": 60.0, "pair-clocks": 10.0}
 
 
 class Pair(NamedTuple):
@@ -49,9 +48,11 @@ def sentence(pair: Pair) -> str:
     """The one line on every page."""
     own, peer = pair.own, pair.heard
     wrong = troubles(pair)
-    for code in ("pair-both", "pair-away", "pair-forked"):
+    for code in ("pair-both", "pair-away"):
         if code in wrong:
             return wrong[code]
+    if peer is not None and step(pair) == "forked":
+        return f"{own.hostname} and {peer.hostname} run configurations that were made apart."
     if peer is None:  # away for no longer than a moment
         return f"{_does(own)}. {pair.name} was not heard for a moment."
     first, second = (peer, own) if peer.role == LEADS else (own, peer)
@@ -66,7 +67,7 @@ def good(pair: Pair) -> bool:
     """Whether one box leads, and the other one can take over."""
     peer = pair.heard
     both = {pair.own.role, peer.role if peer else ""}
-    return both == {LEADS, STANDS_BY} and not troubles(pair)
+    return both == {LEADS, STANDS_BY} and step(pair) == "in step" and not troubles(pair)
 
 
 def troubles(pair: Pair) -> dict[str, str]:
@@ -81,9 +82,8 @@ def troubles(pair: Pair) -> dict[str, str]:
     elif LEADS not in (own.role, peer.role):
         found["pair-none"] = f"Neither box of the pair leads: {_does(own)}, {_does(peer)}."
     found |= {
-        "forked": {"pair-forked": f"{own.hostname} and {peer.hostname} run configurations that were made apart."},
-        "behind": {"pair-behind": f"{peer.hostname} is not in step: it runs an older configuration."},
-        "ahead": {"pair-behind": f"{own.hostname} is not in step: it runs an older configuration."},
+        "behind": {"pair-step": f"{peer.hostname} is not in step: it runs an older configuration."},
+        "ahead": {"pair-step": f"{own.hostname} is not in step: it runs an older configuration."},
     }.get(step(pair), {})
     if pair.clock is not None and abs(pair.clock) > CLOCKS:
         found["pair-clocks"] = (
