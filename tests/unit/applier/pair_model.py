@@ -91,7 +91,7 @@ class PairModel:
                 self.host.files[self.host.paths.hold] = hold_text(" ".join(reason))
             case ["release"]:
                 self.host.files[self.host.paths.hold] = "0\n"
-            case ["hand-over"]:
+            case ["hand-over", *_]:
                 self.rival = True
             case _:
                 raise AssertionError(f"the model does not know {line}")
