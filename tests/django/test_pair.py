@@ -107,6 +107,18 @@ def test_hold_and_release(client, pair):
     assert "Nothing was done. lb1 is not held." in words(client.post("/system/pair/release/", follow=True))
 
 
+def test_of_two_configurations_made_apart_one_is_kept(client, admin, pair):
+    assert 'id="choose"' not in client.get("/system/pair/").content.decode()
+    assert "Nothing was done. lb1 and lb2 do not differ" in words(client.post("/system/pair/choose/", follow=True))
+    pair.peer = forked = replace(pair.peer, digest="c" * 64, lineage=("c" * 64,))
+    assert "The boxes have two configurations that were made apart." in words(client.get("/system/pair/"))
+    assert "Keep the configuration of lb1?" in words(client.get("/system/pair/choose/"))
+    assert "is in step" in words(client.post("/system/pair/choose/", follow=True))
+    pair.peer = forked
+    assert robot(admin, "apply").post("/pair/choose").json()["step"] == "in step"
+    assert error(robot(admin, "apply").post("/pair/choose"))["code"] == "nothing-to-choose"
+
+
 def test_while_the_applier_does_not_answer(client, box, pair):
     box.reachable = False
     assert "Not known at this moment" in words(client.get("/system/pair/"))

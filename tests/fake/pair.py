@@ -23,6 +23,7 @@ from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Nothing
 from applier.wire.shapes_pair import HoldStatus, LeadChange, PairLine, PairState
 
 if TYPE_CHECKING:
@@ -128,6 +129,14 @@ class FakePair(Part):
                 raise ApplierRefused("not-held", "lb1 is not held.")
             state.own, state.hold = replace(state.own, role=STANDS_BY, reason="", since=0.0), None
             return state.to_data()
+
+    def pair_choose(self, user: str) -> Nothing:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            if state.peer is None or standing.step(state.seen) != "forked":
+                raise ApplierRefused("nothing-to-choose", "lb1 and lb2 do not differ, so there is nothing to choose.")
+            state.peer = replace(state.peer, digest=state.own.digest, lineage=state.own.lineage)
+            return {}
 
 
 def _in_a_pair(b: Box) -> FakePairState:

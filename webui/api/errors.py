@@ -62,6 +62,7 @@ STATUS = {
     "peer-not-ready": 409,
     "both-lead": 409,
     "not-in-step": 409,
+    "nothing-to-choose": 409,
     "no-slots": 409,
     "slot-runs": 409,
     "slot-empty": 409,

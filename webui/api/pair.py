@@ -37,3 +37,9 @@ def release(call: Call) -> Answer:
     found = connect().pair_release(call.caller.name)
     log.info("%s has released this box of the pair", call.caller.name)
     return Answer(found)
+
+
+def choose(call: Call) -> Answer:
+    connect().pair_choose(call.caller.name)
+    log.info("%s chose the configuration of this box for the pair", call.caller.name)
+    return Answer(connect().pair())

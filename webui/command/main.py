@@ -142,9 +142,10 @@ def _running(words) -> None:
     both.add_argument(
         "what",
         nargs="?",
-        choices=("show", "hand-over", "hold", "release"),
+        choices=("show", "hand-over", "hold", "release", "choose"),
         default="show",
-        help="hand-over: let the other box lead; hold: keep this box from leading; release: let it lead again",
+        help="hand-over: let the other box lead; hold: keep this box from leading; release: let it lead again; "
+        "choose: of two configurations made apart, keep that of this box",
     )
     both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)

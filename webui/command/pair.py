@@ -18,6 +18,8 @@ def pair(api: Api, options: argparse.Namespace) -> int:
         found = api.post("pair/hold", {"hours": options.hours})
     elif options.what == "release":
         found = api.ask("DELETE", "pair/hold")
+    elif options.what == "choose":
+        found = api.post("pair/choose")
     else:
         found = api.get("pair")
         verbs.out(options, found, text(found))

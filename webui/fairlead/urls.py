@@ -122,6 +122,7 @@ urlpatterns = [
     path("system/pair/hand-over/", pair.hand_over, name="pair-hand-over"),
     path("system/pair/hold/", pair.hold, name="pair-hold"),
     path("system/pair/release/", pair.release, name="pair-release"),
+    path("system/pair/choose/", pair.choose, name="pair-choose"),
     path("live/pair/", pair.live, name="live-pair"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),

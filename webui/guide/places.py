@@ -49,6 +49,7 @@ PLACES = {
     "pair": "pair-hand-over",
     "pair-hand-over": "pair-hand-over#hand-over",
     "pair-hold": "pair-hand-over#hold-a-box",
+    "pair-choose": "pair-split#do-not-change-the-configuration-on-both-sides",
     "pair-release": "pair-hand-over#hold-a-box",
     "backup": "backup",
     "restore": "backup#restore",

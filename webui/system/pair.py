@@ -61,6 +61,14 @@ def release(request):
     return _ask(request, "system/pair_release.html", lambda user: connect().pair_release(user))
 
 
+def choose(request):
+    def do(user: str) -> PairState:
+        connect().pair_choose(user)
+        return connect().pair()
+
+    return _ask(request, "system/pair_choose.html", do)
+
+
 def _ask(request, template: str, do: Callable[[str], PairState], **more):
     """One question; what is posted is the yes."""
     if request.method != "POST":
