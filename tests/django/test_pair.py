@@ -75,7 +75,12 @@ def test_both_boxes_stand_beside_each_other(client, pair):
 def test_a_box_that_is_away_is_shown_as_it_was(client, pair):
     pair.silent = 700.0
     text = words(client.get("/system/pair/"))
-    assert "was: stands by" in text and "11 min ago" in text and "nobody would lead" in text
+    assert (
+        "was: stands by" in text
+        and "11 min ago" in text
+        and "is the cable plugged in?" in text
+        and "nobody would lead" in text
+    )
     pair.peer = None
     assert "Nothing was heard from it since this box started." in words(client.get("/live/pair/"))
 
