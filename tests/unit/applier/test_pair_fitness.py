@@ -45,7 +45,7 @@ def test_a_break_begins_anew():
 
 def test_nobody_knows_what_was_between_two_looks_that_are_far_apart():
     course = fitness.after(Course(), 1000.0, Lacks(gateways=1), WELL)
-    course = fitness.after(course, 1000.0 + USUAL.gap + 1, Lacks(gateways=1), WELL)
+    course = fitness.after(course, 1000.0 + USUAL.steady, Lacks(gateways=1), WELL)
     assert not fitness.due(course, Lacks(gateways=1), LONG_AGO)
 
 
