@@ -6,6 +6,7 @@ import json
 
 import pytest
 from board.machines.director import NETWORK, QUICK, VIP, service, wish
+from board.machines.machine import CommandFailed
 from board.machines.wait import until
 from board.machines.world import SERVERS, until_answer
 from tests.lab.fixtures import thorough
@@ -134,7 +135,7 @@ def test_a_killed_applier_leaves_the_pair_as_it_was(director, world, key, step):
     leads(director)
     director.start_apply(paired(key, SITE, NEW, advert=500), step)
     director.succeed(f"kill -9 {director.supervised('applier')}")
-    until("the box to be as before", lambda: director.status()["start"]["state"] == "done")
+    until("the start", lambda: director.status()["start"]["state"] == "done", expected=(CommandFailed,))
     leads(director)
     answers(director, world)
     assert leased(director) == {*FLOATING} and not director.faults()

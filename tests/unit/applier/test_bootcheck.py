@@ -175,6 +175,7 @@ def test_a_fault_counts_unless_it_was_there_before_or_lies_elsewhere(looked):
     assert look(box, known=("start",)) == ""
     looked.inner.applier.faults.set("start", None)
     looked.inner.applier.faults.set("update-failed", "Version 0.2.0 did not come up.")
+    looked.inner.applier.faults.set("not-in-pair", "The key of this box is in no pair.")
     assert look(box) == ""
 
 

@@ -1,5 +1,6 @@
 """What the doctor makes of what the box says; tests/vm/test_forwarding.py has real servers with these faults."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from lbconfig.model.snapshot import (
     Forwarding,
     Interface,
     Network,
+    Pair,
+    PairBox,
     Protocol,
     RealServer,
     ServerState,
     Snapshot,
+    Tuning,
     VirtualService,
 )
 
@@ -146,6 +150,20 @@ def test_clients_that_wait_for_an_answer(box, forwarding, advice):
     assert (finding["code"], finding["server"]) == ("no-answer", "10.2.0.11")
     assert "3 clients" in finding["message"]
     assert advice in finding["advice"]
+
+
+def test_in_a_pair_the_gateway_is_the_floating_address_and_the_box_that_leads_answers_arp(box):
+    own = Interface("eth1", addresses=("10.2.0.2/24",), floating=("10.2.0.1/24",))
+    network = Network("lb1", interfaces=(NETWORK.interfaces[0], own))
+    pair = Pair("0" * 32, tuple(PairBox(network, Tuning(), "eth2", "192.0.2.1/30", "") for _ in (0, 1)))
+    service = VirtualService(1, "web", VIP, 80, real_servers=(RealServer(1, "10.2.0.11", 80),))
+    standing_by = dataclasses.replace(service, address="10.1.0.105")
+    box.connections = connection(11, "SYN_RECV") * 3
+    snapshot = Snapshot((service, standing_by), network, pair=pair)
+    [finding] = doctor.examine(box, snapshot, service)
+    assert "must be this box (10.2.0.1)" in finding["advice"]
+    box.arp["eth0"] = f"Unicast reply from {standing_by.address} [02:00:00:00:00:99] 0.6ms\n"
+    assert not [one for one in doctor.examine(box, snapshot, standing_by) if one["code"] == "arp"]
 
 
 def test_two_that_wait_are_an_accident_and_other_services_do_not_count(box):

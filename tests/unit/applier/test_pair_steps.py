@@ -9,13 +9,14 @@ import stat
 import pair_model
 import pytest
 from box import ONE, Box, running_one
+from model_host import BACKLOG
 from pair_model import pair_of
 
 from applier.apply.deadline import boottime
 from applier.apply.drift import AGAIN
 from applier.apply.runs import IN_A_PAIR
 from applier.apply.steps import APPLY
-from applier.host.host import HostError
+from applier.host.host import PROC_SYS, HostError
 from applier.kept import pair_key
 from applier.pair import client, watch
 from applier.pair.beat import Beat
@@ -24,9 +25,10 @@ from applier.pair.telling import tell_peer
 from applier.parts.pair import daemons, link
 from applier.wire.shapes import ENDED
 from lbconfig.model import canonical
-from lbconfig.model.snapshot import Interface, Scheduler
+from lbconfig.model.snapshot import Interface, Scheduler, SettingChoice, Tuning
 from lbconfig.validate.services import validate
 
+THOROUGH = pytest.mark.thorough
 BOTH = {1: ("pair0", 1, 1392), 2: ("pair0", 2, 1392)}
 SECOND = {1: ("pair0", 2, 1392), 2: ("pair0", 1, 1392)}
 
@@ -155,7 +157,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("how", ["before", "half", "after"])
+@pytest.mark.parametrize("how", [pytest.param("before", marks=THOROUGH), pytest.param("half", marks=THOROUGH), "after"])
 @pytest.mark.parametrize(("ran", "wish"), CHANGES)
 def test_a_failure_at_any_change_of_it_ends_in_the_state_before(tmp_path, how, ran, wish):
     box = ready(tmp_path / "count", ran)
@@ -354,6 +356,18 @@ def test_after_a_start_the_box_leads_once_its_servers_were_checked_or_ten_second
     assert role(box)[0] == "leads"
 
 
+@pytest.mark.parametrize("gone", [("hold",), ("hold", "floating"), ("keepalived", "floating", "hold")])
+def test_a_kill_while_a_pair_was_left_is_put_right(box, gone):
+    box.apply(PAIR)
+    box.host.pair.services.update(vrrp=False, floater=False)
+    for name in gone:
+        del box.host.files[getattr(box.paths, name)]
+    box.host.pair.elect()
+    box.restart_daemon()
+    ticks(box, 10)
+    assert role(box)[0] == "leads" and held(box) == ALL and not objects(box) and not box.faults()
+
+
 def test_a_hold_of_the_admin_and_a_running_pair_are_left_alone(box):
     box.apply(PAIR)
     box.host.put(box.paths.hold, "1\nby hand\n")
@@ -377,6 +391,17 @@ def test_a_box_that_came_back_hears_of_all_connections_once(box, monkeypatch):
                 box.applier.peer.says(beat, box.boottime)
             box.applier.pair_watch.tick()
         assert len(told) == count, (heard, count)
+
+
+def test_each_box_is_tuned_by_its_own_choice(box):
+    before = box.host.files[PROC_SYS / BACKLOG]
+    choice = Tuning((SettingChoice(BACKLOG, "4096"),))
+    for number, value in ((1, before), (0, "4096")):
+        boxes = list(PAIR.pair.boxes)
+        boxes[number] = dataclasses.replace(boxes[number], tuning=choice)
+        wish = dataclasses.replace(PAIR, pair=dataclasses.replace(PAIR.pair, boxes=tuple(boxes)))
+        assert box.apply(wish)["state"] == "done" and not objects(box)
+        assert box.host.files[PROC_SYS / BACKLOG] == value
 
 
 def test_a_box_without_a_pair_looks_at_nothing(box):

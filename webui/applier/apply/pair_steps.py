@@ -10,7 +10,7 @@ from applier.host.host import HostError, wait_until
 from applier.host.ipvs_netlink import Daemon
 from applier.pair import election, ready, roles
 from applier.pair.election import Files
-from applier.parts.network.present import addresses, links
+from applier.parts.network.present import links
 from applier.parts.pair import daemons, link
 from lbconfig.pair import floating
 from lbconfig.render.pair_files import with_those_of
@@ -146,7 +146,8 @@ class Elect(PairStep):
 
     def do(self, job: Job) -> str:
         host, paths, new = job.host, job.paths, job.new
-        present = host.read(paths.keepalived)
+        # A kill may have left one file of the two.
+        present = host.read(paths.keepalived) if host.read(paths.floating) is not None else None
         job.saved.keepalived = present or ""
         if not present:
             reason = None if _goes_on(job) else ready.NOT_YET
@@ -170,6 +171,8 @@ class Elect(PairStep):
 
 def election_differs(job: Job) -> str | None:
     """What of keepalived and the floater is not as configured, in a box of a pair; None: nothing."""
+    if job.host.read(job.paths.floating) is None:
+        return "not there"
     if job.host.read(job.paths.keepalived) != job.new.keepalived:
         return "made for another configuration"
     return None if election.runs(job.host, job.paths) else "not running"
@@ -178,11 +181,10 @@ def election_differs(job: Job) -> str | None:
 def floating_wrong(job: Job) -> tuple[list[Address], list[Address]]:
     """Floating addresses that a leading box lacks, and those that another one has."""
     wanted = floating(job.new.snapshot, job.new.box) if job.new.box is not None else ()
-    there = addresses(job.host)
+    cards = {link.name: link.addresses for link in links(job.host)}
     if election.leads(job.host, job.paths):
-        cards = {link.name for link in links(job.host)}
-        return [one for one in wanted if one not in there and one[0] in cards], []
-    return [], [one for one in wanted if one in there]
+        return [(name, address) for name, address in wanted if address not in cards.get(name, (address,))], []
+    return [], [(name, address) for name, address in wanted if address in cards.get(name, ())]
 
 
 def election_missing(job: Job) -> str | None:
@@ -196,7 +198,8 @@ def election_missing(job: Job) -> str | None:
 
 
 def _not_held(job: Job) -> str | None:
-    lacks, _ = floating_wrong(job)
+    """What the floater lacks, if it runs."""
+    lacks = floating_wrong(job)[0] if election.runs(job.host, job.paths) else []
     return f"{', '.join(address for _, address in lacks[:TOLD])} not there" if lacks else None
 
 

@@ -77,10 +77,15 @@ def make_way(host: Host, paths: Paths) -> None:
 
 
 def reload(host: Host, paths: Paths, floating: str, remove: bool) -> None:
-    """Have the floater take what is new in the file, and with `remove` give up what is no more in it."""
+    """Have the floater take what is new in the file, and with `remove` give up what is no more in it.
+
+    One that does not run reads it when it starts.
+    """
     host.put(paths.floating, floating)
 
     def told() -> str | None:
+        if _process(host, paths, FLOATER) is None:
+            return None
         try:
             client.reload(host, paths, remove)
         except HostError as error:

@@ -42,6 +42,7 @@ class Watch:
         self._heard = 0.0  # when they last became more
         self._why = ""  # the box is held, as the log was told
         self._apart = True
+        self._trouble = ""  # as the log was told
 
     def watch(self) -> None:
         """For ever; in a thread of its own."""
@@ -49,8 +50,11 @@ class Watch:
             self._core.host.sleep(EVERY)
             try:
                 self.tick()
+                self._trouble = ""
             except HostError as error:
-                log.error("the pair: %s", error)
+                if str(error) != self._trouble:  # it may last
+                    log.error("the pair: %s", error)
+                self._trouble = str(error)
             # The next look may work; nobody else would start this thread again.
             except Exception:
                 log.exception("the pair was not looked at")

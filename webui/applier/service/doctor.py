@@ -55,8 +55,12 @@ def examine(host: Host, snapshot: Snapshot, service: VirtualService) -> list[Fin
 def _arp(host: Host, snapshot: Snapshot, service: VirtualService, servers: list[RealServer]) -> Iterator[Finding]:
     if version(service.address) == 6:
         return  # the kernel of a real server answers for an address only where it is (ndisc_recv_ns)
-    own = {link.mac.lower() for link in network.links(host)}
-    places = itertools.product(service.vips[:MOST_VIPS], _interfaces(host, snapshot, service, servers))
+    links = network.links(host)
+    own = {link.mac.lower() for link in links}
+    here = {text.partition("/")[0] for link in links for text in link.addresses}
+    # Of a pair, the box that leads answers, and it may be the other one.
+    vips = [vip for vip in service.vips[:MOST_VIPS] if snapshot.pair is None or vip in here]
+    places = itertools.product(vips, _interfaces(host, snapshot, service, servers))
     for vip, (name, source) in places:
         argv = ["arping", "-I", name, "-s", source, "-c", "2", "-w", str(ARP_SECONDS), vip]
         output = host.command(argv, timeout=ARP_SECONDS + 5)

@@ -43,7 +43,7 @@ ANSWER = 20.0  # seconds for one answer
 OURS = "Fairlead"  # stands on every page of ours
 FORWARDING = "net/ipv4/ip_forward"
 # Faults that say nothing about whether this version works on this box.
-ELSEWHERE = frozenset({"update-failed", "data-full"})
+ELSEWHERE = frozenset({"update-failed", "data-full", "not-in-pair"})
 
 
 @dataclass(frozen=True)
