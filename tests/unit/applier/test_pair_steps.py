@@ -395,8 +395,8 @@ def test_a_box_that_came_back_hears_of_all_connections_once(box, monkeypatch):
 
 def test_each_box_is_tuned_by_its_own_choice(box):
     before = box.host.files[PROC_SYS / BACKLOG]
-    choice = Tuning((SettingChoice(BACKLOG, "4096"),))
-    for number, value in ((1, before), (0, "4096")):
+    choice = Tuning((SettingChoice(BACKLOG, "512"),))
+    for number, value in ((1, before), (0, "512")):
         boxes = list(PAIR.pair.boxes)
         boxes[number] = dataclasses.replace(boxes[number], tuning=choice)
         wish = dataclasses.replace(PAIR, pair=dataclasses.replace(PAIR.pair, boxes=tuple(boxes)))
