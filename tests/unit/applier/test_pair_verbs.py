@@ -224,6 +224,17 @@ def test_a_box_that_cannot_serve_hands_over_at_once(world):
     assert "forwards nothing" in (world.watched(3) or first.pairs.pair()["boxes"][0]["lacks"][0])
 
 
+def test_while_something_is_changed_the_fitter_box_waits(world, caplog):
+    first = world.boxes[0]
+    world.skip(300)
+    first.host.answering = False
+    with first.core.turn.take("the changes of bob are being applied"):
+        world.watched(30)
+    assert world.roles() == [LEADS, STANDS_BY] and not caplog.records
+    world.watched(4)
+    assert world.roles()[1] == LEADS
+
+
 def test_a_pair_that_does_not_move_by_itself_stays(world):
     first = world.boxes[0]
     kept = replace(SNAPSHOT, pair=replace(SNAPSHOT.pair, hand_over_by_itself=False))

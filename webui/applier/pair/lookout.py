@@ -96,6 +96,7 @@ class Lookout:
             and pair is not None
             and pair.hand_over_by_itself
             and seen.own.role == LEADS
+            and not core.turn.taken  # what is being changed may hand over by itself, or wait for the other box
             and fitness.due(self._course, own, led_since)
         ):
             self._hand_over(boxes, own, peer)
