@@ -54,7 +54,7 @@ class Core:
 class Applier:
     def __init__(self, box: Box, folder: Path) -> None:
         self.name = ("lb1", "lb2")[box.number]
-        paths = replace(box.paths, state=folder)
+        paths = replace(box.paths, state=folder, shared=folder / "shared")
         target = Target(12, migrate.read(GOLDEN.read_text()), box.number)
         self.core = Core(paths, target, Generations(folder))
         self.boxes = (target.snapshot.pair.boxes[box.number], target.snapshot.pair.boxes[1 - box.number])

@@ -132,7 +132,7 @@ class World:
         self.pass_time(1)
 
     def _box(self, folder, number):
-        paths = Paths(state=folder / "state", run=folder / "run")
+        paths = Paths(state=folder / "state", run=folder / "run", shared=folder / "shared")
         paths.state.mkdir(parents=True)
         host = PairHost(self, paths, number)
         core = Core(paths, host, Target(12, SNAPSHOT, number), Generations(paths.state))

@@ -168,6 +168,7 @@ def test_how_long_a_hold_lasts_whatever_the_clock_shows(later, left):
 def test_a_damaged_note_of_a_hold_holds_nothing(world):
     second = world.boxes[1]
     for text in ("", "[]", "{", '{"begun": {"boot": "", "boottime": 1e999, "unix": 0}, "user": 1, "since": 2}'):
+        second.core.paths.shared.mkdir(exist_ok=True)
         second.core.paths.pair_hold.write_text(text)
         assert second.pairs.kept_hold() is None
     world.watched(5)

@@ -102,12 +102,12 @@ class Paths:
     @property
     def lead_changes(self) -> Path:
         """Which box of the pair began to lead, when and why (lead_changes.py)."""
-        return self.state / "lead-changes"
+        return self.shared / "lead-changes"
 
     @property
     def pair_hold(self) -> Path:
         """That an admin holds this box of the pair (pair_hold.py)."""
-        return self.state / "pair-hold"
+        return self.shared / "pair-hold"
 
     @property
     def told(self) -> Path:

@@ -39,6 +39,7 @@ class LeadChanges:
             change: LeadChange = {"when": now(), "leads": leads, "reason": reason[:LONGEST]}
             self._changes = [*self._known(), change][-MOST:]
             try:
+                self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
                 durable.replace(self._path, "".join(f"{json.dumps(one)}\n" for one in self._changes).encode())
             except OSError as error:
                 log.error("%s: %s", self._path, error)  # the data partition has faults of its own for that

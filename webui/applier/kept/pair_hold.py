@@ -1,4 +1,4 @@
-"""That an admin holds this box of the pair: kept, so that it is still held after a restart.
+"""That an admin holds this box of the pair: kept for both slots, so that it is still held after a restart.
 
 How long is told by the clock that counts from the boot, and after a restart by the time of day, which may have been
 set meanwhile: a hold never lasts longer than the hours that were asked for, counted from the restart.
@@ -59,6 +59,7 @@ def read(path: Path) -> Hold | None:
 
 def write(path: Path, hold: Hold) -> None:
     """Raises OSError."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     durable.replace(path, json.dumps(asdict(hold)).encode())
 
 
