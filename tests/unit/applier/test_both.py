@@ -212,7 +212,8 @@ def come_to_rest(two: Two, old, new) -> None:
     """However it went: both boxes run and have confirmed the same, the old configuration or the new one."""
     two.until(lambda: ended(two) and len({*states(two)}) == 1, beats=400)
     assert states(two)[0] in ((old, old), (new, new))
-    assert not any(box.host.violations or box.faults() for box in two.boxes)
+    two.beat(2)
+    assert not any(box.both.silent() or box.host.violations or box.faults() for box in two.boxes)
     assert two.boxes[0].applier.generations.lineage() == two.boxes[1].applier.generations.lineage()
 
 
