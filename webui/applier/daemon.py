@@ -274,6 +274,7 @@ class Applier:
                 self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
                 if self._start is not None:
                     self._start.state = "failed"
+        self.both.started()
         # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
         if not self.running.has_checks or self.paths.first_round.exists():
             self._start_the_rest()

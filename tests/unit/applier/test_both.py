@@ -165,6 +165,22 @@ def test_the_other_box_is_away_for_five_applies_and_follows_alone(two):
     assert two.boxes[0].applier.generations.lineage() == two.boxes[1].applier.generations.lineage()
 
 
+def test_a_box_that_has_just_started_does_not_take_the_other_one_for_away(two):
+    two.start(0, "restart_daemon")
+    refused = refusal(two.boxes[0].begin, NEW)
+    assert refused.message == "lb1 has just started, and listens for lb2; try again."
+    two.lead(0)
+    two.boxes[0].begin(NEW)
+    two.until(lambda: ended(two))
+    assert states(two) == [(NEW, NEW)] * 2
+    two.stop(1)
+    two.start(0, "restart_daemon")
+    two.beat(25)
+    two.boxes[0].begin(THIRD)
+    two.until(lambda: ended(two))
+    assert states(two) == [(THIRD, THIRD), (NEW, NEW)]
+
+
 def fork(two: Two) -> None:
     two.cut = True
     two.beat(25)

@@ -33,7 +33,7 @@ from applier.pair.roles import HELD, LEADS, STANDS_BY, hold_reason
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing, PairTold
 from lbconfig import agreement
-from lbconfig.agreement import BEAT, Box, Confirm, GoBack, Lineage, Next, Part, Revision, Standing, Tell, Try
+from lbconfig.agreement import BEAT, SILENT, Box, Confirm, GoBack, Lineage, Next, Part, Revision, Standing, Tell, Try
 from lbconfig.agreement_lines import About, Content, LineError, plain_content, plain_said, read_content, read_said
 from lbconfig.diff.pair import cuts_the_link
 from lbconfig.model import canonical
@@ -114,6 +114,7 @@ class Both:
         self._news = threading.Condition(self._lock)
         self._told = 0  # how often there was something to tell
         self._place: Place | None = None
+        self._since = float("-inf")  # when it began to listen, if it had begun before: the other one may be there
         self._box: Box | None = None
         self._share: Share | None = None  # in the change that is under way
         self._offer: Content | None = None  # what the other box may fetch of it
@@ -130,6 +131,11 @@ class Both:
         """None: the box is in no pair, or has not come so far yet."""
         return self._place
 
+    def started(self) -> None:
+        """The box runs what it is to begin with."""
+        if self._core.running.in_pair:
+            self._since = self._clock()
+
     def silent(self) -> bool:
         """Whether the other box is away."""
         with self._lock:
@@ -141,11 +147,17 @@ class Both:
             return agreement.stands(self._box) if self._box else None
 
     def plan(self, new: Snapshot, user: str, comment: str) -> Plan:
-        """A change of both boxes, not begun yet. ApplierRefused where none can begin at this box now."""
+        """A change of both boxes, not begun yet. ApplierRefused where none can begin at this box now.
+
+        For who has the turn to change the system.
+        """
         with self._lock:
+            self._attend()
             place, box = self._in_pair()
-            beat = self._core.peer.beat
-            if not box.silent(self._clock()):
+            now, beat = self._clock(), self._core.peer.beat
+            if box.other is None and now - self._since < SILENT:
+                raise ApplierRefused("busy", f"{place.own} has just started, and listens for {place.other}; try again.")
+            if not box.silent(now):
                 if box.job:
                     raise ApplierRefused("busy", f"Another change of {place.own} and {place.other} is under way.")
                 refuse_unless_in_step(agreement.stands(box), place)
@@ -302,7 +314,9 @@ class Both:
     def tick(self) -> None:
         """What time brings: to be called at every beat."""
         with self._lock:
-            self._attend()
+            # With the turn taken, the box is being started, or it is not known yet what will be confirmed.
+            if self._box or not self._core.turn.taken:
+                self._attend()
             self._hear_outcomes()
             if self._box is None:
                 return
@@ -320,10 +334,9 @@ class Both:
         core = self._core
         if self._box and self._box.job:
             return
-        stays = core.running.number == core.confirmed
-        if core.turn.taken and not (self._box and stays):
-            return  # the box is being started, or it is not known yet what will be confirmed
-        place = _place(core.running) if stays else None
+        if core.running.number != core.confirmed:
+            return  # it is not known yet what will be confirmed
+        place = _place(core.running)
         old, self._place = self._place, place
         if place is None:
             self._box = None

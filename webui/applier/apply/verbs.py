@@ -138,7 +138,7 @@ class Applies:
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""
             ask = Ask.of(found, within) if within else None
-            if core.both.place and new.pair:
+            if core.running.in_pair and new.pair:
                 name = self._begin_both(held, new, user, comment, client, ask, secret)
                 return {"apply": name, "secret": secret, "confirm_within": within}
             number = self.store(new, user, comment, client)
