@@ -16,7 +16,7 @@ OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()
 FLOORS = {
     "lbconfig": (
         "model", "wanted", "pair", "hardware", "capacity", "migrate", "render", "diff", "validate", "target", "judge",
-        "schema", "agreement", "agreement_lines",
+        "schema", "joining", "agreement", "agreement_lines",
     ),
     "applier": (
         "base", "wire", "host", "disk", "kept", "hardware", "parts", "pair", "apply", "service", "capacity", "update",
@@ -35,6 +35,7 @@ WITHOUT_ROOT = {
     "applier.kept.page_key",
     "applier.wire.shapes",
     "applier.wire.shapes_capacity",
+    "applier.wire.shapes_joining",
     "applier.wire.shapes_machine",
     "applier.wire.shapes_pair",
 }

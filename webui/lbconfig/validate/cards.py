@@ -107,7 +107,7 @@ def swapped(snapshot: Snapshot, swaps: Mapping[str, str]) -> Snapshot:
     """With other cards in every place that names one of these; `swaps`: old name -> the name of a free card."""
     if not swaps:
         return snapshot
-    return _renamed(_without_idle(snapshot, swaps.values()), swaps)
+    return renamed(_without_idle(snapshot, swaps.values()), swaps)
 
 
 def _uses(network: Network, name: str) -> Iterator[str]:
@@ -147,10 +147,10 @@ def _names(value: object) -> Iterator[str]:
                 yield inner
 
 
-def _renamed(value: Part, swaps: Mapping[str, str]) -> Part:
+def renamed(value: Part, swaps: Mapping[str, str]) -> Part:
     """What has no such name stays the same object."""
     if isinstance(value, tuple):
-        entries = tuple(_renamed(one, swaps) for one in value)
+        entries = tuple(renamed(one, swaps) for one in value)
         same = all(one is other for one, other in zip(entries, value, strict=True))
         return value if same else cast(Part, entries)
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
@@ -159,7 +159,7 @@ def _renamed(value: Part, swaps: Mapping[str, str]) -> Part:
     for field in dataclasses.fields(value):
         inner = getattr(value, field.name)
         if not field.metadata.get("interface"):
-            other = _renamed(inner, swaps)
+            other = renamed(inner, swaps)
         elif isinstance(inner, tuple):
             other = tuple(swaps.get(name, name) for name in inner)
         else:

@@ -127,7 +127,7 @@ def _box(pair: Pair, box: int) -> Iterator[Problem]:
     known = {interface.name: interface for interface in own.network.interfaces}
     yield from each(
         place,
-        key=_key(own.key),
+        key=key_sentence(own.key),
         cable=_cable(own, known),
         cable_address=_cable_address(own, known.get(own.cable)),
     )
@@ -150,7 +150,8 @@ def _too_much(network: Network) -> bool:
     return len(network.interfaces) > MAX_INTERFACES or addresses > MAX_ADDRESSES
 
 
-def _key(text: str) -> str | None:
+def key_sentence(text: str) -> str | None:
+    """What is wrong with a public key; None: nothing."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
