@@ -27,6 +27,7 @@ from tests.fake import run as fake_run
 from tests.fake.capacity import FakeCapacity, FakeCapacityState
 from tests.fake.drift import FakeDrift, FakeDriftState
 from tests.fake.hardware import FakeHardware, FakeMachine
+from tests.fake.joining import FakeJoining, FakeJoiningState, agreed_key
 from tests.fake.pair import FakePair, FakePairState
 from tests.fake.pair import usual as usual_pair
 from tests.fake.recovery import FakeBelongings, FakeRecovery
@@ -92,6 +93,7 @@ class Box:
     capacity: FakeCapacityState = field(default_factory=FakeCapacityState)
     pair: FakePairState | None = field(default_factory=usual_pair)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
+    joining: FakeJoiningState = field(default_factory=FakeJoiningState)
     change: fake_run.Change | None = None
     cards: tuple[str, ...] | None = None  # in the box; None: whatever its configuration names
 
@@ -136,11 +138,12 @@ box = Box()
 
 def reset(**settings: Any) -> Box:
     """A box as new for all Fake objects; settings are the fields of Box."""
+    box.joining.close()
     vars(box).update(vars(Box(**settings)))
     return box
 
 
-class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, FakePair):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, FakePair, FakeJoining):
     """The methods of applier.wire.client.Client."""
 
     def status(self, known: Collection[str] = ()) -> Status:
@@ -336,7 +339,7 @@ def _faults(b: Box) -> list[Fault]:
 
 def _key(b: Box) -> str:
     """By which a pair knows the box; it is the first one of any that it runs."""
-    return b.snapshot.pair.boxes[0].key if b.snapshot.pair else ""
+    return b.snapshot.pair.boxes[0].key if b.snapshot.pair else agreed_key(b)
 
 
 def _refuse(b: Box) -> None:

@@ -37,6 +37,7 @@ from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
 from applier.pair.fitness import Lacks
+from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT
@@ -112,6 +113,7 @@ class Applier:
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
         self.lookout = Lookout(self, self.pairs, clock)
+        self.joinings = Joinings(self)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -128,6 +130,8 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
+            self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
+            self.joinings.pair_probe,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}

@@ -10,7 +10,6 @@ import ipaddress
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from lbconfig.model.addresses import IPNetwork, bits
 from lbconfig.model.network import Interface, Network
@@ -79,10 +78,13 @@ def differences(mine: Facts, theirs: Facts) -> Iterator[str]:
 
 def clocks(mine: Facts, theirs: Facts) -> str:
     """A sentence where the clocks of the two are far apart; empty where they are not."""
-    if abs(mine.time - theirs.time) <= APART:
+    seconds = abs(mine.time - theirs.time)
+    if seconds <= APART:
         return ""
-    shown = datetime.fromtimestamp(max(0, min(theirs.time, 253402300799)), UTC)
-    return f"The clock of {quote(theirs.network.hostname)} shows {shown:%Y-%m-%d %H:%M} UTC, that of this box does not."
+    minutes = seconds // 60
+    days = f"{minutes // 1440} days" if minutes >= 2 * 1440 else f"{minutes} minutes"
+    way = "behind" if theirs.time < mine.time else "ahead"
+    return f"The clock of {quote(theirs.network.hostname)} is {days} {way}: its log and its history would mislead."
 
 
 # --- what is proposed ------------------------------------------------------------------------------------

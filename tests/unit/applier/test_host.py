@@ -12,10 +12,11 @@ from pathlib import Path
 
 import lbconfig_certificates as pems
 import pytest
-from board.machines.wait import until
+from board.machines.wait import PATIENCE, until
 from host_recording import Recorder, Replay
 
 from applier.base import durable
+from applier.host import host
 from applier.host.host import HostError, Live, OutOfTime, Output, run, unmount, wait_until
 from lbconfig.model.certificate import first
 
@@ -24,6 +25,22 @@ WEBUI = Path(__file__).parents[3] / "webui"
 
 def test_a_command_and_its_input():
     assert run(Live(), ["cat"], stdin="one\n").stdout == "one\n"
+
+
+def test_a_program_that_runs_beside_finds_our_modules(monkeypatch):
+    """From wherever: the applier stands in /."""
+    monkeypatch.chdir("/")
+    program = Live().start(["python3", "-c", "import applier.base, lbconfig; print('found')"])
+    assert [*program.lines(PATIENCE)] == ["found"]
+    program.end()
+
+
+def test_a_program_that_runs_beside_fills_no_memory(monkeypatch):
+    monkeypatch.setattr(host, "LONGEST_SAID", 1 << 16)
+    program = Live().start(["head", "-c", "3000000", "/dev/zero"])
+    with pytest.raises(HostError, match="more than 65536 bytes in one line"):
+        next(iter(program.lines(PATIENCE)))
+    program.end()
 
 
 def test_a_command_that_fails_tells_its_words():

@@ -62,6 +62,11 @@ class Paths:
         return self.state.parent / "pair/key"
 
     @property
+    def joined(self) -> Path:
+        """What this box has agreed with the other one of the pair that they are about to be (joining/record.py)."""
+        return self.state.parent / "pair/joined"
+
+    @property
     def reset_mark(self) -> Path:
         """While it is there, the next boot forgets all that the box has kept (S10data)."""
         return self.slots / "factory-reset"

@@ -33,6 +33,7 @@ PROC_SYS = Path("/proc/sys")
 PUBLIC, FOR_ITS_GROUP, PRIVATE = 0o644, 0o640, 0o600  # who may read a file
 _NETLINK_GENERIC = 16
 _BUFFER = 1 << 20
+LONGEST_SAID = 4 << 20  # bytes of a line of a program that runs beside; it may have no rights, and be somebody else's
 
 
 class HostError(Exception):
@@ -184,7 +185,7 @@ class LiveProgram:
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._name = " ".join(argv)
-        environment = ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        environment = ENVIRONMENT | {"PYTHONPATH": str(Path(__file__).parents[2])}
         self._process = subprocess.Popen(list(argv), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         # With these two pipes they are never None.
         self._input = cast(IO[bytes], self._process.stdin)
@@ -204,6 +205,8 @@ class LiveProgram:
             yield from (line.decode(errors="replace") for line in whole)
             if not more:
                 return
+            if len(rest) > LONGEST_SAID:
+                raise HostError(self._name, None, f"it said more than {LONGEST_SAID} bytes in one line")
         raise HostError(self._name, None, f"it said nothing for {seconds:g} seconds")
 
     def end(self) -> None:

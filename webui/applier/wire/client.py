@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         UpdateState,
     )
     from applier.wire.shapes_capacity import Capacity, WatchStarted
+    from applier.wire.shapes_joining import Asked, Joining
     from applier.wire.shapes_machine import MachineStatus
     from applier.wire.shapes_pair import PairState
     from lbconfig.model.snapshot import Snapshot
@@ -253,6 +254,26 @@ class Client:
     def pair_release(self, user: str) -> PairState:
         """Let this box lead again where the other one fails."""
         return self._ask("pair_release", user=user)
+
+    def pair_joining(self) -> Joining:
+        """Whether the box waits for its second one, and which one has come."""
+        return self._ask("pair_joining")
+
+    def pair_invite(self, user: str) -> Joining:
+        """Wait for the second box, with a new code."""
+        return self._ask("pair_invite", user=user)
+
+    def pair_join(self, address: str, code: str, user: str) -> Joining:
+        """Become the second box of the one at this address, which shows this code; takes some seconds."""
+        return self._ask("pair_join", address=address, code=code, user=user)
+
+    def pair_forget(self, user: str) -> Joining:
+        """End an invitation, and forget the box that has come."""
+        return self._ask("pair_forget", user=user)
+
+    def pair_probe(self, addresses: list[str]) -> Asked:
+        """Ask by ARP who has these; takes a second or two."""
+        return self._ask("pair_probe", addresses=addresses)
 
     def factory_reset(self, hostname: str, user: str) -> Nothing:
         """Forget all that the box has kept, and restart. `hostname`: that of the box, as a proof of intent."""

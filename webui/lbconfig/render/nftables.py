@@ -48,6 +48,7 @@ _AFTER_IPVS = 150
 _OF_ANSWER = 0x20000000  # a mark above those of services of several ports, which are their ids
 _ASKING = 1024  # ports from which the box asks; no program of it listens there over UDP
 _MARK_OF_SERVICE = "meta mark set {ip} daddr . meta l4proto . th dport map @marks{six}"
+JOINING = "joining"  # a set of ports
 _WEB_LIMIT = "limit rate over 20/second burst 40 packets"
 
 
@@ -96,6 +97,7 @@ def _rules(all_of: All) -> str:
         "table inet fairlead {",
         *sets(all_of),
         *pair_rules.sets(all_of),
+        *_for_second_box(snapshot),
         *(_before_tracking(all_of) if tracking.wanted(all_of) else _marking(all_of)),
         *own_rules.chains(snapshot.firewall, snapshot.own_ports),
         *_before_ipvs(all_of),
@@ -216,6 +218,7 @@ def _input(all_of: All) -> list[str]:
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         f"{later} counter drop",
         *_to_web(snapshot.management),
+        *([] if snapshot.pair else _to_join(snapshot.management)),
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),
         "icmp type echo-request limit rate 50/second burst 100 packets accept",
         "icmpv6 type echo-request limit rate 50/second burst 100 packets accept",
@@ -240,6 +243,18 @@ def _to_web(management: Management) -> list[str]:
         count = f"update @web_clients{suffix} {{ {own_rules.SOURCE[version]} {_WEB_LIMIT} }}"
         rules += [f"{allowed} tcp flags & (syn | ack) == syn {count} counter drop", f"{allowed} accept"]
     return rules
+
+
+def _for_second_box(snapshot: Snapshot) -> list[str]:
+    """Empty but while the box waits for another one: the applier adds the port, with its time."""
+    if snapshot.pair:
+        return []
+    return [f"\tset {JOINING} {{", "\t\ttype inet_service", "\t\tflags timeout", "\t}", ""]
+
+
+def _to_join(management: Management) -> list[str]:
+    """Those who may open the web page may join, wherever they come in."""
+    return [f"ip{suffix} saddr @management_v{version} tcp dport @{JOINING} accept" for version, suffix, _ in FAMILIES]
 
 
 def _forward(all_of: All) -> list[str]:

@@ -1,0 +1,167 @@
+"""Making a pair, of the applier in memory: the real protocol over loopback, between boxes that are invented.
+
+box.joining.port = 40123                     # where the box waits, and where it looks for another one
+box.joining.answering.add("10.0.2.16")       # somebody has this address
+JoiningBox(snapshot, port).verbs.pair_join("127.0.0.2", code, "admin")     # another box, in the same process
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from board.machines.wait import PATIENCE
+from tests.fake.part import Part
+
+from applier.base.paths import Paths
+from applier.host.host import HostError, Live, Output, Program
+from applier.pair.joining import record, worker
+from applier.pair.joining.messages import JoinError
+from applier.pair.joining.verbs import Joinings
+from applier.pair.joining.worker import Lines
+from applier.wire.shapes_joining import Asked, Joining
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.pair import JOIN_PORT
+from lbconfig.target import Target
+from lbconfig.validate.cards import Card, of_status
+
+if TYPE_CHECKING:
+    from tests.fake.appliance import Box
+
+
+class InThread:
+    """The program that talks to the other box, in a thread: a process takes half a second to start."""
+
+    def __init__(self, role: str) -> None:
+        own_input, self._input = os.pipe()
+        self._output, own_output = os.pipe()
+        self._lines = Lines(self._output, self._input)
+
+        def work() -> None:
+            with contextlib.suppress(JoinError, OSError):
+                worker.serve(role, Lines(own_input, own_output))
+            for one in (own_input, own_output):
+                os.close(one)
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    def say(self, line: str) -> None:
+        try:
+            os.write(self._input, f"{line}\n".encode())
+        except OSError as error:
+            raise HostError("worker", None, str(error)) from None
+
+    def lines(self, seconds: float) -> Iterator[str]:
+        with contextlib.suppress(JoinError):
+            while True:
+                yield self._lines.receive(1 << 22).decode()
+
+    def end(self) -> None:
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+            self._thread.join(PATIENCE)
+
+
+class FakeHost(Live):
+    """Of the system it has openssl; who answers ARP is arranged."""
+
+    def __init__(self, answering: set[str]) -> None:
+        self.answering = answering
+        self.opened: list[str] = []
+
+    def start(self, argv: Sequence[str]) -> Program:
+        return InThread(argv[-1])
+
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = 20.0) -> Output:
+        if argv[0] == "arping":
+            return Output(0 if argv[-1] in self.answering else 1, "", "")
+        if argv[0] == "nft":
+            self.opened.append(" ".join(argv[1:]))
+            return Output(0, "", "")
+        return super().command(argv, stdin, timeout)
+
+
+def make_key(*_: object) -> str:
+    return base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+class JoiningBox:
+    """A box as far as it is needed to join another one."""
+
+    def __init__(
+        self,
+        snapshot: Callable[[], Snapshot],
+        cards: Callable[[], tuple[Card, ...]],
+        port: int = JOIN_PORT,
+        answering: set[str] | None = None,
+    ) -> None:
+        self._snapshot, self._cards = snapshot, cards
+        self.host = FakeHost(set() if answering is None else answering)
+        self.folder = tempfile.TemporaryDirectory(prefix="fairlead-joining-")
+        self.paths = Paths(state=Path(self.folder.name) / "applier", version_file=Path("/nonexistent"), mount=None)
+        self.verbs = Joinings(self, port=port, key=make_key)
+
+    @property
+    def running(self) -> Target:
+        return Target(1, self._snapshot())
+
+    def cards(self) -> tuple[Card, ...]:
+        return self._cards()
+
+
+@dataclass
+class FakeJoiningState:
+    port: int = JOIN_PORT
+    answering: set[str] = field(default_factory=set)
+    box: JoiningBox | None = None  # made when somebody asks
+
+    def close(self) -> None:
+        if self.box is not None:
+            self.box.verbs.pair_forget("the test")
+
+
+class FakeJoining(Part):
+    def pair_joining(self) -> Joining:
+        return self._joinings().pair_joining()
+
+    def pair_invite(self, user: str) -> Joining:
+        return self._joinings().pair_invite(user)
+
+    def pair_join(self, address: str, code: str, user: str) -> Joining:
+        return self._joinings().pair_join(address, code, user)
+
+    def pair_forget(self, user: str) -> Joining:
+        return self._joinings().pair_forget(user)
+
+    def pair_probe(self, addresses: list[str]) -> Asked:
+        return self._joinings().pair_probe(addresses)
+
+    def _joinings(self) -> Joinings:
+        with self._box() as b:
+            return joining_box(b).verbs
+
+
+def agreed_key(box: Box) -> str:
+    """The box's own key, where it knows another box; else empty."""
+    found = box.joining.box and record.load(box.joining.box.paths)
+    return found.keys[found.box] if found else ""
+
+
+def joining_box(box: Box) -> JoiningBox:
+    from tests.fake import kernel  # which needs the appliance
+
+    state = box.joining
+    if state.box is None:
+        cards = lambda: of_status(kernel.interfaces(box))  # noqa: E731
+        state.box = JoiningBox(lambda: box.snapshot, cards, state.port, state.answering)
+    return state.box

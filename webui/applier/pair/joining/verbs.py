@@ -1,0 +1,410 @@
+"""Making a pair: the verbs by which one box waits for the other, and by which the other one joins.
+
+Root's process says nothing to the other box and hears nothing of it: a program without rights does (worker.py), and
+what that passes on is checked once more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_interface
+from typing import Protocol, TypeVar
+
+from applier.base.paths import Paths
+from applier.host.host import Host, HostError, Program, run
+from applier.kept import pair_key, storage
+from applier.pair.joining import proof, record
+from applier.pair.joining.messages import (
+    MAX_ADDRESSES,
+    Agreed,
+    Done,
+    JoinError,
+    Kept,
+    Listening,
+    Message,
+    Met,
+    Probe,
+    Refused,
+    Taken,
+    Tell,
+    Waiting,
+    read,
+    write,
+)
+from applier.pair.joining.record import Record
+from applier.pair.joining.worker import Dials, Waits
+from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Problem
+from applier.wire.shapes_joining import Asked, Invitation, JoinedBoxes, Joining
+from lbconfig import schema
+from lbconfig.joining import Facts, candidates, differences
+from lbconfig.model.network import Network
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.model.writing import plain
+from lbconfig.pair import JOIN_PORT
+from lbconfig.target import Target
+from lbconfig.validate.cards import Card
+from lbconfig.validate.fields import ip_address as address_sentence
+from lbconfig.validate.fields import is_dns_name
+
+log = logging.getLogger("applier")
+
+USER = "986"  # fairlead-join
+SECONDS = 600  # for which a code is good
+TRIES = 3
+SILENCE = 25.0  # seconds without a word, after which the program is given up
+LONGEST = 30.0  # seconds from which on a box that joins waits for nothing more
+FIELDS = ("address", "code")  # that an admin enters
+AT_ONCE = 32  # addresses that are asked for at the same time
+OPENED = ("nft", "add", "element", "inet", "fairlead", "joining")
+CERTIFICATE = "[req]\nprompt = no\ndistinguished_name = name\n[name]\nCN = fairlead\n"
+_END_OF_KEY = "-----END PRIVATE KEY-----\n"
+Kind = TypeVar("Kind")
+
+
+class Core(Protocol):
+    """What is needed of the daemon."""
+
+    host: Host
+    paths: Paths
+    running: Target
+
+    def cards(self) -> tuple[Card, ...]: ...
+
+
+def confined(role: str) -> list[str]:
+    """The command that starts the program without rights."""
+    return [
+        "setpriv", "--reuid", USER, "--regid", USER, "--clear-groups", "--no-new-privs", "--inh-caps=-all",
+        "--bounding-set=-all", "python3", "-m", "applier.pair.joining.worker", role,
+    ]  # fmt: skip
+
+
+class Talk:
+    """With that program, which talks to the other box."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._lines: Iterator[str] = iter(program.lines(SILENCE))
+
+    def say(self, what: Message) -> None:
+        self._program.say(write(what).decode().rstrip("\n"))
+
+    def hear(self, *kinds: type[Kind]) -> Kind:
+        """Raises JoinError, HostError."""
+        line = next(self._lines, None)
+        if line is None:
+            raise JoinError("The connection between the two boxes was lost.")
+        return read(line.encode(), *kinds)
+
+
+@dataclass
+class Open:
+    """An invitation that somebody may take up."""
+
+    code: str
+    until: float  # by the host's clock
+    program: Program
+    tries: int = TRIES
+
+
+class Joinings:
+    def __init__(
+        self,
+        core: Core,
+        command: Callable[[str], Sequence[str]] = confined,
+        port: int = JOIN_PORT,
+        key: Callable[[Host, Paths], str] = pair_key.make,
+    ) -> None:
+        self._core = core
+        self._command = command
+        self._port = port
+        self._key = key
+        self._lock = threading.Lock()  # one joins at a time
+        self._open: Open | None = None
+        self._said = ""
+
+    # --- verbs -----------------------------------------------------------------------------------
+
+    def pair_joining(self) -> Joining:
+        """Whether a box is waited for, or has come."""
+        opened, found = self._open, record.load(self._core.paths)
+        return {
+            "invitation": self._invitation(opened) if opened else None,
+            "joined": _shape(found) if found and self._core.running.snapshot.pair is None else None,
+            "said": self._said,
+        }
+
+    def pair_invite(self, user: str) -> Joining:
+        """Wait for the second box; a code that was given before is good no longer."""
+        core = self._core
+        self._may_join()
+        if not _fixed(core.running.snapshot.network):
+            text = "This box has no fixed address, which the boxes of a pair need. Give it one on the page Network."
+            raise ApplierRefused("cannot-join", text)
+        with self._lock:
+            self._close()
+            code, key, (certificate, private) = proof.new_code(), self._new_key(), _certificate(core.host)
+            waits = Waits(self._port, certificate, private, code, key, TRIES, SECONDS)
+            program = self._start("first", waits)
+            talk = Talk(program)
+            try:
+                port = talk.hear(Listening).port
+                _open_port(core.host, port)
+            except (JoinError, HostError) as error:
+                program.end()
+                raise ApplierRefused("cannot-join", f"The box cannot wait for another one: {error}") from None
+            self._said = ""
+            self._open = opened = Open(code, core.host.now() + SECONDS, program)
+            threading.Thread(target=self._wait, args=(opened, talk, port, key), name="joining", daemon=True).start()
+        log.info("%s makes a pair; the box waits for another one", user)
+        return self.pair_joining()
+
+    def pair_join(self, address: str, code: str, user: str) -> Joining:
+        """Become the second box of the one that shows this code."""
+        core = self._core
+        self._may_join()
+        _problem(_address(address, core.running.snapshot.network), "address")
+        if not proof.plain(code):
+            _problem("A code has sixteen letters and digits, as in ABCD-EFGH-IJKL-MN23.", "code")
+        opened = self._open
+        if opened and proof.plain(opened.code) == proof.plain(code):
+            _problem("This is the code that this box shows. Enter it on the other box.", "code")
+        if not self._lock.acquire(blocking=False):
+            raise ApplierRefused("busy", "This box is joining another one at this moment.")
+        try:
+            self._close()
+            key = self._new_key()
+            program = self._start("second", Dials(address, self._port, code, key))
+            try:
+                self._become_second(Talk(program), address, key)
+            finally:
+                program.end()
+        except JoinError as error:
+            _problem(error.why, error.field)
+        except HostError as error:
+            raise ApplierRefused("cannot-join", f"The other box cannot be joined: {error}.") from None
+        except OSError as error:
+            raise ApplierRefused(*storage.of_error(error, core.paths)) from None
+        finally:
+            self._lock.release()
+        log.info("%s joined this box to the one at %s", user, address)
+        return self.pair_joining()
+
+    def pair_forget(self, user: str) -> Joining:
+        """Wait for nobody any more, and know nobody."""
+        with self._lock:
+            self._close()
+        log.info("%s makes no pair", user)
+        return self.pair_joining()
+
+    def pair_probe(self, addresses: list[str]) -> Asked:
+        """Which of these somebody in a network of this box answers for."""
+        return {"taken": self._taken(addresses)}
+
+    # --- the first box ---------------------------------------------------------------------------
+
+    def _wait(self, opened: Open, talk: Talk, port: int, key: str) -> None:
+        host = self._core.host
+        try:
+            while True:
+                heard = talk.hear(Waiting, Met)
+                if isinstance(heard, Met):
+                    break
+                if isinstance(heard, Waiting):
+                    opened.tries = heard.left
+                _open_port(host, port)  # an apply makes the rules anew, without it
+            self._become_first(opened, talk, key, heard)
+            said = ""
+        except JoinError as error:
+            said = error.why
+        except (HostError, OSError) as error:
+            said = f"The other box could not be joined: {error}."
+        with self._lock:
+            if self._open is opened:
+                self._open, self._said = None, said
+        if said:
+            log.warning("no pair: %s", said)
+        opened.program.end()
+        _shut_port(host, port)
+
+    def _become_first(self, opened: Open, talk: Talk, key: str, met: Met) -> None:
+        snapshot, mine, theirs = self._core.running.snapshot, self._facts(), talk.hear(Tell).facts
+        if why := next(differences(mine, theirs), ""):
+            talk.say(Refused(why))
+            raise JoinError(why)
+        wanted = candidates(snapshot, theirs)[:MAX_ADDRESSES]
+        talk.say(Probe(wanted))
+        here = self._taken(wanted)
+        there = {*talk.hear(Taken).addresses} & {*wanted}
+        found = Record(
+            secrets.token_hex(16),
+            0,
+            (key, met.key),
+            theirs.network.hostname,
+            met.address,
+            theirs,
+            tuple(one for one in wanted if one in there or one in here),
+        )
+        talk.say(Agreed(found.id, snapshot.network.hostname))
+        talk.hear(Kept)
+        with self._lock:
+            if self._open is not opened:
+                raise JoinError("Somebody has ended this on the other box.")
+            record.keep(self._core.paths, found)
+        talk.say(Done())
+
+    # --- the second box --------------------------------------------------------------------------
+
+    def _become_second(self, talk: Talk, address: str, key: str) -> None:
+        """What is kept here and not there is no pair, and is forgotten when somebody joins again."""
+        end = self._core.host.now() + LONGEST
+        met = talk.hear(Met)
+        talk.say(Tell(self._facts()))
+        wanted = talk.hear(Probe).addresses
+        talk.say(Taken(tuple(self._taken(wanted))))
+        agreed = talk.hear(Agreed)
+        if self._core.host.now() > end:
+            raise JoinError("The other box is too slow to be joined.")
+        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, address, None, ())
+        record.keep(self._core.paths, found)
+        talk.say(Kept())
+        talk.hear(Done)
+
+    # --- both ------------------------------------------------------------------------------------
+
+    def _may_join(self) -> None:
+        if self._core.running.snapshot.pair is not None:
+            raise ApplierRefused("paired", "This box is one of a pair already.")
+
+    def _close(self) -> None:
+        """Nobody waits, and nobody is known."""
+        record.forget(self._core.paths)
+        opened, self._open, self._said = self._open, None, ""
+        if opened:
+            opened.program.end()
+
+    def _new_key(self) -> str:
+        try:
+            return self._key(self._core.host, self._core.paths)
+        except HostError as error:
+            raise ApplierRefused("cannot-join", f"The box cannot make its key: {error}.") from None
+        except OSError as error:
+            raise ApplierRefused(*storage.of_error(error, self._core.paths)) from None
+
+    def _start(self, role: str, setup: Waits | Dials) -> Program:
+        program = self._core.host.start(self._command(role))
+        program.say(json.dumps(plain(setup)))
+        return program
+
+    def _facts(self) -> Facts:
+        core, snapshot = self._core, self._core.running.snapshot
+        cards = tuple(one for one in core.cards() if one.name != "lo")
+        digest = hashlib.sha256(schema.to_json().encode()).hexdigest()
+        return Facts(core.paths.version, digest, cards, snapshot.network, snapshot.tuning, int(time.time()))
+
+    def _taken(self, addresses: Iterable[str]) -> list[str]:
+        """Who is in no network of this box cannot be asked for here, and the other box asks as well."""
+        near = [found for one in addresses if (found := _asked_by(self._core.running.snapshot, one))]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            answers = pool.map(lambda one: _answers(self._core.host, *one), near)
+            return [address for (address, _, _), answered in zip(near, answers, strict=True) if answered]
+
+    def _invitation(self, opened: Open) -> Invitation:
+        left = max(0.0, opened.until - self._core.host.now())
+        addresses = [text.partition("/")[0] for text in _fixed(self._core.running.snapshot.network)]
+        return {
+            "code": opened.code,
+            "addresses": addresses,
+            "port": self._port,
+            "seconds": round(left, 1),
+            "tries": opened.tries,
+        }
+
+
+def _shape(found: Record) -> JoinedBoxes:
+    return {
+        "id": found.id,
+        "box": found.box,
+        "keys": [*found.keys],
+        "other": found.other,
+        "address": found.address,
+        "facts": plain(found.facts),  # type: ignore[typeddict-item] # plain data of a dataclass are a dict
+        "taken": [*found.taken],
+    }
+
+
+def _fixed(network: Network) -> list[str]:
+    return [text for one in network.interfaces if one.on for text in one.addresses]
+
+
+def _address(text: str, network: Network) -> str:
+    """What is wrong with the address of the other box."""
+    if address_sentence(text) and not is_dns_name(text, 253):
+        return "Enter an address, such as 192.0.2.7, or the name of the other box."
+    if text in {"127.0.0.1", "::1", "localhost", network.hostname, *(one.partition("/")[0] for one in _fixed(network))}:
+        return "This is the address of the box itself. Enter the one of the other box."
+    return ""
+
+
+def _problem(why: str, field: str) -> None:
+    """Raises ApplierRefused where there is something wrong."""
+    if why:
+        found: Problem = {"object": "joining", "field": field, "message": why, "path": field}
+        raise ApplierRefused("not-joined", why, [found] if field in FIELDS else [])
+
+
+def _asked_by(snapshot: Snapshot, address: str) -> tuple[str, str, str] | None:
+    """The address, the interface by which it is asked for, and the own address there; None: by none."""
+    try:
+        wanted = ip_address(address)
+    except ValueError:
+        return None
+    for interface in snapshot.network.interfaces:
+        for text in interface.addresses if interface.on else ():
+            own = ip_interface(text)
+            if wanted.version == own.version == 4 and wanted in own.network and wanted != own.ip:
+                return str(wanted), interface.name, str(own.ip)
+    return None
+
+
+def _answers(host: Host, address: str, interface: str, own: str) -> bool:
+    try:
+        return host.command(["arping", "-I", interface, "-s", own, "-c", "2", "-w", "1", address]).exit == 0
+    except HostError as error:
+        log.warning("%s was not asked for: %s", address, error)
+        return False
+
+
+def _certificate(host: Host) -> tuple[str, str]:
+    """A certificate that is thrown away afterwards, and its key. HostError."""
+    made = run(
+        host,
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc",
+            "-days", "2", "-config", "/proc/self/fd/0", "-keyout", "-", "-out", "-",
+        ],
+        stdin=CERTIFICATE,
+    ).stdout  # fmt: skip
+    private, _, certificate = made.partition(_END_OF_KEY)
+    return certificate, private + _END_OF_KEY
+
+
+def _open_port(host: Host, port: int) -> None:
+    """To those who may open the web page; the kernel shuts it by itself where nobody does."""
+    run(host, [*OPENED, f"{{ {port} timeout {SECONDS}s }}"])
+
+
+def _shut_port(host: Host, port: int) -> None:
+    try:
+        run(host, ["nft", "delete", "element", "inet", "fairlead", "joining", f"{{ {port} }}"])
+    except HostError as error:
+        log.info("the port for another box: %s", error)  # an apply may have shut it

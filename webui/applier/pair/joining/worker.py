@@ -1,0 +1,257 @@
+"""The program without rights that talks to the other box while the two become a pair.
+
+    python3 -m applier.pair.joining.worker first|second
+
+Its first line of input says what it needs (Waits, Dials). It passes on what root's process says to the other box, and
+what the other box says to root's process, in the order of messages.SAID and nothing else. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import select
+import socket
+import ssl
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+from applier.pair.joining.messages import (
+    LATE,
+    SAID,
+    Channel,
+    JoinError,
+    Listening,
+    Message,
+    Met,
+    Refused,
+    Waiting,
+    as_first,
+    as_second,
+    read,
+    write,
+)
+from applier.pair.joining.proof import NONCE_BYTES, Role, secret
+
+PATIENCE = 20.0  # seconds for the other box to say the next thing
+TICK = 5.0  # seconds after which it says again that it waits
+SETUP = 1 << 16  # bytes
+_GONE = "The connection between the two boxes was lost."
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """For the second box."""
+
+    port: int  # 0: any
+    certificate: str  # PEM, thrown away afterwards
+    private: str  # its key
+    code: str
+    key: str  # WireGuard's public one of this box
+    guesses: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dials:
+    """The first box."""
+
+    address: str
+    port: int
+    code: str
+    key: str
+
+
+class Lines:
+    """A channel over two file descriptors, or over a TLS connection."""
+
+    def __init__(self, source: int | ssl.SSLSocket, sink: int | ssl.SSLSocket) -> None:
+        self._source, self._sink = source, sink
+        self._rest = b""
+
+    def fileno(self) -> int:
+        return self._source if isinstance(self._source, int) else self._source.fileno()
+
+    def send(self, message: Message) -> None:
+        data = write(message)
+        try:
+            if isinstance(self._sink, int):
+                while data:
+                    data = data[os.write(self._sink, data) :]
+            else:
+                self._sink.settimeout(PATIENCE)
+                self._sink.sendall(data)
+        except OSError:
+            raise JoinError(_GONE) from None
+
+    def receive(self, limit: int) -> bytes:
+        end = time.monotonic() + PATIENCE
+        while b"\n" not in self._rest:
+            if len(self._rest) > limit:
+                raise JoinError("The other box said too much at once.")
+            more = self._more(end - time.monotonic())
+            if not more:
+                raise JoinError(_GONE)
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        if len(line) > limit:
+            raise JoinError("The other box said too much at once.")
+        return line
+
+    def _more(self, seconds: float) -> bytes:
+        silent = JoinError(f"The other box said nothing for {PATIENCE:g} seconds.")
+        if seconds <= 0:
+            raise silent
+        try:
+            if isinstance(self._source, int):
+                if not select.select([self._source], [], [], seconds)[0]:
+                    raise silent
+                return os.read(self._source, 1 << 16)
+            self._source.settimeout(seconds)
+            return self._source.recv(1 << 14)
+        except TimeoutError:
+            raise silent from None
+        except OSError:
+            raise JoinError(_GONE) from None
+
+
+def relay(role: Role, root: Channel, other: Channel) -> None:
+    """Pass on what comes after the proofs. Where one side refuses or is lost, both are told why, and it ends."""
+    for who, kind in SAID:
+        speaker, listener = (root, other) if who == role else (other, root)
+        try:
+            listener.send(read(speaker.receive(LATE), kind))
+        except JoinError as error:
+            for side in (root, other):
+                with contextlib.suppress(JoinError):
+                    side.send(Refused(error.why, error.field))
+            return
+
+
+def wait(setup: Waits, root: Lines) -> None:
+    """As the first box: until one that knows the code has come, or the time is over, or there were too many guesses."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    _load(context, setup)
+    certificate = hashlib.sha256(ssl.PEM_cert_to_DER_cert(setup.certificate)).digest()
+    known = secret(setup.code, certificate)
+    left, end = setup.guesses, time.monotonic() + setup.seconds
+    with _listener(setup.port) as listener:
+        root.send(Listening(listener.getsockname()[1]))
+        while time.monotonic() < end:
+            ready = select.select([listener, root], [], [], min(TICK, max(0.0, end - time.monotonic())))[0]
+            if root in ready:  # it says nothing before somebody has come, so it is gone
+                return
+            if not ready:
+                root.send(Waiting(left))
+                continue
+            plain, address = listener.accept()
+            plain.settimeout(PATIENCE)
+            try:
+                with plain, context.wrap_socket(plain, server_side=True) as secure:
+                    other = Lines(secure, secure)
+                    nonce = secrets.token_hex(NONCE_BYTES)
+                    key, good = as_first(other, known, certificate, nonce, setup.key)
+                    if good:
+                        root.send(Met(key, address[0].removeprefix("::ffff:")))
+                        relay("first box", root, other)
+                        return
+                    left -= 1
+                    other.send(Refused(_wrong_code(left), "code"))
+            except (OSError, JoinError):  # a stranger, or one that went away; the next one may be the right one
+                pass
+            if left == 0:
+                root.send(Refused("The code was entered wrongly too often. Make a new one.", "code"))
+                return
+            root.send(Waiting(left))
+    root.send(Refused("Nobody has joined in time. Make a new code.", "code"))
+
+
+def _wrong_code(left: int) -> str:
+    if not left:
+        return "This is not the code that the other box shows. It was the last try: make a new code there."
+    return f"This is not the code that the other box shows. {left} {'try is' if left == 1 else 'tries are'} left."
+
+
+def _load(context: ssl.SSLContext, setup: Waits) -> None:
+    """The certificate and its key, which lie on no disk."""
+    handle = os.memfd_create("certificate")
+    try:
+        os.write(handle, f"{setup.certificate}{setup.private}".encode())
+        context.load_cert_chain(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
+
+
+def _listener(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=8, dualstack_ipv6=True)
+    return socket.create_server(("", port), backlog=8)
+
+
+def dial(setup: Dials, root: Channel) -> None:
+    """As the second box."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # what both prove has its digest in it
+    try:
+        with _connected(setup) as plain, context.wrap_socket(plain) as secure:
+            certificate = hashlib.sha256(secure.getpeercert(binary_form=True) or b"").digest()
+            other = Lines(secure, secure)
+            nonce = secrets.token_hex(NONCE_BYTES)
+            key = as_second(other, setup.code, certificate, nonce, setup.key)
+            root.send(Met(key, setup.address))
+            relay("second box", root, other)
+    except OSError:
+        root.send(Refused("Something else than a box that waits for another one answers there.", "address"))
+
+
+def _connected(setup: Dials) -> socket.socket:
+    try:
+        return socket.create_connection((setup.address, setup.port), PATIENCE)
+    except socket.gaierror:
+        raise JoinError("There is no host of this name.", "address") from None
+    except ConnectionRefusedError:
+        words = "No box waits there. Choose “Make a pair” on the other box first: its code ends after ten minutes."
+        raise JoinError(words, "address") from None
+    except OSError as error:
+        reason = "nothing came back" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
+        words = (
+            f"The other box cannot be reached: {reason}. It must show a code, and this box must be in a network that "
+            "may open its web page."
+        )
+        raise JoinError(words, "address") from None
+
+
+def _end_with_input() -> None:
+    """The other process is gone, so nobody waits for what this one does."""
+    poll = select.poll()
+    poll.register(0, 0)  # an end of the pipe is told without being asked for
+    poll.poll()
+    os._exit(0)
+
+
+def serve(role: str, root: Lines) -> None:
+    """What this program is for; it is told what it needs first."""
+    try:
+        data = json.loads(root.receive(SETUP))
+        if role == "first":
+            wait(Waits(**data), root)
+        else:
+            dial(Dials(**data), root)
+    except JoinError as error:
+        root.send(Refused(error.why, error.field))
+
+
+def main(role: str) -> None:
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    serve(role, Lines(0, 1))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
