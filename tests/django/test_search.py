@@ -18,6 +18,7 @@ from search.entries import Entry, best, question
 UNLISTED_FORMS = {
     "LogInForm", "CodeForm", "SetUpForm", "OperationForm", "SourceForm", "OutlookForm", "RoutesForm", "CardsForm",
     "HoldForm",  # only in a pair is there something to hold
+    "PairForm",  # only where two boxes know each other
     "ApplyForm",  # CommentForm with what the browser sends back unseen
 }  # fmt: skip
 # They need an object, or lead on from another page.

@@ -119,6 +119,14 @@ class BackupRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class JoinRequest:
+    """The box that shows a code, and the code."""
+
+    address: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class ResetRequest:
     """`hostname`: that of the box, as a proof of intent."""
 

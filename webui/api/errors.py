@@ -64,6 +64,7 @@ STATUS = {
     "not-in-step": 409,
     "nothing-to-choose": 409,
     "no-slots": 409,
+    "paired": 409,
     "slot-runs": 409,
     "slot-empty": 409,
     "unknown-service": 404,

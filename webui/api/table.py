@@ -13,6 +13,7 @@ from api import (
     drafts,
     firewall,
     pair,
+    joining,
     recovery,
     revisions,
     services,
@@ -31,6 +32,7 @@ from api.bodies import (
     CloneRequest,
     CommentRequest,
     HoldRequest,
+    JoinRequest,
     OperationRequest,
     PacketRequest,
     ResetRequest,
@@ -41,6 +43,7 @@ from api.routes import ANY, BINARY, Body, Query, Route
 from api.schemas import Patch, Variant
 from applier.wire.shapes import Diagnosis, DriftStatus, Event, Review, RuleCounter, RunStatus, Status
 from applier.wire.shapes_capacity import Capacity
+from applier.wire.shapes_joining import Joining
 from applier.wire.shapes_machine import MachineStatus
 from applier.wire.shapes_pair import PairState
 from lbconfig.model.snapshot import RealServer, Snapshot, VirtualService
@@ -268,6 +271,18 @@ ROUTES: list[Route] = [
     Route("POST", "/pair/choose", "choose_configuration", "Of two configurations made apart, keep that of this box",
           pair.choose, APPLY, answer=PairState, needs_draft=False, refusals=(409,),
           words="The other box follows; what it ran stays in its history."),
+    read("/pair/joining", "get_joining", "Whether the box waits for its second one, or knows one", joining.state,
+         scopes=ADMIN, answer=Joining, needs_draft=False),
+    Route("POST", "/pair/code", "make_pair_code", "Wait ten minutes for a second box that brings this code",
+          joining.invite, ADMIN, answer=Joining, status=201, needs_draft=False, refusals=(409,)),
+    Route("POST", "/pair/join", "join_pair", "Become the second box of the one that shows a code", joining.join, ADMIN,
+          body=Body(JoinRequest, typed=True), answer=Joining, needs_draft=False, refusals=(409, 422),
+          words="It takes some seconds. The pair is made at the other box."),
+    Route("POST", "/pair/proposal", "propose_pair", "Put the pair of the two boxes that know each other into the draft",
+          joining.propose, frozenset({"admin"}), answer=joining.Proposed, refusals=(409, 422),
+          words="As the page proposes it. Change the draft afterwards, or apply it."),
+    Route("DELETE", "/pair/joining", "forget_joining", "Wait for no box, and know none", joining.forget, ADMIN,
+          answer=Joining, needs_draft=False),
     Route("GET", "/tokens", "list_tokens", "Your tokens", tokens.listed, ADMIN, answer=list[tokens.TokenEntry],
           changes=False, needs_draft=False),
     Route("POST", "/tokens", "create_token", "A new token of yours", tokens.make, ADMIN,

@@ -17,7 +17,7 @@ from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
 from search import views as search
-from system import backup_views, capacity, hardware, pair, tuning, updates
+from system import backup_views, capacity, hardware, pair, pairing, tuning, updates
 from system import views as system
 
 
@@ -124,6 +124,11 @@ urlpatterns = [
     path("system/pair/release/", pair.release, name="pair-release"),
     path("system/pair/choose/", pair.choose, name="pair-choose"),
     path("live/pair/", pair.live, name="live-pair"),
+    path("system/pair/make/", pairing.make, name="pair-make"),
+    path("system/pair/make/code/", pairing.invite, name="pair-code"),
+    path("system/pair/join/", pairing.join, name="pair-join"),
+    path("system/pair/forget/", pairing.forget, name="pair-forget"),
+    path("live/pair/code/", pairing.live, name="live-pair-code"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),

@@ -51,6 +51,8 @@ PLACES = {
     "pair-hold": "pair-hand-over#hold-a-box",
     "pair-choose": "pair-split#do-not-change-the-configuration-on-both-sides",
     "pair-release": "pair-hand-over#hold-a-box",
+    "pair-make": "pair-join",
+    "pair-join": "pair-join",
     "backup": "backup",
     "restore": "backup#restore",
     "restore-review": "backup#restore",

@@ -76,14 +76,14 @@ def differences(mine: Facts, theirs: Facts) -> Iterator[str]:
         yield f"{name} has another schema of the configuration: install the same version on both, and join again."
 
 
-def clocks(mine: Facts, theirs: Facts) -> str:
-    """A sentence where the clocks of the two are far apart; empty where they are not."""
-    seconds = abs(mine.time - theirs.time)
+def clocks(here: int, theirs: Facts) -> str:
+    """A sentence where the clocks of the two are far apart; empty where they are not. `here`: the time of this box."""
+    seconds = abs(here - theirs.time)
     if seconds <= APART:
         return ""
     minutes = seconds // 60
     days = f"{minutes // 1440} days" if minutes >= 2 * 1440 else f"{minutes} minutes"
-    way = "behind" if theirs.time < mine.time else "ahead"
+    way = "behind" if theirs.time < here else "ahead"
     return f"The clock of {quote(theirs.network.hostname)} is {days} {way}: its log and its history would mislead."
 
 
@@ -276,6 +276,10 @@ def _strange(facts: Facts, choice: Choice) -> Iterator[Problem]:
             yield Problem(place.object, "card", f"{quote(other)} is not in the second box; {rest}", place.path)
         elif names.index(other) != number:
             yield Problem(place.object, "card", f"{quote(other)} stands for another card already", place.path)
+    made = {end.interface for end in choice.ends} - {name for name, _ in choice.cards}
+    if choice.cables[1] not in there | made:
+        words = f"{quote(choice.cables[1])} is not in the second box"
+        yield Problem("pair cable", "cable", words, "cables[1]")
     for number, end in enumerate(choice.ends):
         for box in BOXES:
             if not end.own[box]:

@@ -26,7 +26,7 @@ from network.certificate_form import CertificateForm
 from network.forms import AccessForm, InterfaceForm, NetworkForm
 from network.route_forms import NamesForm, RouteForm
 from search.entries import Entry
-from system.forms import BetweenForm, PassphraseForm, ResetForm, RestoreForm, WatchForm
+from system.forms import BetweenForm, JoinForm, PassphraseForm, ResetForm, RestoreForm, WatchForm
 from system.tuning import TuningForm
 
 PAGE_WEIGHT = 3  # a page before the settings on it
@@ -103,6 +103,8 @@ PLACES = {
     "tuning": Place("Hardware settings", "sysctl kernel tuning ring buffer queues RPS RSS interrupts power"),
     "capacity": Place("Capacity", "load limit benchmark throughput packets measure performance"),
     "pair": Place("Pair", "HA high availability failover cluster VRRP keepalived redundancy standby second box lead"),
+    "pair-make": Place("Make a pair", "high availability HA cluster failover redundancy second box standby"),
+    "pair-join": Place("Join another box", "high availability HA cluster failover redundancy pair code"),
     "backup": Place("Backup file", "save everything disaster recovery passphrase"),
     "restore": Place("Restore a backup file", "recovery import everything"),
     "factory-reset": Place("Factory reset", "wipe erase delete everything defaults"),
@@ -140,6 +142,7 @@ FORMS = (
     Shown(TuningForm, "tuning"),
     Shown(WatchForm, "capacity"),
     Shown(BetweenForm, "capacity", loose=frozenset({"*"})),
+    Shown(JoinForm, "pair-join"),
     Shown(PassphraseForm, "backup"),
     Shown(RestoreForm, "restore"),
     Shown(ResetForm, "factory-reset"),

@@ -1,15 +1,23 @@
 """What the pages of the system app take."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.validators import RegexValidator
 
 from accounts.forms import REQUIRED, CodeForm
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
+from lbconfig.joining import CABLE
+from network.forms import PLAIN, Lines
+
+if TYPE_CHECKING:
+    from system.joining import Boxes
 
 __all__ = [
-    "BetweenForm", "CodeForm", "HoldForm", "PassphraseForm", "ResetForm", "RestoreForm", "SourceForm", "WatchForm",
+    "BetweenForm", "CodeForm", "HoldForm", "JoinForm", "PairForm", "PassphraseForm", "ResetForm", "RestoreForm",
+    "SourceForm", "WatchForm",
 ]  # fmt: skip
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
@@ -100,10 +108,68 @@ class RestoreForm(forms.Form):
     passphrase = _passphrase("Passphrase", "The one that was chosen when the file was made.")
 
 
+class JoinForm(forms.Form):
+    """Of the second box: where the first one is, and what it shows."""
+
+    address = forms.CharField(
+        label="Address of the other box",
+        max_length=253,
+        error_messages=REQUIRED,
+        widget=forms.TextInput(attrs=PLAIN),
+        help_text="The other box shows it beside the code.",
+    )
+    code = forms.CharField(
+        label="Code",
+        max_length=40,
+        error_messages=REQUIRED,
+        widget=forms.TextInput(attrs=PLAIN | {"autocapitalize": "characters"}),
+        help_text="Sixteen letters and digits; hyphens and small letters do not matter.",
+    )
+
+
+class PairForm(forms.Form):
+    """What becomes of two boxes: the fields are those of their proposal."""
+
+    hostname = forms.CharField(
+        label="Host name", max_length=253, error_messages=REQUIRED, widget=forms.TextInput(attrs=PLAIN)
+    )
+
+    def __init__(self, boxes: Boxes, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        choice, there = boxes.proposed(), [card.name for card in boxes.facts.cards]
+        names = [boxes.first.network.hostname, boxes.facts.network.hostname]
+        for number, (name, _) in enumerate(choice.cards):
+            self.fields[f"card_{number}"] = forms.CharField(
+                label=f"{name} of the first box is here", widget=_select(there), error_messages=REQUIRED
+            )
+        for number, end in enumerate(choice.ends):
+            for box in (0, 1):
+                label = f"Own addresses of {names[box]} on {end.interface}"
+                self.fields[f"own_{number}_{box}"] = Lines(label=label, rows=2, required=False)
+        here = [*dict.fromkeys([*(end.interface for end in choice.ends), *(name for name, _ in choice.cards)])]
+        made = [end.interface for end in choice.ends if end.interface not in dict(choice.cards)]
+        for box, known in ((0, [*here, *there]), (1, [*there, *made])):
+            self.fields[f"cable_{box}"] = forms.CharField(
+                label="Pair cable", widget=_select([*dict.fromkeys(known)]), error_messages=REQUIRED
+            )
+            self.fields[f"cable_address_{box}"] = forms.CharField(
+                label="Address on it",
+                max_length=50,
+                required=False,
+                widget=forms.TextInput(attrs=PLAIN),
+                help_text=f"Empty: the first of its own, or {CABLE[box]} on a card that nothing else uses.",
+            )
+
+
+def _select(names: list[str]) -> forms.Select:
+    """Which of them fit is lbconfig's to say."""
+    return forms.Select(choices=[(name, name) for name in names])
+
+
 class ResetForm(forms.Form):
     hostname = forms.CharField(
         label="Host name of this box",
         max_length=253,
         error_messages=REQUIRED,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+        widget=forms.TextInput(attrs=PLAIN),
     )

@@ -23,6 +23,7 @@ class JoinedBoxes(TypedDict):
     keys: list[str]  # the public ones
     other: str  # the other box's host name
     address: str
+    time: int  # of this box when they met, in Unix seconds
     facts: dict[str, Any] | None  # of the second box, as lbconfig.joining.Facts; only the first one has them
     taken: list[str]  # addresses that answered ARP
 

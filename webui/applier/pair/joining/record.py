@@ -26,6 +26,7 @@ class Record:
     keys: tuple[str, str]
     other: str  # the other box's host name
     address: str  # where it was reached, or came from
+    time: int  # of this box when they met, in Unix seconds
     facts: Facts | None  # of the second box; the second box itself needs none
     taken: tuple[str, ...]  # addresses that answered ARP
 

@@ -251,6 +251,7 @@ class Joinings:
             (key, met.key),
             theirs.network.hostname,
             met.address,
+            mine.time,
             theirs,
             tuple(one for one in wanted if one in there or one in here),
         )
@@ -274,7 +275,7 @@ class Joinings:
         agreed = talk.hear(Agreed)
         if self._core.host.now() > end:
             raise JoinError("The other box is too slow to be joined.")
-        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, address, None, ())
+        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, address, int(time.time()), None, ())
         record.keep(self._core.paths, found)
         talk.say(Kept())
         talk.hear(Done)
@@ -337,6 +338,7 @@ def _shape(found: Record) -> JoinedBoxes:
         "keys": [*found.keys],
         "other": found.other,
         "address": found.address,
+        "time": found.time,
         "facts": plain(found.facts),  # type: ignore[typeddict-item] # plain data of a dataclass are a dict
         "taken": [*found.taken],
     }

@@ -144,8 +144,10 @@ def wait(setup: Waits, root: Lines) -> None:
     with _listener(setup.port) as listener:
         root.send(Listening(listener.getsockname()[1]))
         while time.monotonic() < end:
-            ready = select.select([listener, root], [], [], min(TICK, max(0.0, end - time.monotonic())))[0]
-            if root in ready:  # it says nothing before somebody has come, so it is gone
+            ready = select.select(
+                [listener.fileno(), root.fileno()], [], [], min(TICK, max(0.0, end - time.monotonic()))
+            )[0]
+            if root.fileno() in ready:  # it says nothing before somebody has come, so it is gone
                 return
             if not ready:
                 root.send(Waiting(left))

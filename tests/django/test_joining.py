@@ -1,0 +1,140 @@
+"""Making a pair by pages and API: this box with the real protocol to another one that is invented."""
+
+import re
+import socket
+import time
+
+import pytest
+from api_robot import robot
+from board.machines.wait import PATIENCE
+from forms_on_page import words
+from tests.fake.joining import JoiningBox
+
+from draft import store as draft
+from lbconfig.model.snapshot import Interface, Network, Snapshot
+from lbconfig.validate.cards import Card
+from lbconfig.validate.services import validate
+
+CARDS = tuple(Card(f"eth{number}", mac=f"52:54:00:00:00:0{number}") for number in range(4))
+OTHER = Snapshot(network=Network("lb2", interfaces=(Interface("eth0", addresses=("192.168.10.9/24",)),)))
+
+
+@pytest.fixture
+def other(box):
+    """Another box; both look for each other at this port."""
+    with socket.create_server(("", 0)) as free:
+        box.joining.port = free.getsockname()[1]
+    other = JoiningBox(lambda: OTHER, lambda: CARDS, box.joining.port)
+    yield other
+    other.verbs.pair_forget("test")
+    box.joining.close()
+
+
+@pytest.fixture
+def known(client, other):
+    """The other one has joined this box."""
+    client.post("/system/pair/make/code/")
+    code = re.search(r'<code class="big">([A-Z2-7-]{19})</code>', client.get("/system/pair/make/").content.decode())[1]
+    other.verbs.pair_join("127.0.0.2", code, "admin")
+    until_known(client)
+    return other
+
+
+def until_known(client):
+    end = time.monotonic() + PATIENCE
+    while "HX-Redirect" not in client.get("/live/pair/code/").headers:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def fields(client) -> dict[str, str]:
+    form = client.get("/system/pair/make/").context["form"]
+    lines = lambda value: "\n".join(value) if isinstance(value, tuple) else value  # noqa: E731
+    return {name: lines(form[name].value()) or "" for name in form.fields}
+
+
+def test_a_code_is_shown_until_the_other_box_has_come(client, other):
+    assert "Show a code" in words(client.get("/system/pair/make/"))
+    page = words(client.post("/system/pair/make/code/", follow=True))
+    assert "10 minutes, once; 3 tries are left." in page and "192.168.10.2" in page
+    assert "HX-Redirect" not in client.get("/live/pair/code/").headers
+    assert "Show a code" in words(client.post("/system/pair/forget/", follow=True))
+
+
+def test_two_boxes_become_a_draft_of_a_pair(client, known, box):
+    page = words(client.get("/system/pair/make/"))
+    assert "lb2" in page and "Floating: 192.168.10.2/24" in page
+    answer = client.post("/system/pair/make/", fields(client))
+    assert answer.headers["Location"] == "/changes/", words(answer)
+    pair = draft.current()
+    assert validate(pair) == [] and pair.pair.boxes[1].network.hostname == "lb2"
+    assert "become one director" in words(client.get("/changes/"))
+    assert "The draft has this pair already" in words(client.get("/system/pair/make/"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("hostname", "", "Fill this in."),
+        ("own_0_1", "192.168.10.3/24", "192.168.10.3 is an address of"),
+        ("own_0_1", "nonsense", "nonsense"),
+        ("own_0_1", "", "for each box"),
+        ("card_0", "eth9", "is not in the second box"),
+        ("cable_1", "eth9", "is not in the second box"),
+        ("cable_address_1", "10.99.0.1/24", "pair cable"),
+        ("own_0_0", "192.168.10.77/24", "is taken"),
+    ],
+)
+def test_each_bad_input_is_a_sentence_beside_its_field(client, known, box, field, value, said):
+    box.joining.answering.add("192.168.10.77")
+    answer = client.post("/system/pair/make/", fields(client) | {field: value})
+    assert answer.status_code == 422 and draft.current().pair is None
+    form = answer.context["form"]
+    assert said in " ".join(form.errors.get(field, [])), form.errors
+
+
+def test_this_box_joins_another_one(client, other, box):
+    code = other.verbs.pair_invite("admin")["invitation"]["code"]
+    wrong = client.post("/system/pair/join/", {"address": "127.0.0.2", "code": "AAAA-AAAA-AAAA-AAAA"})
+    assert wrong.status_code == 422 and "2 tries are left" in str(wrong.context["form"].errors["code"])
+    page = words(client.post("/system/pair/join/", {"address": "127.0.0.2", "code": code}, follow=True))
+    assert "Joined lb2" in page and "Go on at the web page of lb2" in page
+    assert "waits for it" in words(client.get("/system/pair/make/"))
+    assert "Show a code" in words(client.post("/system/pair/forget/", follow=True))
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"address": "", "code": "AAAA-AAAA-AAAA-AAAA"}, "address"),
+        ({"address": "192.168.10.2", "code": "AAAA-AAAA-AAAA-AAAA"}, "address"),
+        ({"address": "127.0.0.2", "code": "AAAA-AAAA-AAAA-AAAA"}, "address"),
+        ({"address": "a b", "code": "AAAA-AAAA-AAAA-AAAA"}, "address"),
+        ({"address": "127.0.0.2", "code": "AAAA"}, "code"),
+        ({"address": "127.0.0.2", "code": ""}, "code"),
+    ],
+)
+def test_what_cannot_be_joined_is_told_beside_the_field(client, other, sent, field):
+    answer = client.post("/system/pair/join/", sent)
+    assert answer.status_code == 422 and answer.context["form"].errors[field]
+
+
+def test_by_the_api(client, admin, other):
+    program = robot(admin)
+    made = program.post("/pair/code")
+    assert made.status_code == 201
+    other.verbs.pair_join("127.0.0.2", made.json()["invitation"]["code"], "admin")
+    until_known(client)
+    assert program.get("/pair/joining").json()["joined"]["other"] == "lb2"
+    assert program.post("/pair/proposal").json() == {"hostname": "lb2", "problems": []}
+    assert draft.current().pair is not None
+    assert program.delete("/pair/joining").json()["joined"] is None
+    assert program.post("/pair/proposal").status_code == 409
+
+
+def test_joining_by_the_api(admin, client, other):
+    code = other.verbs.pair_invite("admin")["invitation"]["code"]
+    program = robot(admin)
+    wrong = program.post("/pair/join", {"address": "127.0.0.2", "code": "AAAA"})
+    assert wrong.status_code == 422 and wrong.json()["error"]["problems"][0]["field"] == "code"
+    assert program.post("/pair/join", {"address": "127.0.0.2", "code": code}).json()["joined"]["box"] == 1
