@@ -8,6 +8,7 @@ from applier.host.ipvs_listing import Entry
 from applier.service import health
 from applier.wire.shapes import Event, InterfaceStatus
 from lbconfig.model.snapshot import CheckKind, Interface, RealServer, ServerState, VirtualService
+from lbconfig.pair import views
 from lbconfig.validate.cards import Card, of_status
 from lbconfig.wanted import table as ipvs
 
@@ -69,7 +70,8 @@ def present(b: Box) -> tuple[Card, ...]:
 
 
 def interfaces(b: Box) -> list[InterfaceStatus]:
-    snapshot, known = b.snapshot, {one.name: one for one in b.snapshot.network.interfaces}
+    snapshot = views(b.snapshot)[0]  # of a pair: the first box
+    known = {one.name: one for one in snapshot.network.interfaces}
     cards = known if b.cards is None else dict.fromkeys([*(name for name in known if known[name].made), *b.cards])
     vips = sorted({f"{vip}/32" for service in snapshot.enabled_services for vip in service.vips})
     return [

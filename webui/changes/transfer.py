@@ -18,6 +18,7 @@ from draft.frame import look
 from lbconfig import migrate, schema
 from lbconfig.model import names, redact
 from lbconfig.model.snapshot import SnapshotError, to_json
+from lbconfig.pair import hostnames
 from lbconfig.validate.services import validate
 from web.files import takes_file
 
@@ -44,7 +45,7 @@ def export(request, key: str):
         return redirect("transfer")
     bare = request.GET.get("passwords") == "no"
     snapshot = redact.without_secrets(side.snapshot) if bare else side.snapshot
-    name = f"{snapshot.network.hostname}-{key}-{timezone.now():%Y%m%d-%H%M}{'-without-passwords' * bare}.json"
+    name = f"{'-'.join(hostnames(snapshot))}-{key}-{timezone.now():%Y%m%d-%H%M}{'-without-passwords' * bare}.json"
     log.info("user %s exported %s%s", request.user.get_username(), side.title, " without passwords" * bare)
     answer = HttpResponse(to_json(snapshot), content_type="application/json")
     answer.headers["Content-Disposition"] = content_disposition_header(True, name)

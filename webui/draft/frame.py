@@ -15,6 +15,7 @@ from draft import what_runs
 from lbconfig.diff import services as diff
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import Snapshot, SnapshotError
+from lbconfig.pair import hostnames
 
 ENDS_SOON = 30  # days
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.model.certificate has it; UTC
@@ -47,6 +48,11 @@ class Frame:
     @cached_property
     def draft(self) -> Snapshot:
         return draft.current()
+
+    @property
+    def hostname(self) -> str:
+        """Of the box, or of both of a pair."""
+        return " and ".join(hostnames(self.draft))
 
     @cached_property
     def waiting(self) -> int:

@@ -17,6 +17,7 @@ from lbconfig.model.addresses import version
 from lbconfig.model.firewall import Action, Packet, Per, RateLimit, Rule, RuleProtocol, Where
 from lbconfig.model.flat import flat
 from lbconfig.model.icmp import MESSAGES
+from lbconfig.pair import entrances, interface_names
 from lbconfig.validate import fields
 from lbconfig.validate.firewall import MAX_NETWORKS
 from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field, port_field
@@ -51,7 +52,7 @@ def _network(text: str) -> str:
 
 
 def _interfaces() -> list[tuple[str, str]]:
-    return [(one.name, one.name) for one in draft.current().network.interfaces]
+    return [(name, name) for name in interface_names(draft.current())]
 
 
 class RuleForm(forms.Form):
@@ -160,7 +161,7 @@ class PacketForm(forms.Form):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         fields: dict[str, Any] = self.fields  # each has what its kind has
-        fields["interface"].choices = [(name, name) for name in draft.current().network.entrances]
+        fields["interface"].choices = [(name, name) for name in entrances(draft.current())]
 
     def clean(self):
         super().clean()

@@ -56,6 +56,21 @@ def views(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     return (snapshot,) if snapshot.pair is None or number(snapshot) is not None else _views(snapshot)
 
 
+def hostnames(snapshot: Snapshot) -> tuple[str, ...]:
+    """Of the box, or of both of a pair."""
+    return tuple(one.network.hostname for one in views(snapshot))
+
+
+def interface_names(snapshot: Snapshot) -> tuple[str, ...]:
+    """Of the box, or of either of a pair."""
+    return tuple(dict.fromkeys(used.name for one in views(snapshot) for used in one.network.interfaces))
+
+
+def entrances(snapshot: Snapshot) -> tuple[str, ...]:
+    """Interfaces where packets come in, of the box or of either of a pair."""
+    return tuple(dict.fromkeys(name for one in views(snapshot) for name in one.network.entrances))
+
+
 @kept
 def _views(snapshot: Snapshot) -> tuple[Snapshot, ...]:
     boxes = snapshot.pair.boxes if snapshot.pair else ()
@@ -190,3 +205,60 @@ def _numbers(networks: Iterable[str]) -> dict[str, int]:
             number = number % NUMBERS + 1
         found[network] = number
     return found
+
+
+# --- a pair that somebody changes --------------------------------------------------------------------
+
+
+def with_network(snapshot: Snapshot, box: int, network: Network) -> Snapshot:
+    """The snapshot of a pair with another network of one box.
+
+    What floats there floats on the other box as well, on the interface in whose network it is; and the address of the
+    pair cable follows its interface.
+    """
+    pair = snapshot.pair
+    if pair is None:
+        raise ValueError("this is no snapshot of a pair")
+    before, other = pair.boxes[box].network, pair.boxes[1 - box]
+    mine = _cable_follows(replace(pair.boxes[box], network=network))
+    its = replace(other, network=_floats_alike(other.network, _floats(before), _floats(network)))
+    return replace(snapshot, pair=replace(pair, boxes=(mine, its) if box == 0 else (its, mine)))
+
+
+def own_box(pair: Pair, addresses: Iterable[str]) -> int:
+    """The box that has most of these addresses ("10.0.2.21/24"); the first one where neither has any."""
+    there = set(addresses)
+    counts = [sum(text in there for one in box.network.interfaces for text in one.addresses) for box in pair.boxes]
+    return int(counts[1] > counts[0])
+
+
+def _floats(network: Network) -> tuple[str, ...]:
+    return tuple(text for one in network.interfaces for text in one.floating)
+
+
+def _floats_alike(network: Network, before: tuple[str, ...], now: tuple[str, ...]) -> Network:
+    gone, come = set(before) - set(now), [text for text in now if text not in before and text not in _floats(network)]
+    interfaces = tuple(
+        replace(
+            one,
+            floating=(
+                *(text for text in one.floating if text not in gone),
+                *(text for text in come if any(_same_network(text, own) for own in one.addresses)),
+            ),
+        )
+        for one in network.interfaces
+    )
+    return replace(network, interfaces=interfaces)
+
+
+def _same_network(text: str, other: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_interface(text).network == ipaddress.ip_interface(other).network
+    return False
+
+
+def _cable_follows(box: PairBox) -> PairBox:
+    cable = next((one for one in box.network.interfaces if one.name == box.cable), None)
+    if cable is None or not cable.addresses or box.cable_address in cable.addresses:
+        return box
+    return replace(box, cable_address=cable.addresses[0])

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from applier.wire.shapes import Status
 from draft import store as draft
+from draft.boxes import ALONE, Place
 from draft.pages import Page, add, check, finish
 from lbconfig.model.flat import flat
 from lbconfig.model.problem import Problem
@@ -35,15 +36,16 @@ FIELDS = {
 }
 
 
-def network_page(status: Status | None, data=None) -> Page:
-    row = draft.part("network")
+def network_page(status: Status | None, data=None, place: Place = ALONE) -> Page:
+    row = draft.part(place.part("network"))
     if data is not None:
         formset = InterfaceFormSet(data, prefix="interfaces")
         return offered(finish(Page(row, NetworkForm(data), formset.forms, formset), data), status)
-    stored = {entry.name: entry for entry in draft.current().network.interfaces}
+    network = place.network()
+    stored = {entry.name: entry for entry in network.interfaces}
     shown = [*stored.values(), *(Interface(name) for name in _cards(status) if name not in stored)]
     formset = InterfaceFormSet(initial=[values_of(entry) for entry in shown], prefix="interfaces")
-    form = NetworkForm(initial=flat(draft.current().network))
+    form = NetworkForm(initial=flat(network))
     return offered(finish(Page(row, form, formset.forms, formset)), status)
 
 
@@ -80,12 +82,17 @@ def _free(kind: str, known: set[str]) -> str:
     return next(name for number in range(len(known) + 1) if (name := f"{start}{number}") not in known)
 
 
-def check_network(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
+def check_network(page: Page, snapshot: Snapshot, client: str, place: Place = ALONE) -> Snapshot | None:
     """The draft with this network; None when a field is wrong, with the reason beside it."""
     if not (page.form.is_valid() & (page.formset is None or page.formset.is_valid())):
         return None
-    candidate = replace(snapshot, network=_wish(page, snapshot.network))
-    return _reachable(page, check(page, snapshot, candidate, "network.", _beside_interface), client)
+    candidate = place.with_network(snapshot, _wish(page, place.of(snapshot).network))
+    own = f"{place.root}network."
+
+    def beside(page: Page, problem: Problem, message: str) -> bool:
+        return _beside_interface(page, place.near(problem), message)
+
+    return _reachable(page, check(page, snapshot, candidate, own, beside), client)
 
 
 def _wish(page: Page, before: Network) -> Network:

@@ -100,6 +100,12 @@ class InterfaceForm(forms.Form):
         rows=2,
         help_text="One a line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
     )
+    floating = Lines(
+        label="Floating addresses",
+        required=False,
+        rows=2,
+        help_text="Of whichever box leads; the other box gets the same ones. With the length of the network.",
+    )
     off = forms.BooleanField(label="Disabled", required=False)
     mtu = forms.IntegerField(label="MTU", required=False, help_text="In bytes. Empty: as it is.")
     note = forms.CharField(label="Note", max_length=500, required=False)
@@ -189,6 +195,7 @@ def values_of(interface: Interface) -> dict:
         "mode": bond.mode,
         "dhcp": interface.dhcp,
         "addresses": list(interface.addresses),
+        "floating": list(interface.floating),
         "off": not interface.on,
         "mtu": interface.mtu or None,
         "note": interface.note,
@@ -204,6 +211,7 @@ def interface_wish(data: dict, name: str) -> Interface:
     """Return the interface that a row describes."""
     kind, members = data["kind"], data["members"]
     plain = Interface(name, data["dhcp"], data["addresses"], not data["off"], data["mtu"] or 0, data["note"])
+    plain = replace(plain, floating=data["floating"])
     if kind == "vlan":
         return replace(plain, vlan=Vlan(data["parent"], data["tag"] or 0))
     if kind == "bond":

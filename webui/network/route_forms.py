@@ -8,6 +8,7 @@ from dataclasses import replace
 from django import forms
 
 from draft import store as draft
+from draft.boxes import ALONE, Place
 from draft.pages import Page, check, finish
 from lbconfig.model.flat import flat
 from lbconfig.model.problem import Problem
@@ -78,12 +79,12 @@ class NamesForm(forms.Form):
     )
 
 
-def routes_page(data=None) -> Page:
-    row = draft.part("network")
+def routes_page(data=None, place: Place = ALONE) -> Page:
+    row = draft.part(place.part("network"))
     if data is not None:
         formset = RouteFormSet(data, prefix="routes")
         return finish(Page(row, RoutesForm(data), formset.forms, formset), data)
-    formset = RouteFormSet(initial=_stored(draft.current().network), prefix="routes")
+    formset = RouteFormSet(initial=_stored(place.network()), prefix="routes")
     return finish(Page(row, RoutesForm(), formset.forms, formset))
 
 
@@ -107,7 +108,7 @@ def with_another(page: Page, kind: str) -> Page:
     return Page(page.row, RoutesForm(), formset.forms, formset, page.base, page.version, page.notes)
 
 
-def check_routes(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None:
+def check_routes(page: Page, snapshot: Snapshot, client: str, place: Place = ALONE) -> Snapshot | None:
     """The draft with these routes; None when a field is wrong, with the reason beside it."""
     if not (page.form.is_valid() & (page.formset is None or page.formset.is_valid())):
         return None
@@ -120,8 +121,13 @@ def check_routes(page: Page, snapshot: Snapshot, client: str) -> Snapshot | None
     policies = tuple(
         PolicyRoute(one["target"], one["via"], one["interface"]) for one in kept if one["kind"] == "policy"
     )
-    entered = replace(snapshot, network=replace(snapshot.network, routes=routes, policies=policies))
-    candidate = check(page, snapshot, entered, ("network.routes", "network.policies"), _beside_row)
+    network = replace(place.of(snapshot).network, routes=routes, policies=policies)
+    own = (f"{place.root}network.routes", f"{place.root}network.policies")
+
+    def beside(page: Page, problem: Problem, message: str) -> bool:
+        return _beside_row(page, place.near(problem), message)
+
+    candidate = check(page, snapshot, place.with_network(snapshot, network), own, beside)
     if candidate and client and (problem := validate.admin_problem(candidate, client)):
         page.form.add_error(None, f"{problem}.")
     return candidate if page.good else None
@@ -145,14 +151,14 @@ def _beside_row(page: Page, problem: Problem, message: str) -> bool:
     return False
 
 
-def names_page(data=None) -> Page:
-    row = draft.part("network")
-    initial = flat(draft.current().network)
+def names_page(data=None, place: Place = ALONE) -> Page:
+    row = draft.part(place.part("network"))
+    initial = flat(place.network())
     return finish(Page(row, NamesForm(data) if data is not None else NamesForm(initial=initial)), data)
 
 
-def check_names(page: Page, snapshot: Snapshot) -> Snapshot | None:
+def check_names(page: Page, snapshot: Snapshot, place: Place = ALONE) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    candidate = replace(snapshot, network=replace(snapshot.network, **page.form.cleaned_data))
-    return check(page, snapshot, candidate, ("network.dns", "network.search", "network.ntp"))
+    candidate = place.with_network(snapshot, replace(place.of(snapshot).network, **page.form.cleaned_data))
+    return check(page, snapshot, candidate, tuple(f"{place.root}network.{name}" for name in ("dns", "search", "ntp")))

@@ -127,7 +127,7 @@ FORMS = (
         "Network interface",
         frozenset(
             {"name", "parent", "tag", "members", "mode", "dhcp", "primary", "hash_policy", "lacp_rate", "miimon", "stp",
-             "gone"}
+             "gone", "floating"}
         ),
     ),
     Shown(RouteForm, "routes", loose=frozenset({"*"})),

@@ -23,6 +23,8 @@ from changes.history import applied_at
 from changes.models import Revision
 from draft import store as draft
 from draft.frame import look
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.pair import hostnames, own_box
 from lbconfig.validate import cards
 from system import backupfile, restoring
 from system.forms import CodeForm, PassphraseForm, ResetForm, RestoreForm
@@ -48,7 +50,7 @@ def backup(request):
             form.add_error(None, f"No backup file could be made. {error}")
         else:
             log.info("user %s took a backup file", request.user.get_username())
-            name = f"{look(request).draft.network.hostname}-{timezone.now():%Y%m%d-%H%M}.fairlead-backup"
+            name = f"{'-'.join(hostnames(look(request).draft))}-{timezone.now():%Y%m%d-%H%M}.fairlead-backup"
             return FileResponse(file, as_attachment=True, filename=name, content_type="application/octet-stream")
     context = {
         "form": form,
@@ -185,8 +187,15 @@ def factory_reset(request):
             log.warning("user %s resets the box", request.user.get_username())
             return render(request, "system/resetting.html")
     running = look(request).running
-    context = {"form": form, "hostname": running.network.hostname if running else ""}
+    context = {"form": form, "hostname": hostnames(running)[_number(request, running)] if running else ""}
     return render(request, "system/factory_reset.html", context, status=422 if form.errors else 200)
+
+
+def _number(request, running: Snapshot) -> int:
+    """Which of the boxes that run this one is."""
+    found = look(request).status
+    live = (text for entry in (found["interfaces"] if found else ()) for text in entry["addresses"])
+    return own_box(running.pair, live) if running.pair else 0
 
 
 def _sent(request) -> tuple:

@@ -36,6 +36,7 @@ from changes.models import Revision
 from draft import store as draft
 from draft import what_runs
 from lbconfig.model.snapshot import to_json
+from lbconfig.pair import hostnames
 from system.sealed import DAMAGED, NotOpened, Reader, Writer
 from web.room import promised
 
@@ -63,10 +64,11 @@ def make(passphrase: str) -> BinaryIO:
     """A new backup file, open for reading and without a name. Raises ApplierDown, ApplierRefused, OSError."""
     status, pem = what_runs.status(), connect().page_key()
     running, now = what_runs.of(status), timezone.now()
+    names = " and ".join(hostnames(running))
     with working_folder() as folder:
         _copy_database(folder / DATABASE)
         texts = {
-            "about.json": json.dumps(asdict(_about(now, running.network.hostname, status["version"])), indent=2) + "\n",
+            "about.json": json.dumps(asdict(_about(now, names, status["version"])), indent=2) + "\n",
             "running.json": to_json(running),
             "draft.json": to_json(draft.current()),
             "certificate.pem": pem["certificate"],

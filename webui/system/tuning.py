@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
 from django.shortcuts import render
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
-from draft import editing
+from draft import boxes, editing
 from draft import store as draft
+from draft.boxes import Place
 from draft.pages import Page, check, finish
 from lbconfig.hardware.settings import AT_START, TABLE, Tunable
 from lbconfig.model.names import OF_A_CARD, POWER
@@ -100,27 +101,33 @@ def _filled(field: forms.BoundField) -> bool:
 
 @keeps_input
 def edit(request):
-    known = _known(draft.current().tuning)
+    place = boxes.shown(request)
+    known = _known(place.of(draft.current()).tuning, place.box in (None, boxes.own(request)))
     return editing.edit(
-        request, lambda data=None: _page(known, data), _check, editing.part("tuning"), _show, then="hardware"
+        request,
+        lambda data=None: _page(known, place, data),
+        lambda page, snapshot: _check(page, snapshot, place),
+        editing.part(place.part("tuning")),
+        _show,
+        then="hardware",
     )
 
 
-def _known(tuning: Tuning) -> Known:
-    """The cards of the machine, and those that are chosen about."""
+def _known(tuning: Tuning, here: bool) -> Known:
+    """The cards of the machine, and those that are chosen about. `here`: it is about this box."""
     try:
         found = connect().hardware()
     except (ApplierDown, ApplierRefused):
         return Known({one.name: {} for one in tuning.cards}, {})
     else:
-        cards = {card["name"]: card for card in found["machine"]["cards"]}
+        cards = {card["name"]: card for card in found["machine"]["cards"]} if here else {}
         standards = {one["key"]: one["standard"] for one in found["settings"]}
     return Known({**{one.name: {} for one in tuning.cards}, **cards}, standards)
 
 
-def _page(known: Known, data=None) -> Page:
-    row = draft.part("tuning")
-    wish = draft.current().tuning
+def _page(known: Known, place: Place, data=None) -> Page:
+    row = draft.part(place.part("tuning"))
+    wish = place.of(draft.current()).tuning
     kind = type("TuningForm", (TuningForm,), {"known": known})
     form = kind(data) if data is not None else kind(initial=_initial(wish))
     return finish(Page(row, form), data)
@@ -132,19 +139,19 @@ def _initial(wish: Tuning) -> dict:
     return found | {one.key: one.value for one in wish.settings}
 
 
-def _check(page: Page, snapshot: Snapshot) -> Snapshot | None:
+def _check(page: Page, snapshot: Snapshot, place: Place) -> Snapshot | None:
     if not page.form.is_valid():
         return None
-    candidate = replace(snapshot, tuning=page.form.wish())
+    tuning = page.form.wish()
 
     def beside(page: Page, problem: Problem, message: str) -> bool:
-        name = _field_of(problem.path, candidate.tuning)
+        name = _field_of(place.near(problem).path, tuning)
         if name not in page.form.fields:
             return False
         page.form.add_error(name, message)
         return True
 
-    return check(page, snapshot, candidate, "tuning.", beside)
+    return check(page, snapshot, place.with_tuning(snapshot, tuning), f"{place.root}tuning.", beside)
 
 
 def _field_of(path: str, tuning: Tuning) -> str:
@@ -192,4 +199,5 @@ def _setting_field(row: Tunable, standard: str) -> forms.CharField:
 
 
 def _show(request, page: Page, status: int = 200):
-    return render(request, "system/tuning.html", {"page": page, "form": page.form}, status=status)
+    context = {"page": page, "form": page.form, **boxes.switch(request, boxes.shown(request))}
+    return render(request, "system/tuning.html", context, status=status)
