@@ -121,7 +121,7 @@ class JoiningBox:
 
 @dataclass
 class FakeJoiningState:
-    port: int = JOIN_PORT
+    port: int = int(os.environ.get("FAIRLEAD_FAKE_JOIN_PORT") or JOIN_PORT)  # of a box in a process of its own
     answering: set[str] = field(default_factory=set)
     box: JoiningBox | None = None  # made when somebody asks
 

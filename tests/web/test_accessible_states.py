@@ -4,16 +4,19 @@ Each story leads a browser from one such page to the next and yields what it sho
 """
 
 import dataclasses
+import socket
 from collections.abc import Iterator
 
 import pytest
 import stored
+from board.machines.wait import until
 from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.utils.text import slugify
 from playwright.sync_api import Page
 from tests import parts, texts
 from tests.fake import appliance, capacity, drift
+from tests.fake.joining import JoiningBox
 from tests.web import axe
 from tests.web.browsing import LOOKS, follow
 from tests.web.conftest import SCREENSHOTS
@@ -23,6 +26,7 @@ from changes import actions
 from draft import store as draft
 from draft.models import Service
 from lbconfig.model.snapshot import FACTORY, CheckKind, HealthCheck, Interface, Snapshot, StaticRoute, to_json
+from lbconfig.validate.cards import Card
 from system import backupfile
 
 # Window and colours, and whether every rule is asked or only those about colours, which is quick.
@@ -55,6 +59,7 @@ FORMS = {
     "/system/backup/": "main form",
     "/system/backup/restore/": "main form",
     "/system/reset/": "main form",
+    "/system/pair/join/": "main form",
     "/system/capacity/": "#measure form",
     "/changes/": "main form.narrow",
 }
@@ -272,6 +277,28 @@ def a_measurement(page: Page) -> Iterator[str]:
     yield "measurements, some of other hardware"
 
 
+def a_pair(page: Page) -> Iterator[str]:
+    with socket.create_server(("", 0)) as free:
+        port = appliance.box.joining.port = free.getsockname()[1]
+    other = JoiningBox(appliance.sample_snapshot, lambda: (Card("eth0"), Card("eth1")), port)
+    page.goto("/system/pair/make/")
+    follow(page, "#invite")
+    yield "a code for another box"
+    other.verbs.pair_join("127.0.0.2", page.locator("code.big").inner_text(), "admin")
+    until("the other box is known", lambda: appliance.Fake().pair_joining()["joined"])
+    page.goto("/system/pair/make/")
+    yield "the proposal of a pair"
+    follow(page, "form#pair button:text-is('Save to the draft')")
+    yield "the proposal of a pair with errors"
+    page.fill("[name=hostname]", "sample2")
+    follow(page, "form#pair button:text-is('Save to the draft')")
+    yield "the review of a pair"
+    page.goto("/network/?box=1")
+    yield "the network of the other box"
+    appliance.box.joining.close()
+    draft.replace(appliance.box.snapshot, "admin")
+
+
 def forms(page: Page) -> Iterator[str]:
     routed = dataclasses.replace(draft.current().network, routes=(StaticRoute("10.9.0.0/16", "10.2.0.254"),))
     draft.replace(dataclasses.replace(draft.current(), network=routed), "admin")
@@ -305,6 +332,7 @@ STORIES = (
     a_backup,
     an_update,
     a_measurement,
+    a_pair,
     forms,
     the_box_is_away,
 )

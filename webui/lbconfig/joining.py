@@ -106,12 +106,13 @@ def proposed(snapshot: Snapshot, facts: Facts, taken: Collection[str] = ()) -> C
     names = _cards(snapshot.network, facts)
     used = _used(snapshot, facts) | set(taken)
     ends = []
+    firsts = {one.partition("/")[0] for interface in _fixed(snapshot.network) for one in interface.addresses}
     for interface in _fixed(snapshot.network):
         there = names.get(interface.name, interface.name)
         dedicated = _is_cable(snapshot, interface)
         own: tuple[list[str], list[str]] = ([], [])
         for text in interface.addresses:
-            kept = _theirs(facts.network, there, text)
+            kept = _theirs(facts.network, there, text, firsts)
             mine = [text] if dedicated else list(_free(text, used, 1))
             used |= {one.partition("/")[0] for one in mine}
             its = [kept] if kept else list(_free(text, used, 1))
@@ -189,11 +190,12 @@ def _cards(network: Network, facts: Facts) -> dict[str, str]:
     return found
 
 
-def _theirs(network: Network, name: str, text: str) -> str:
-    """The second box's own address in this network, where it has one already."""
+def _theirs(network: Network, name: str, text: str, known: Collection[str]) -> str:
+    """The second box's own address in this network, where it has one already that the first one has not."""
     wanted = _networks((text,))
     here = (one for one in _fixed(network) if one.name == name)
-    return next((other for one in here for other in one.addresses if _networks((other,)) == wanted), "")
+    others = (other for one in here for other in one.addresses if other.partition("/")[0] not in known)
+    return next((other for other in others if _networks((other,)) == wanted), "")
 
 
 def _is_cable(snapshot: Snapshot, interface: Interface) -> bool:

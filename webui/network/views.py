@@ -56,7 +56,7 @@ def _network(request, page: pages.Page, status: int = 200):
     used = {link.name for one in views(runs) for link in interfaces.wanted(one).links} if runs else set()
     routers = interfaces.routers_of_dhcp(place.network())
     context = {"page": page, "form": page.form, "rows": rows, "used": used, "routers": routers}
-    context |= boxes.switch(request, place)
+    context |= {"known": live is not None, **boxes.switch(request, place)}
     return render(request, "network/network.html", context, status=status)
 
 

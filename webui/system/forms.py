@@ -140,7 +140,7 @@ class PairForm(forms.Form):
         names = [boxes.first.network.hostname, boxes.facts.network.hostname]
         for number, (name, _) in enumerate(choice.cards):
             self.fields[f"card_{number}"] = forms.CharField(
-                label=f"{name} of the first box is here", widget=_select(there), error_messages=REQUIRED
+                label=f"Card for {name}", widget=_select(there), error_messages=REQUIRED
             )
         for number, end in enumerate(choice.ends):
             for box in (0, 1):
@@ -150,14 +150,14 @@ class PairForm(forms.Form):
         made = [end.interface for end in choice.ends if end.interface not in dict(choice.cards)]
         for box, known in ((0, [*here, *there]), (1, [*there, *made])):
             self.fields[f"cable_{box}"] = forms.CharField(
-                label="Pair cable", widget=_select([*dict.fromkeys(known)]), error_messages=REQUIRED
+                label=f"Interface of {names[box]}", widget=_select([*dict.fromkeys(known)]), error_messages=REQUIRED
             )
             self.fields[f"cable_address_{box}"] = forms.CharField(
-                label="Address on it",
+                label="Address on the cable",
                 max_length=50,
                 required=False,
                 widget=forms.TextInput(attrs=PLAIN),
-                help_text=f"Empty: the first of its own, or {CABLE[box]} on a card that nothing else uses.",
+                help_text=f"Empty: its first own address, or {CABLE[box]} on an unused card.",
             )
 
 

@@ -118,6 +118,12 @@ def test_the_search_goes_round_at_the_end_of_a_network():
     assert proposed(last, facts(network=Network("lb2"))).ends[0].own == (("10.0.2.1/24",), ("10.0.2.2/24",))
 
 
+def test_an_address_that_both_boxes_have_is_kept_by_neither():
+    twin = alone("10.0.2.15/24")
+    choice = proposed(twin, facts(network=dataclasses.replace(twin.network, hostname="lb2")))
+    assert choice.ends[0].own == (("10.0.2.16/24",), ("10.0.2.17/24",))
+
+
 def test_a_network_without_room_is_named_beside_its_field():
     full, other = alone("10.0.2.1/24", "10.9.0.1/30"), facts(network=Network("lb2"))
     choice = proposed(full, other)
