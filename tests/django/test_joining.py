@@ -138,3 +138,10 @@ def test_joining_by_the_api(admin, client, other):
     wrong = program.post("/pair/join", {"address": "127.0.0.2", "code": "AAAA"})
     assert wrong.status_code == 422 and wrong.json()["error"]["problems"][0]["field"] == "code"
     assert program.post("/pair/join", {"address": "127.0.0.2", "code": code}).json()["joined"]["box"] == 1
+
+
+def test_a_new_box_can_be_set_up_to_join_another_one(stranger, db, box):
+    box.setup_done = False
+    assert 'href="?join"' in stranger.get("/set-up/").content.decode()
+    data = {"code": box.setup_code, "username": "admin", "password": "a good password", "again": "a good password"}
+    assert stranger.post("/set-up/?join", data).headers["Location"] == "/system/pair/join/"

@@ -36,7 +36,7 @@ def set_up(request):
         if user is not None:
             login(request, user, backend="django.contrib.auth.backends.ModelBackend")
             messages.success(request, "The box is yours. From now on you log in with this name and password.")
-            return redirect("overview")
+            return redirect("pair-join" if "join" in request.GET else "overview")
     return render(request, "accounts/set_up.html", context | {"form": form})
 
 

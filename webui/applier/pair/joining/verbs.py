@@ -6,6 +6,7 @@ what that passes on is checked once more.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -114,6 +115,7 @@ class Open:
     until: float  # by the host's clock
     program: Program
     tries: int = TRIES
+    thread: threading.Thread | None = None
 
 
 class Joinings:
@@ -128,7 +130,8 @@ class Joinings:
         self._command = command
         self._port = port
         self._key = key
-        self._lock = threading.Lock()  # one joins at a time
+        self._lock = threading.Lock()  # one verb changes something at a time
+        self._state = threading.Lock()  # of the three below, and of what is on the disk
         self._open: Open | None = None
         self._said = ""
 
@@ -162,9 +165,11 @@ class Joinings:
             except (JoinError, HostError) as error:
                 program.end()
                 raise ApplierRefused("cannot-join", f"The box cannot wait for another one: {error}") from None
-            self._said = ""
-            self._open = opened = Open(code, core.host.now() + SECONDS, program)
-            threading.Thread(target=self._wait, args=(opened, talk, port, key), name="joining", daemon=True).start()
+            opened = Open(code, core.host.now() + SECONDS, program)
+            work = threading.Thread(target=self._wait, args=(opened, talk, port, key), name="joining", daemon=True)
+            with self._state:
+                self._open, self._said, opened.thread = opened, "", work
+            work.start()
         log.info("%s makes a pair; the box waits for another one", user)
         return self.pair_joining()
 
@@ -228,13 +233,13 @@ class Joinings:
             said = error.why
         except (HostError, OSError) as error:
             said = f"The other box could not be joined: {error}."
-        with self._lock:
-            if self._open is opened:
-                self._open, self._said = None, said
-        if said:
-            log.warning("no pair: %s", said)
         opened.program.end()
         _shut_port(host, port)
+        with self._state:
+            if self._open is opened:
+                self._open, self._said = None, said
+                if said:
+                    log.warning("no pair: %s", said)
 
     def _become_first(self, opened: Open, talk: Talk, key: str, met: Met) -> None:
         snapshot, mine, theirs = self._core.running.snapshot, self._facts(), talk.hear(Tell).facts
@@ -257,7 +262,7 @@ class Joinings:
         )
         talk.say(Agreed(found.id, snapshot.network.hostname))
         talk.hear(Kept)
-        with self._lock:
+        with self._state:
             if self._open is not opened:
                 raise JoinError("Somebody has ended this on the other box.")
             record.keep(self._core.paths, found)
@@ -287,11 +292,14 @@ class Joinings:
             raise ApplierRefused("paired", "This box is one of a pair already.")
 
     def _close(self) -> None:
-        """Nobody waits, and nobody is known."""
-        record.forget(self._core.paths)
-        opened, self._open, self._said = self._open, None, ""
-        if opened:
-            opened.program.end()
+        """Nobody waits, and nobody is known. The thread that waits ends the program: it may be reading from it."""
+        with self._state:
+            record.forget(self._core.paths)
+            opened, self._open, self._said = self._open, None, ""
+        if opened and opened.thread:
+            with contextlib.suppress(HostError):  # it has ended by itself
+                opened.program.say("")  # any word but one that is waited for
+            opened.thread.join(LONGEST)
 
     def _new_key(self) -> str:
         try:

@@ -147,7 +147,7 @@ def wait(setup: Waits, root: Lines) -> None:
             ready = select.select(
                 [listener.fileno(), root.fileno()], [], [], min(TICK, max(0.0, end - time.monotonic()))
             )[0]
-            if root.fileno() in ready:  # it says nothing before somebody has come, so it is gone
+            if root.fileno() in ready:  # it is gone, or wants this to end: it has nothing to say before somebody comes
                 return
             if not ready:
                 root.send(Waiting(left))
