@@ -18,6 +18,7 @@ import textwrap
 import pytest
 from firewall_lab import taken_by_ipvs
 
+from applier.pair.joining.verbs import OPENED
 from lbconfig.model.snapshot import (
     CheckKind,
     HealthCheck,
@@ -32,6 +33,7 @@ from lbconfig.model.snapshot import (
 from lbconfig.render import nftables
 from lbconfig.validate.services import validate
 
+BUSY = 8081  # a port that somebody listens on, and no rule opens
 SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 NFT = shutil.which("nft", path=SEARCH)
 IP = shutil.which("ip", path=SEARCH)
@@ -275,6 +277,17 @@ def test_management_is_open_from_the_allowed_network_only(lab, rules):
     assert lab.connect("203.0.113.2", "203.0.113.1", 443) == "dropped"
     assert lab.connect("203.0.113.2", "192.168.50.1", 443) == "dropped"
     assert lab.connect("fd00::2", "fd00::1", 443) == "dropped"
+
+
+def test_a_second_box_may_join_from_the_allowed_network_while_the_port_is_open(lab, rules):
+    port = [NFT, *OPENED[1:], f"{{ {BUSY} timeout 600s }}"]
+    assert lab.connect("192.168.50.2", "192.168.50.1", BUSY) == "dropped"
+    lab.inside("box", port)
+    assert lab.connect("192.168.50.2", "192.168.50.1", BUSY) == "open"
+    assert lab.connect("203.0.113.2", "203.0.113.1", BUSY) == "dropped"
+    assert lab.connect("192.168.50.2", "192.168.50.101", BUSY) == "dropped"
+    lab.inside("box", [*port[:1], "delete", *port[2:-1], f"{{ {BUSY} }}"])
+    assert lab.connect("192.168.50.2", "192.168.50.1", BUSY) == "dropped"
 
 
 def test_management_does_not_answer_on_a_vip(lab, rules):

@@ -254,7 +254,10 @@ def _for_second_box(snapshot: Snapshot) -> list[str]:
 
 def _to_join(management: Management) -> list[str]:
     """Those who may open the web page may join, wherever they come in."""
-    return [f"ip{suffix} saddr @management_v{version} tcp dport @{JOINING} accept" for version, suffix, _ in FAMILIES]
+    return [
+        f"ip{suffix} saddr @management_v{version} ip{suffix} daddr != @vips{suffix} tcp dport @{JOINING} accept"
+        for version, suffix, _ in FAMILIES
+    ]
 
 
 def _forward(all_of: All) -> list[str]:
