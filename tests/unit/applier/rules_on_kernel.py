@@ -24,7 +24,10 @@ BY_HAND = (
     "flush set inet fairlead management_v4",
     "delete table inet fairlead",
 )
-OF_ITSELF = ("table inet somebody_else { chain input { type filter hook input priority 0; policy accept; }; }",)
+OF_ITSELF = (
+    "table inet somebody_else { chain input { type filter hook input priority 0; policy accept; }; }",
+    "add element inet fairlead joining { 64505 timeout 600s }",
+)
 
 
 def nft(text: str) -> None:
