@@ -135,8 +135,10 @@ def test_a_code_that_is_wrong_three_times_is_good_no_longer(two):
 
 
 def test_a_code_that_comes_late_is_refused(two, monkeypatch):
+    code = proof.new_code()
     monkeypatch.setattr(verbs, "SECONDS", 0)
-    code = two.invite()
+    monkeypatch.setattr(proof, "new_code", lambda: code)
+    two.first.verbs.pair_invite("admin")
     assert "in time" in two.settled()["said"]
     assert two.refused(code)[0] == "address"
 
