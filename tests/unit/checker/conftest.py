@@ -1,10 +1,14 @@
 """What the tests of checks share."""
 
+import contextlib
 import shutil
 import ssl
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
+from weighing import Checks
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +42,16 @@ def tls(tmp_path_factory):
     context.folder, context.asked = folder, []
     context.sni_callback = lambda _, name, __: context.asked.append(name)
     return context
+
+
+@pytest.fixture
+def checks(tmp_path):
+    """checks(scheduler) -> Checks, ended at the end of the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(scheduler="wlc"):
+            one = Checks(Path(tempfile.mkdtemp(dir=tmp_path)), scheduler)
+            stack.callback(one.end)
+            return one
+
+        yield start

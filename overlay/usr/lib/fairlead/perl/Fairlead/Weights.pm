@@ -31,7 +31,8 @@ use constant FILE => '/run/fairlead/weights';
 use constant {
 	FLOOR => 10,       # per cent: less is never written (lbconfig/wanted/table.py relies on it)
 	QUICKEST => 25,    # per cent that the slowest server gets at least, by the time of its answers
-	SMOOTH => 0.2,     # what the newest of these times counts in their average
+	SMOOTH => 0.2,     # what the newest of these times, or of an agent's figures, counts in their average
+	SETTLED => 1,      # point: an average as near as this to the newest figure is that figure
 	CHANGES => 5,      # points: a smaller change is not written
 	TURNS => 10,       # points: where servers take turns, shares are multiples of it
 	GONE => 3,         # questions without an answer after which an agent counts as gone
@@ -42,7 +43,7 @@ use constant {
 };
 
 my $settings;     # by Table's key of the service
-my %servers;      # "KEY SERVER" -> { v, r, set, share, said, silent, seconds, back, fell, reason, written, kept }
+my %servers;      # "KEY SERVER" -> { v, r, set, share, heard, said, silent, seconds, back, fell, reason, written, kept }
 my %by_service;   # key -> the same, in the order of ldirectord's file
 my %aside;        # key -> servers that must be well before the service comes back
 my (%changed, $write_at);    # services (keys) whose weights are to be written, and by when
@@ -82,8 +83,9 @@ sub remember {
 	my %keys = map { $settings->{$_}{id} => $_ } keys %$settings;
 	while (<$file>) {
 		my ($id, $server, undef, $share, $said, $back, $state) = split;
-		next unless defined $state && defined $keys{$id} && $share =~ /^\d+$/;
-		my $known = $servers{"$keys{$id} $server"} = { share => $share, said => $said eq '-' ? '' : $said, silent => 0 };
+		next unless defined $state && defined $keys{$id} && $share =~ /^(?:-|\d+(?:\.\d+)?)$/;
+		my $known = $servers{"$keys{$id} $server"} = { share => 100, said => $said eq '-' ? '' : $said, silent => 0 };
+		@$known{qw(share heard)} = ($share, 1) if $share ne '-';
 		$known->{back} = $back if $back ne '-';
 	}
 	return;
@@ -96,7 +98,7 @@ sub watch {
 	my $set = settings($key) or return undef;
 	my $record = $servers{"$key $r->{server}:$r->{port}"} //= { share => 100, said => '', silent => 0 };
 	@$record{qw(v r set key)} = ($v, $r, $set, $key);
-	@$record{qw(share said)} = (100, '') if $set->{agent} eq 'off';
+	@$record{qw(share heard said)} = (100, 0, '') if $set->{agent} eq 'off';
 	delete $record->{back} unless $set->{slow};
 	$record->{written} = int(100 * Fairlead::Table::weight_of($key, "$r->{server}:$r->{port}") / ($r->{weight} || 1) + 0.5);
 	push @{$by_service{$key}}, $record;
@@ -270,21 +272,32 @@ sub meaning {
 	return "$share $said";
 }
 
+# What the newest figure of an agent makes of its server's share: an average with what it said before. Every server that
+# gets less load says so some seconds later, when the others have had too much; each figure by itself would send the
+# clients from one to the other and back. What is said of a server without clients, by word or as it is down, tells
+# nothing of them, so the next figure counts alone.
+sub averaged {
+	my ($record, $figure, $word) = @_;
+	return $figure if $word || $record->{said} || !$record->{heard} || !up($record);
+	my $average = $record->{share} + SMOOTH * ($figure - $record->{share});
+	return abs($figure - $average) < SETTLED ? $figure : $average;
+}
+
 # What came of a question: undef where nothing did, for this reason.
 sub answered {
 	my ($record, $answer, $reason) = @_;
-	my ($r, $before, $share) = @$record{qw(r said share)};
+	my ($r, $before, $share, $heard) = @$record{qw(r said share heard)};
 	if (defined $answer && $answer =~ /^(\d+) (\S+)$/) {
 		my $said = $2 eq '-' ? '' : $2;
 		main::ld_log("The agent of $r->{server} says $said: no new connections for it.") if $said && $said ne $before;
-		@$record{qw(share said silent complained)} = ($1, $said, 0, 0);
+		@$record{qw(share heard said silent complained)} = (averaged($record, $1, $said), 1, $said, 0, 0);
 	}
 	else {
 		main::ld_log("The agent of $r->{server}:$record->{set}{port} is not heard: $reason") unless $record->{complained}++;
 		return if ++$record->{silent} < GONE;
-		@$record{qw(share said)} = (100, '');
+		@$record{qw(share heard said)} = (100, 0, '');
 	}
-	$to_tell = 1 if $record->{share} != $share;
+	$to_tell = 1 if $record->{share} != $share || !$record->{heard} != !$heard;
 	my $write = $record->{said} eq $before ? \&refresh_soon : \&refresh;
 	$write->($record->{key});
 	return;
@@ -392,14 +405,15 @@ sub standing {
 
 # --- who shows it ---
 
-# "ID SERVER WRITTEN SHARE WORD BACK STATE"; SERVER "*": of the service.
+# "ID SERVER WRITTEN SHARE WORD BACK STATE"; SERVER "*": of the service; SHARE "-": its agent was not heard.
 sub write_down {
 	($to_tell, $told_at) = (0, now());
 	my @lines = map { "$settings->{$_}{id} * 0 0 - - aside\n" } keys %aside;
 	for my $record (map { @$_ } values %by_service) {
 		my $r = $record->{r};
 		my $state = $record->{kept} ? 'kept' : up($record) ? 'up' : $aside{$record->{key}} && $record->{well} ? 'well' : 'down';
-		push @lines, join(' ', $record->{set}{id}, "$r->{server}:$r->{port}", $record->{written} // 100, $record->{share},
+		push @lines, join(' ', $record->{set}{id}, "$r->{server}:$r->{port}", $record->{written} // 100,
+			$record->{heard} ? 0 + sprintf('%.1f', $record->{share}) : '-',
 			$record->{said} || '-', $record->{back} // '-', $state) . "\n";
 	}
 	my $temporary = FILE . '.new';
