@@ -81,7 +81,7 @@ REMARKS: dict[str, tuple[str, ...]] = {
     "unequal": (
         "Least connections serves 1.41 times what round robin does, and shortest expected delay with weights of 2 "
         "and 1 serves 1.38 times; the note: 1.51, with servers of 2,122 answers a second by round robin. Of two "
-        "servers, one twice as slow, no scheduler gets more than 1.5.",
+        "servers, one 2.2 times as slow, no scheduler gets more than 1.6.",
     ),
     "aries": (
         "With NAT eight servers behind the director give 0.29 of what they give without it; the paper: 0.25. With "

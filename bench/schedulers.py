@@ -2,12 +2,13 @@
 
     make bench-schedulers
 
-"agents": weights 1 and 1, which the servers' agents change by the clients that wait there. Their answers are counted
-from WARM seconds after the load began.
+"agents": weights 1 and 1, which the servers' agents change by the clients that wait there.
 
-Both servers work for four clients at a time; rs2 takes twice as long for an answer. Twelve clients ask again as soon
-as they are answered, so that the one who gives both servers the same waits for the slower one. The servers sleep and
-compute nothing, so the emulated processors matter little; the schedulers take turns, ROUNDS times.
+Both servers work for four clients at a time; rs2 takes 2.2 times as long for an answer. Twelve clients ask again as soon
+as they are answered, so that the one who gives both servers the same waits for the slower one. What they ask from some
+seconds after the load began (BEFORE, WARM with agents) counts: in a pause before it both agents would say that there is
+no load. The servers sleep and compute nothing, so the emulated processors matter little; the schedulers take turns,
+ROUNDS times.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ SCHEDULERS = {
 CLIENTS = 12
 SECONDS = 10
 ROUNDS = 3
-WARM = 20  # seconds until agents have been heard and the weights have settled
+BEFORE = 3  # seconds until as many clients wait at each server as will go on waiting there
+WARM = 30  # seconds until agents have been heard and the weights have settled
 AGENT = Agent(AgentKind.TEXT, interval=2)
 
 
@@ -79,9 +81,8 @@ def measure(
                 lab.world.pace(name, pace)
             for _ in range(rounds):
                 for name, one in services.items():
-                    if one.weighed:
-                        lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, WARM)
-                    counted[name].append(lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, seconds))
+                    before = WARM if one.weighed else BEFORE
+                    counted[name].append(lab.world.load(f"{VIP}:{one.port}/work", CLIENTS, seconds, before))
     return counted
 
 

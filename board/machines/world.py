@@ -58,9 +58,13 @@ class World(Machine):
         words = self.succeed(f"ip netns exec {name} grep ^Udp: /proc/net/snmp").split()
         return int(words[words.index("InDatagrams") + len(words) // 2])
 
-    def load(self, target: str, clients: int, seconds: float) -> Counter[str]:
-        """How many requests each server answered to clients that each ask again as soon as they are answered."""
-        return Counter(self._client("load", target, str(clients), str(seconds), timeout=seconds + 60))
+    def load(self, target: str, clients: int, seconds: float, before: float = 0) -> Counter[str]:
+        """How many requests each server answered to clients that each ask again as soon as they are answered.
+
+        They begin so many seconds `before` anything counts.
+        """
+        words = [target, *map(str, (clients, seconds, before))]
+        return Counter(self._client("load", *words, timeout=before + seconds + 60))
 
     def pace(self, name: str, seconds: float) -> None:
         """From now on this server takes so long for an answer to "/work"."""

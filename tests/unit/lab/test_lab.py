@@ -1,5 +1,6 @@
 """The parts of the lab that need no virtual machine."""
 
+import importlib.util
 import re
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from board.machines.machine import DATA_LABEL, GuestPanic, Machine
 from board.machines.wait import WaitedInVain, until
 
 OVERLAY = Path(__file__).parents[3] / "overlay"
+CLIENT = build.HERE / "world/usr/lib/fairlead/world/client.py"
 
 
 def test_who_waits_in_vain_tells_what_he_saw_last():
@@ -162,3 +164,20 @@ def test_an_unknown_word_after_the_demo_s_program_is_refused():
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+
+
+def test_what_a_load_begins_with_does_not_count(monkeypatch):
+    """Nor is there a pause before what counts: agents would say in it that there is no load."""
+    spec = importlib.util.spec_from_file_location("client", CLIENT)
+    client = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(client)
+    now = [0.0]
+
+    def get(url, count):
+        now[0] += 1
+        return [f"{url} {int(count)}"]
+
+    monkeypatch.setattr(client, "get", get)
+    monkeypatch.setattr(client.time, "monotonic", lambda: now[0])
+    assert client.load("rs1", "1", "4", "3") == {"rs1 1": 4}
+    assert now == [7]

@@ -5,8 +5,9 @@ client.py ask HOST:PORT COUNT [PORT]          datagrams, each from a port that w
                                               PORT: who answered
 client.py talk HOST:PORT COUNT                SCTP associations one after the other: who answered
 client.py download HOST:PORT/PATH             one request: who answered, bytes, their SHA-256, seconds
-client.py load HOST:PORT/PATH CLIENTS SECONDS requests of several clients at once, each one after the other:
-                                              how many each server answered
+client.py load HOST:PORT/PATH CLIENTS SECONDS [BEFORE]
+                                              requests of several clients at once, each one after the other: how many
+                                              each server answered; those of BEFORE seconds come first and do not count
 client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
 client.py repeat get HOST:PORT/PATH FILE      requests, a new connection each, until SIGTERM; a report as above
 client.py repeat ask HOST:PORT FILE           the same with datagrams, a new port each
@@ -113,13 +114,15 @@ def download(url: str) -> dict:
     }
 
 
-def load(url: str, clients: str, seconds: str) -> dict[str, int]:
-    end = time.monotonic() + float(seconds)
+def load(url: str, clients: str, seconds: str, before: str = "0") -> dict[str, int]:
+    begin = time.monotonic() + float(before)
 
     def client(_: int) -> Counter[str]:
         answers: Counter[str] = Counter()
-        while time.monotonic() < end:
-            answers.update(get(url, "1"))
+        while (asked := time.monotonic()) < begin + float(seconds):
+            answer = get(url, "1")
+            if asked >= begin:
+                answers.update(answer)
         return answers
 
     with ThreadPoolExecutor(int(clients)) as pool:
