@@ -46,11 +46,11 @@ def tls(tmp_path_factory):
 
 @pytest.fixture
 def checks(tmp_path):
-    """checks(scheduler) -> Checks, ended at the end of the test."""
+    """checks(scheduler, slow) -> Checks, ended at the end of the test."""
     with contextlib.ExitStack() as stack:
 
-        def start(scheduler="wlc"):
-            one = Checks(Path(tempfile.mkdtemp(dir=tmp_path)), scheduler)
+        def start(scheduler="wlc", slow=0):
+            one = Checks(Path(tempfile.mkdtemp(dir=tmp_path)), scheduler, slow)
             stack.callback(one.end)
             return one
 

@@ -44,3 +44,27 @@ def test_a_server_that_leaves_waits_for_nothing_and_takes_along_what_waits(writt
 
 def test_what_is_as_before_when_the_second_is_over_is_not_written(written):
     assert written((ONE, "94 -", 0.5), (ONE, "100 -", 2), (ONE, "100 -", 0)) == []
+
+
+def test_a_turn_of_the_loop_looks_at_no_server_without_a_reason(checks):
+    """There is one for each answer of any server: with a thousand servers the loop would do nothing else."""
+    one = checks(slow=60)
+    for _ in range(10):
+        one.step(seconds=0.1)
+        assert one.looks == 0
+    one.step(ONE, "back")
+    assert one.looks > 0
+    one.step(seconds=0.9)
+    assert one.looks == 0, "again within the second"
+
+
+def test_a_slow_start_is_a_step_a_second(checks):
+    one = checks(slow=10)
+    one.step(ONE, "back")
+    for _ in range(120):
+        one.step(seconds=0.1)
+    weights = [write[ONE] for write in one.writes()]
+    assert weights[0] == 10 and weights[-1] == 100
+    assert weights == sorted(set(weights)) and 9 <= len(weights) <= 12
+    one.step(seconds=2)
+    assert one.looks == 0, "it is over"

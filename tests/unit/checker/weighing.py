@@ -11,6 +11,9 @@ from talking_servers import PERL
 
 # ldirectord as the modules see it. Each line of the input is what happens next, and ends with a turn of Rounds' loop.
 LDIRECTORD = """
+package Watched; use Tie::Hash; our @ISA = 'Tie::StdHash'; our $looks = 0;
+sub FETCH { $looks++; return $_[0]->SUPER::FETCH($_[1]) }
+package main;
 use strict; use warnings; use JSON::PP; use Fairlead::Table; use Fairlead::Weights;
 our ($IPVSADM, $CONFIG, $SCHEDULER) = @ENV{qw(IPVSADM CONFIG SCHEDULER)};
 $| = 1;
@@ -36,7 +39,10 @@ my $v = { proto => '-t', scheduler => $SCHEDULER };
 my %records;
 for my $server (map { "10.0.0.$_" } 1 .. 3) {
     my $r = { server => $server, port => 80, forw => '-m', weight => 100 };
-    $records{$server} = Fairlead::Weights::watch($v, $r);
+    my $record = $records{$server} = Fairlead::Weights::watch($v, $r);
+    my %known = %$record;
+    tie %$record, 'Watched';
+    %$record = %known;
 }
 while (my $step = <STDIN>) {
     my ($server, $said, $seconds) = @{decode_json($step)};
@@ -45,10 +51,13 @@ while (my $step = <STDIN>) {
         system_wrapper("$IPVSADM -e -t 192.0.2.1:80 -r $server:80 -m -w 0");
         Fairlead::Weights::refresh($records{$server}{key});
     }
+    elsif ($said eq 'back') { $records{$server}{fell} = 1; Fairlead::Weights::comes_back($records{$server}) }
     elsif ($said ne '') { Fairlead::Weights::answered($records{$server}, $said) }
+    $Watched::looks = 0;
     Fairlead::Weights::step(Fairlead::Table::is_waiting());
     Fairlead::Table::flush();
-    print Fairlead::Weights::soon() // '-', "\\n";
+    my $soon = Fairlead::Weights::soon();
+    print encode_json([$soon, $Watched::looks]), "\\n";
     $clock += $seconds;
 }
 """
@@ -56,13 +65,18 @@ ONE, TWO, THREE = (f"10.0.0.{number}" for number in (1, 2, 3))
 
 
 class Checks:
-    """The modules in a process of their own, and what they wrote by ipvsadm."""
+    """The modules in a process of their own, and what they wrote by ipvsadm.
 
-    def __init__(self, folder: Path, scheduler: str) -> None:
+    `looks`: how often the last turn of the loop, after what happened, looked at what is known of a server.
+    """
+
+    looks = 0
+
+    def __init__(self, folder: Path, scheduler: str, slow: int) -> None:
         program, config, self._given = folder / "ipvsadm", folder / "ldirectord.cf", folder / "given"
         program.write_text(f'#!/bin/sh\necho "$*" >>{self._given}\ncat >>{self._given}\n')
         program.chmod(0o755)
-        words = "id=1 agent=text port=3333 interval=5 floor=10 slow=0 least=0 then=tell again=0"
+        words = f"id=1 agent=text port=3333 interval=5 floor=10 slow={slow} least=0 then=tell again=0"
         config.write_text(f"    # balance -t 192.0.2.1:80 {words}\n")
         self._given.write_text("")
         self._process = subprocess.Popen(
@@ -78,8 +92,8 @@ class Checks:
         """In how many seconds the loop looks again; None: not before something else happens."""
         self._process.stdin.write(json.dumps([server, said, seconds]) + "\n")
         self._process.stdin.flush()
-        soon = self._process.stdout.readline().strip()
-        return None if soon == "-" else float(soon)
+        soon, self.looks = json.loads(self._process.stdout.readline())
+        return soon
 
     def writes(self) -> list[dict[str, int]]:
         """{server: weight} of each run of ipvsadm."""

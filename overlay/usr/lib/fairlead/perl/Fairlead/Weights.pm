@@ -46,8 +46,10 @@ my $settings;     # by Table's key of the service
 my %servers;      # "KEY SERVER" -> { v, r, set, share, heard, said, silent, seconds, back, fell, reason, written, kept }
 my %by_service;   # key -> the same, in the order of ldirectord's file
 my %aside;        # key -> servers that must be well before the service comes back
+my %slowly;       # those in their slow start, by themselves: the loop turns for each answer of any server
 my (%changed, $write_at);    # services (keys) whose weights are to be written, and by when
 my ($to_tell, $told_at, $remembered) = (0, 0, 0);
+my $looked_at = 0;    # at those in their slow start
 
 sub now { return clock_gettime(CLOCK_MONOTONIC) }
 
@@ -100,6 +102,7 @@ sub watch {
 	@$record{qw(v r set key)} = ($v, $r, $set, $key);
 	@$record{qw(share heard said)} = (100, 0, '') if $set->{agent} eq 'off';
 	delete $record->{back} unless $set->{slow};
+	$slowly{$record} = $record if defined $record->{back};
 	$record->{written} = int(100 * Fairlead::Table::weight_of($key, "$r->{server}:$r->{port}") / ($r->{weight} || 1) + 0.5);
 	push @{$by_service{$key}}, $record;
 	$to_tell = 1;
@@ -146,7 +149,7 @@ sub share {
 	my $share = $set->{agent} eq 'response' ? by_time($record) : $record->{share};
 	if (defined $record->{back}) {
 		my $part = (now() - $record->{back}) / $set->{slow};
-		if ($part >= 1) { delete $record->{back} }
+		if ($part >= 1) { delete $record->{back}; delete $slowly{$record} }
 		else { $share = $share * int($part * STEPS + 0.001) / STEPS }
 	}
 	$share = max($set->{floor}, FLOOR, $share);
@@ -196,7 +199,10 @@ sub refresh {
 sub comes_back {
 	my ($record) = @_;
 	return unless delete $record->{fell};
-	$record->{back} = now() if $record->{set}{slow};
+	if ($record->{set}{slow}) {
+		$record->{back} = now();
+		$slowly{$record} = $record;
+	}
 	delete $record->{seconds};
 	return;
 }
@@ -210,9 +216,10 @@ sub took {
 	return;
 }
 
-# Seconds until a server that came back gets more.
+# Seconds until there is something to do.
 sub soon {
-	my @waits = map { $_->{set}{slow} / STEPS } grep { defined $_->{back} } map { @$_ } values %by_service;
+	my @waits;
+	push @waits, max(0, $looked_at + COLLECT - now()) if %slowly;
 	push @waits, OFTEN if $to_tell;
 	push @waits, max(0, $write_at - now()) if defined $write_at;
 	return min(@waits);
@@ -221,8 +228,14 @@ sub soon {
 # Whatever the time alone changes. `writes`: whether the table is about to be written in any case.
 sub step {
 	my ($writes) = @_;
-	my %due = map { $_->{key} => 1 } grep { defined $_->{back} } map { @$_ } values %by_service;
-	refresh_soon($_) for keys %due;
+	if (%slowly && now() >= $looked_at + COLLECT) {
+		$looked_at = now();
+		my %services = map { $_->{key} => 1 } values %slowly;
+		for my $key (grep { differing($_) } keys %services) {
+			$changed{$key} = 1;
+			$write_at = $looked_at;
+		}
+	}
 	if (defined $write_at && ($writes || now() >= $write_at)) {
 		refresh($_) for keys %changed;
 		undef $write_at;
