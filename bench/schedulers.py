@@ -4,11 +4,11 @@
 
 "agents": weights 1 and 1, which the servers' agents change by the clients that wait there.
 
-Both servers work for four clients at a time; rs2 takes 2.2 times as long for an answer. Twelve clients ask again as soon
-as they are answered, so that the one who gives both servers the same waits for the slower one. What they ask from some
-seconds after the load began (BEFORE, WARM with agents) counts: in a pause before it both agents would say that there is
-no load. The servers sleep and compute nothing, so the emulated processors matter little; the schedulers take turns,
-ROUNDS times.
+Both servers work for four clients at a time; rs2 takes 2.2 times as long for an answer. Twelve clients ask again as
+soon as they are answered, so that the one who gives both servers the same waits for the slower one. What they ask
+from some seconds after the load began (BEFORE, WARM with agents) counts: in a pause before it both agents would say
+that there is no load. The servers sleep and compute nothing, so the emulated processors matter little; the schedulers
+take turns, ROUNDS times.
 """
 
 from __future__ import annotations

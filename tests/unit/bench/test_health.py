@@ -1,9 +1,11 @@
 """How figures of health checks at size are compared; nothing is measured here."""
 
+import os
+
 import pytest
 from bench.health import Result, Span, share
 
-from bench import health
+from bench import health, health_servers
 
 
 @pytest.mark.parametrize(
@@ -53,3 +55,20 @@ def test_what_is_measured():
     assert health.arguments(["50", "--ways", "plain", "ours", "--patience", "900"]).patience == 900
     with pytest.raises(SystemExit):
         health.arguments(["--ways", "before"])
+
+
+def test_the_first_questions_are_apart_until_the_file_is_empty_again(tmp_path):
+    """Whoever waits for a first round reads this twice a second: what is read must not grow meanwhile."""
+    file = tmp_path / "asked"
+    log = health_servers.Log(str(file))
+    first = tmp_path / "asked.first"
+
+    def ports(file):
+        return [int(line.split()[1]) for line in file.read_text().splitlines()]
+
+    for port in (1, 2, 1, 1):
+        log.note(port)
+    assert (ports(file), ports(first)) == ([1, 2, 1, 1], [1, 2])
+    os.truncate(file, 0)
+    log.note(1)
+    assert (ports(file), ports(first)) == ([1], [1])
