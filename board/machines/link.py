@@ -71,8 +71,17 @@ class Plug(Protocol):
         """The words of QEMU's option -netdev."""
 
 
+_held: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port of 127.0.0.1 that nobody else is given while this program runs.
+
+    Its socket stays bound and never listens. Who asks the kernel for any port gets another one; QEMU asks for this one
+    and, as both let the address be used again (SO_REUSEADDR), may listen there, also after a restart.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _held.append(holder)
+    return holder.getsockname()[1]

@@ -86,7 +86,7 @@ def test_a_kernel_that_falls_later_is_a_result(tmp_path, console, words):
 
 def test_what_was_seen_comes_back():
     answers = iter([None, "", "yes"])
-    assert until("yes", lambda: next(answers), 1, 0) == "yes"
+    assert until("yes", lambda: next(answers), interval=0) == "yes"
 
 
 def test_a_digest_sees_names_contents_and_modes_but_no_byte_code(tmp_path, monkeypatch):
@@ -138,6 +138,15 @@ def test_a_port_in_use_is_named_with_a_way_out():
         number = taken.getsockname()[1]
         with pytest.raises(run.CannotRun, match=f"port {number} .* make run SITE_PORT="):
             run.check_free(UI_PORT=free_port(), SITE_PORT=number)
+
+
+def test_a_port_is_kept_for_the_machine_that_gets_it():
+    number = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", number))
+    for _ in ("as QEMU does", "and when it is started again"):
+        with socket.create_server(("127.0.0.1", number)), socket.create_connection(("127.0.0.1", number), 20):
+            pass
 
 
 def test_the_data_partition_has_one_name():
