@@ -57,7 +57,9 @@ def run(folder: Path, *words: str, stories: str = STORIES, **environment: str) -
     (place / "test_stories.py").write_text(stories)
     shutil.copy(TOP / "tests/conftest.py", folder / "tests")
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRLEAD_", "PYTEST_"))}
+    # Tests of the web UI in the same process name its settings for pytest-django, which is not what runs there.
+    ours = ("FAIRLEAD_", "PYTEST_", "DJANGO_")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "-p", "no:schemathesis", *words],
         cwd=folder, env=clean | {"PYTHONPATH": str(TOP)} | environment, capture_output=True, text=True, check=False,
