@@ -52,8 +52,8 @@ def test_a_command_that_fails_tells_its_words():
 def test_a_command_that_does_not_end_is_ended():
     begin = time.monotonic()
     with pytest.raises(HostError, match=r"did not end within 0\.2 seconds"):
-        Live().command(["sleep", "60"], timeout=0.2)
-    assert time.monotonic() - begin < 5
+        Live().command(["sleep", "600"], timeout=0.2)
+    assert time.monotonic() - begin < 300
 
 
 def test_a_command_that_is_not_there():
@@ -164,7 +164,7 @@ def test_processes_and_the_end_of_a_group():
 def test_a_wait_has_an_end_and_tells_what_it_saw_last():
     host = Live()
     answers = iter(["one", "two", None])
-    wait_until(host, "it", 5, lambda: next(answers), pause=0.01)
+    wait_until(host, "it", 20, lambda: next(answers), pause=0.01)
     with pytest.raises(HostError, match=r"it: not within 0\.05 seconds; seen last: still three"):
         wait_until(host, "it", 0.05, lambda: "still three", pause=0.01)
 

@@ -1,12 +1,15 @@
 """The logs of clients, the way of averaging, and the programs that make load."""
 
 import json
+import socket
 import subprocess
 import time
 
 import pytest
 from bench.load import Log, best_third, collect, parse
 from bench.neighbours import SERVERS, cpu_seconds
+from board.machines.link import free_port
+from board.machines.wait import until
 
 from bench import compiled, peers, stage
 from lbconfig.model.snapshot import Forwarding
@@ -78,12 +81,16 @@ def programs(tmp_path_factory):
 def serving(programs, request):
     """A server on a port of its own, with the words that the test asks for."""
     with subprocess.Popen([programs.program("serve"), str(PORT), *getattr(request, "param", ())]) as server:
-        time.sleep(0.2)
+        wait_for_port()
         yield server
         server.kill()
 
 
-PORT = 28_431
+PORT = free_port()
+
+
+def wait_for_port() -> None:
+    until("the server", lambda: socket.create_connection(("127.0.0.1", PORT)).close() is None, interval=0.02)
 
 
 def loaded(*words: str) -> Log:
@@ -118,14 +125,14 @@ def test_nobody_there_is_an_error_for_each(programs):
 
 @pytest.mark.parametrize("words", [(), ("/628",), ("-s", "0", "/628", "127.0.0.1:80"), ("/628", "nonsense:80")])
 def test_wrong_words_are_refused(programs, words):
-    done = subprocess.run([programs.program("load"), *words], capture_output=True, timeout=10, check=False)
+    done = subprocess.run([programs.program("load"), *words], capture_output=True, timeout=60, check=False)
     assert done.returncode == 2
 
 
 def test_blocks_go_there_and_back(programs):
     pipe = programs.program("pipe")
     with subprocess.Popen([pipe, "serve", str(PORT)]) as server:
-        time.sleep(0.2)
+        wait_for_port()
         words = ["ask", "127.0.0.1", str(PORT), "0", str(time.time()), "0.2", "64", "100000"]
         done = subprocess.run([pipe, *words], capture_output=True, text=True, timeout=30, check=True)
         server.kill()
@@ -137,7 +144,7 @@ def test_blocks_go_there_and_back(programs):
 def test_large_blocks_go_no_faster_than_a_card_would_send_them(programs):
     pipe = programs.program("pipe")
     with subprocess.Popen([pipe, "serve", str(PORT)]) as server:
-        time.sleep(0.2)
+        wait_for_port()
         words = ["ask", "127.0.0.1", str(PORT), "5000000", str(time.time()), "1", "1000000"]
         done = subprocess.run([pipe, *words], capture_output=True, text=True, timeout=30, check=True)
         server.kill()
@@ -171,6 +178,5 @@ def test_the_other_balancers_get_all_servers():
 def test_processor_time_of_a_process_is_read():
     work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; read -r line"
     with subprocess.Popen(["sh", "-c", work], stdin=subprocess.PIPE) as busy:
-        time.sleep(0.5)
-        assert cpu_seconds(busy.pid) > 0
+        until("some work", lambda: cpu_seconds(busy.pid) > 0, interval=0.02)
         busy.kill()

@@ -14,14 +14,14 @@ from bench import compiled
 TOP = Path(__file__).parents[3]
 # Everything that a part does with them, and twice: what is left of the first time must not be in the way.
 STORY = """
-import json, os, socket, struct, subprocess, time
+import json, os, socket, struct, subprocess
 from types import SimpleNamespace
 from bench.neighbours import Neighbours, run
 from bench.stage import Stage
 
 LISTEN = (
     "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('10.1.0.141', 9)); "
-    "s.settimeout(5); print(s.recv(9))"
+    "print('ready', flush=True); s.settimeout(60); print(s.recv(9))"
 )
 SEND = "import socket; s = socket.socket(type=socket.SOCK_RAW, proto=4); s.sendto({}, ('10.2.0.11', 0))"
 
@@ -37,9 +37,9 @@ def through_the_tunnel(near):
     total = sum(struct.unpack("!10H", inner))
     inner = inner[:10] + struct.pack("!H", 0xFFFF - (total % 0xFFFF)) + inner[12:]
     listening = start("rs1", LISTEN)
-    time.sleep(1)
-    assert start("client", SEND.format(repr(inner + datagram))).wait(20) == 0
-    return listening.communicate(timeout=20)[0].strip()
+    assert listening.stdout.readline() == "ready\\n"
+    assert start("client", SEND.format(repr(inner + datagram))).wait(60) == 0
+    return listening.communicate(timeout=60)[0].strip()
 
 told = []
 for _ in range(2):

@@ -41,7 +41,7 @@ class Person:
 
     def arrived(self) -> str:
         """What was typed and neither read nor forgotten by the console."""
-        ready, _, _ = select.select([self.terminal.descriptor], [], [], 1)
+        ready, _, _ = select.select([self.terminal.descriptor], [], [], 20)
         return self.terminal.read() if ready else ""
 
     def take(self) -> str:

@@ -26,7 +26,7 @@ class Ends:
         self.director = socket.socket(socket.AF_UNIX)
         until("its end", lambda: self.director.connect(str(folder / "director")) is None, PATIENCE, 0.01)
         for end in (self.world, self.director):
-            end.settimeout(10)
+            end.settimeout(PATIENCE)
 
     def speak(self) -> None:
         """The director says something, so that the cable knows its address."""
@@ -158,11 +158,11 @@ def test_it_keeps_to_its_rate_and_ends_with_its_seconds(ends):
 def test_what_is_not_understood_or_too_much_ends_it(ends, line):
     ends.speak()
     ends.flood._say(line)
-    assert ends.flood.process.wait(10) == 2
+    assert ends.flood.process.wait(PATIENCE) == 2
     with pytest.raises(OSError, match="the cable has ended: flood: "):
         ends.flood.end()
 
 
 def test_nothing_floods_who_has_not_spoken(ends):
     ends.flood.begin("syn", "10.1.0.100:80", count=1)
-    assert ends.flood.process.wait(10) == 2
+    assert ends.flood.process.wait(PATIENCE) == 2

@@ -140,7 +140,7 @@ class FirewallLab:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._open.callback(self._sender.wait, 10)
+        self._open.callback(self._sender.wait, 60)
         self._open.callback(self._sender.stdin.close)
         assert self._sender.stdout.readline() == "ready\n"
         return self

@@ -21,9 +21,9 @@ CLOSES_LATER = """
     import socket, time
     one = socket.create_server(("10.2.0.11", 8000))
     print("listening", flush=True)
-    one.settimeout(5)
+    one.settimeout(20)
     conversation, _ = one.accept()
-    conversation.settimeout(5)
+    conversation.settimeout(20)
     assert conversation.recv(1) == b""
     time.sleep(0.3)
     conversation.close()
@@ -33,7 +33,7 @@ ECHO = """
     import socket
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     one.bind(("10.2.0.11", 53))
-    one.settimeout(5)
+    one.settimeout(20)
     print("listening", flush=True)
     for _ in range(2):
         text, whom = one.recvfrom(100)
@@ -44,7 +44,7 @@ ASK = """
     import socket
     for connects in (True, False):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-            one.settimeout(2)
+            one.settimeout(20)
             if connects:
                 one.connect(("10.2.0.11", 53))
                 one.send(b"?")
@@ -55,7 +55,7 @@ ASK = """
 PING = """
     import socket, struct
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as one:
-        one.settimeout(2)
+        one.settimeout(20)
         one.sendto(struct.pack("!BBHHH", 8, 0, 0xF7FF, 0, 0), ("10.2.0.11", 0))
         while one.recv(100)[20] != 0:
             pass
@@ -99,8 +99,8 @@ def stray(lab, kind: str, port: int) -> None:  # noqa: F811
 def test_a_server_sees_the_end_of_a_check_that_the_box_ended_first(lab, rules, server):  # noqa: F811
     """Its last packet comes when the box's socket is closed already; unanswered, the server keeps its own open."""
     process = server(CLOSES_LATER)
-    lab.inside("box", python("import socket; socket.create_connection(('10.2.0.11', 8000), 2).close()"))
-    assert process.wait(10) == 0
+    lab.inside("box", python("import socket; socket.create_connection(('10.2.0.11', 8000), 20).close()"))
+    assert process.wait(60) == 0
     states = [line.split()[3] for line in lab.inside("server", ["cat", "/proc/net/tcp"]).splitlines()[1:]]
     assert LAST_ACK not in states
 
@@ -108,7 +108,7 @@ def test_a_server_sees_the_end_of_a_check_that_the_box_ended_first(lab, rules, s
 def test_answers_by_udp_come_back(lab, rules, server):  # noqa: F811
     process = server(ECHO)
     lab.inside("box", python(ASK))
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
 
 
 def test_answers_to_a_ping_come_back(lab, rules):  # noqa: F811
@@ -135,8 +135,8 @@ def test_only_a_box_that_routes_keeps_a_table_of_connections(lab, server, tracks
     count = ["cat", "/proc/sys/net/netfilter/nf_conntrack_count"]
     before = int(lab.inside("box", count))
     process = server(CLOSES_LATER)
-    lab.inside("box", python("import socket; socket.create_connection(('10.2.0.11', 8000), 2).close()"))
-    assert process.wait(10) == 0
+    lab.inside("box", python("import socket; socket.create_connection(('10.2.0.11', 8000), 20).close()"))
+    assert process.wait(60) == 0
     assert int(lab.inside("box", count)) == before + more
 
 
