@@ -65,8 +65,8 @@ class Box(Neighbour):
         super().__init__("box", SERVERS / "box", OVERLAY, tree)
         self.ip("link", "add", "lan", "type", "bridge")
         self.settle("lan", 1)
-        enter = ["nsenter", f"--target={self.first}", "--net", "sh", "-c"]
-        subprocess.run([*enter, f"echo {PINGS} >/proc/sys/net/ipv4/ping_group_range"], timeout=30, check=True)
+        line = f"echo {PINGS} >/proc/sys/net/ipv4/ping_group_range"
+        subprocess.run(self.beside("sh", "-c", line), timeout=30, check=True)
 
     def command(self, argv: list[str], stdin: str = "", timeout: float = 30) -> Output:
         """As applier.host.host does it. Files that the command names are taken along."""
@@ -168,7 +168,7 @@ class Lab:
     def frozen(self) -> Iterator[None]:
         """All servers are there and do nothing: the kernel takes connections for them, nobody answers."""
         for server in self.servers.values():
-            server.signal(signal.SIGSTOP)
+            server.stop()
         try:
             yield
         finally:

@@ -152,8 +152,11 @@ class Box(Place):
 
     def freeze(self, stopped: bool) -> None:
         """All its processes; what has entered the room from outside stops along, and does not go on by itself."""
-        self.signal(signal.SIGSTOP if stopped else signal.SIGCONT)
-        for service in self._services if not stopped else ():
+        if stopped:
+            self.stop()
+            return
+        self.signal(signal.SIGCONT)
+        for service in self._services:
             service.send_signal(signal.SIGCONT)
 
     def pid(self, service: str) -> str:
@@ -168,8 +171,8 @@ class Box(Place):
 
     def addresses(self) -> set[str]:
         """Without those of the kernel's own."""
-        enter = ["nsenter", f"--target={self.first}", "--net", "ip", "-json", "address", "show"]
-        done = subprocess.run(enter, capture_output=True, text=True, timeout=30, check=True)
+        words = self.beside("ip", "-json", "address", "show")
+        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=True)
         return {
             one["local"] for link in json.loads(done.stdout) for one in link["addr_info"] if one["scope"] == "global"
         }

@@ -77,10 +77,12 @@ class Room:
         enter = ["nsenter", f"--target={self.first}", "--net", "--mount", "--pid"]
         return [*enter, "chroot", f"{self.folder}/root", *map(str, words)]
 
+    def beside(self, *words: object) -> list[str]:
+        """The command that runs these words of this machine with the network of the room."""
+        return ["nsenter", f"--target={self.first}", "--net", *map(str, words)]
+
     def ip(self, *words: str) -> None:
-        """The host's ip with the network of the room."""
-        words = ("nsenter", f"--target={self.first}", "--net", "ip", *words)
-        done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(self.beside("ip", *words), capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == 0, f"{self.name}: {words}: {done.stderr}"
 
     def processes(self) -> list[int]:
@@ -101,16 +103,20 @@ class Room:
             except ProcessLookupError:
                 continue
 
+    def stop(self) -> None:
+        """Until nobody runs any more: who was begun while the others were told would go on."""
+        until(f"{self.name} to stop", lambda: self.signal(signal.SIGSTOP) or not self._running("T"), ENDS)
+
     def end_processes(self) -> None:
         """All but the first: the room and its network stay."""
         until(f"{self.name} to end", lambda: self.signal(signal.SIGKILL) or not self._running(), ENDS)
 
-    def _running(self) -> list[int]:
-        """Without those that nobody has asked how they ended."""
+    def _running(self, but: str = "") -> list[int]:
+        """Without those that nobody has asked how they ended, and those in this state of proc_pid_stat(5)."""
         running = []
         for process in self.processes():
             try:
-                if not re.search(r"\) Z ", Path(f"/proc/{process}/stat").read_text()):
+                if not re.search(rf"\) [Z{but}] ", Path(f"/proc/{process}/stat").read_text()):
                     running.append(process)
             except OSError:
                 continue

@@ -63,8 +63,7 @@ class Agent:
         (folder / "agent").write_text(program)
         (folder / "proc").mkdir()
         self.spend(0, 0)
-        enter = ["nsenter", f"--target={lab.box.first}", "--net"]
-        words = [*enter, sys.executable, Path(__file__).with_name("inetd.py"), PLACE, folder, PLACE]
+        words = lab.box.beside(sys.executable, Path(__file__).with_name("inetd.py"), PLACE, folder, PLACE)
         self.door = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.door.stdout.readline() == "done\n"
 
@@ -87,8 +86,8 @@ class Agent:
         return self.do(sys.executable, "-c", ask).strip()
 
     def do(self, *words: str) -> str:
-        enter = ["nsenter", f"--target={self._lab.box.first}", "--net"]
-        return subprocess.run([*enter, *words], capture_output=True, text=True, timeout=120, check=True).stdout
+        words = self._lab.box.beside(*words)
+        return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True).stdout
 
     def close(self) -> None:
         for process in self._processes:

@@ -1,7 +1,7 @@
 """Faults of ldirectord, each with the rule or the module of ours that keeps it away and without it.
 
 The real ldirectord runs in the box, with an IPVS table that is a file (servers/box/usr/sbin/ipvsadm). "Without" shows
-that the fault is still there: where such a test fails, a new ldirectord has mended it, and the rule can go.
+that the fault is still there: where such a test fails, a new ldirectord has fixed it, and the rule can go.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from test_shapes import SHAPES
 from tests.peers.room import CLEAN, UNDEFINED
 from tests.peers.test_kinds import NEEDS, PLACES
 
+from applier.base import durable
 from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, Snapshot, VirtualService
 from lbconfig.render import ldirectord
 
@@ -181,7 +182,7 @@ def test_a_file_that_is_broken_while_it_runs_stops_no_check(lab, check, rule, we
 
     def seen():
         """It looks at the file after each round; the first time, it only remembers it."""
-        one.file.write_text(f"{text}    nonsense={next(changes)}\n")
+        durable.replace(one.file, f"{text}    nonsense={next(changes)}\n".encode())
         return "changed on disk" in one.log.read_text()
 
     one.wait_for("it to see a change", seen)
@@ -189,7 +190,7 @@ def test_a_file_that_is_broken_while_it_runs_stops_no_check(lab, check, rule, we
         if rule:
             one.wait_for("the server to leave", lambda: one.table()[VIP] == {f"{web}:80": 0})
         time.sleep(ROUNDS * CONNECT.interval)
-    assert one.table()[VIP][f"{web}:80"] == (0 if rule else 1)
+        assert one.table()[VIP][f"{web}:80"] == (0 if rule else 1)
 
 
 @both
@@ -290,12 +291,16 @@ def workers(box) -> list[Path]:
 
 
 def workers_alone(one) -> list[Path]:
-    """Once nothing runs beside them: who has written the table is there a moment longer than what it wrote."""
+    """Once nothing runs beside them: who has written the table is there a moment longer than what it wrote.
+
+    And once each of them is done with giving up its rights, of which privileges that may come back are the last.
+    """
 
     def look() -> list[Path]:
         found = workers(one.box)
-        users = [re.search(r"^Uid:\t(\d+)", (worker / "status").read_text(), re.MULTILINE)[1] for worker in found]
-        return found if set(users) == {"989"} else []
+        texts = [(worker / "status").read_text() for worker in found]
+        done = [re.search(r"^Uid:\t(\d+)[\s\S]*^NoNewPrivs:\t(\d)", text, re.MULTILINE).groups() for text in texts]
+        return found if set(done) == {("989", "1")} else []
 
     return one.wait_for("workers alone", look)
 

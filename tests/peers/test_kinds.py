@@ -128,7 +128,7 @@ def ask(lab, kind, six=False, protocol=None, port=0, timeout=PATIENCE, **fields)
 
 
 def test_no_kind_is_forgotten():
-    """Programs of the admin's own have a file of their own (test_programs.py)."""
+    """The admin's own programs have a file of their own (test_programs.py)."""
     assert set(PLACES) == set(CheckKind) - {CheckKind.OFF, CheckKind.PROGRAM}
 
 

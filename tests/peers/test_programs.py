@@ -1,4 +1,4 @@
-"""Health checks by a program of the admin's own, by the real ldirectord: what it gets, and what it cannot do."""
+"""Health checks by an admin's own program, by the real ldirectord: what it gets, and what it cannot do."""
 
 from __future__ import annotations
 

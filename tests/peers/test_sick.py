@@ -89,8 +89,8 @@ class Servers:
     """What they are told, and how often they were asked."""
 
     def __init__(self, lab):
-        enter = ["nsenter", f"--target={lab.box.first}", "--net", sys.executable, Path(__file__).with_name("sick.py")]
-        words = [*enter, json.dumps(EVERYBODY), lab.certificates / "etc/ssl/lab"]
+        program = [sys.executable, Path(__file__).with_name("sick.py"), json.dumps(EVERYBODY)]
+        words = lab.box.beside(*program, lab.certificates / "etc/ssl/lab")
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._answer() is None
 

@@ -42,8 +42,7 @@ ALL = {ONE: 100, TWO: 100, THREE: 100}
 
 class Agents:
     def __init__(self, lab):
-        enter = ["nsenter", f"--target={lab.box.first}", "--net"]
-        words = [*enter, sys.executable, Path(__file__).with_name("agents.py"), json.dumps(PLACES)]
+        words = lab.box.beside(sys.executable, Path(__file__).with_name("agents.py"), json.dumps(PLACES))
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.done()
 
@@ -218,6 +217,7 @@ def test_nothing_else_changes_a_weight_and_it_is_said_once(run, tell):
         assert set(weights(one).values()) <= {60, 100}
         # A server whose agent has gone has its own weight again, and nobody complains twice.
         expect(one, ALL)
+        one.wait_for("a complaint of each", lambda before=before: len(lines(one, "is not heard")) >= before + 3)
         assert len(lines(one, "is not heard")) == before + 3
 
 

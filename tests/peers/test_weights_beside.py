@@ -44,8 +44,8 @@ def theirs(lab, agents):
     with contextlib.closing(Server("haproxy", 24, lab.box, lab.certificates, lab.tree)) as server:
 
         def weights():
-            enter = ["nsenter", f"--target={server.first}", "--net", sys.executable, "-c", STATISTICS, "10.2.0.24"]
-            done = subprocess.run(enter, capture_output=True, text=True, timeout=120, check=False)
+            words = server.beside(sys.executable, "-c", STATISTICS, "10.2.0.24")
+            done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
             if done.returncode:
                 raise OSError(done.stderr)
             lines = list(csv.DictReader(done.stdout.removeprefix("# ").splitlines()))
