@@ -1,7 +1,7 @@
 """What a person does with a page, with the wait that a person makes."""
 
 from board.machines import spent
-from playwright.sync_api import Error, Page
+from playwright.sync_api import Error, Locator, Page
 
 # A window, and what its pictures are called in light and in dark mode.
 LOOKS = {
@@ -13,13 +13,14 @@ PICTURES = 3  # tries of a picture
 BUSY = "Unable to capture screenshot"  # Chromium's words when its drawing process does not answer in time
 
 
-def follow(page: Page, words: str) -> None:
+def follow(page: Page, what: str | Locator) -> None:
     """Click on what leads to another page, or to the same one with its errors, and wait until that is there.
 
-    A click alone does not always wait: a browser on a busy machine may still show the page before.
+    A click alone does not always wait: a browser on a busy machine may still show the page before, and if it is sent
+    elsewhere meanwhile, what the click should have posted never arrives.
     """
     with page.expect_navigation():
-        page.click(words)
+        (page.locator(what).first if isinstance(what, str) else what).click()
 
 
 def picture(page: Page, path) -> None:

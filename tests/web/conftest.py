@@ -36,7 +36,7 @@ from django.db.utils import ConnectionHandler  # noqa: E402
 from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 from tests.fake import appliance  # noqa: E402
 from tests.web.browsing import IN_THE_DARK, LOOKS, picture  # noqa: E402
-from tests.web.late import LATE, SLOW  # noqa: E402
+from tests.web.late import LATE, SLOW, Late  # noqa: E402
 
 from accounts import sessions  # noqa: E402
 from applier.wire import client  # noqa: E402
@@ -63,7 +63,7 @@ post_migrate.disconnect(create_contenttypes)
 
 
 if LATE:
-    settings.MIDDLEWARE.insert(0, "web.late.Late")
+    settings.MIDDLEWARE.insert(0, f"{Late.__module__}.{Late.__qualname__}")
 
 
 def pytest_unconfigure():

@@ -59,3 +59,12 @@ def faults(page: Page) -> list[str]:
     for _ in range(page.evaluate(BEGIN) + 2):  # what scrolls is a stop, too
         page.keyboard.press("Tab")
     return page.evaluate("tabbed()")
+
+
+def tab_to(page: Page, selector: str, most: int = 60) -> None:
+    """Press Tab until the element has the focus, as a person without a mouse does."""
+    for _ in range(most):
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} is not reached within {most} steps of the Tab key")

@@ -115,7 +115,7 @@ def an_apply(page: Page) -> Iterator[str]:
         page.select_option(f"[name=card-{name}]", "enp3s0")
     follow(page, "button:text('Use these cards')")
     yield "a review with missing cards, and one card for two"
-    box.refuse = ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
+    box.refuse = ApplierRefused("busy", "Right now an update is being installed; wait until that has ended.")
     page.goto("/changes/")
     yield "a review that is not to be had"
 
@@ -133,13 +133,13 @@ def a_confirmation(page: Page) -> Iterator[str]:
     page.goto(place)
     yield "the arrival"
     page.set_extra_http_headers(OLD_CONNECTION)
-    follow(page, "button:text('Keep these changes')")
+    follow(page, f"button:text('{texts.KEEP_BUTTON}')")
     yield "the arrival over an old connection"
     page.set_extra_http_headers({})
-    follow(page, "button:text('Keep these changes')")
+    follow(page, f"button:text('{texts.KEEP_BUTTON}')")
     yield "the arrival that kept the changes"
     page.goto(place)
-    follow(page, "button:text('Keep these changes')")
+    follow(page, f"button:text('{texts.KEEP_BUTTON}')")
     yield "an arrival that comes too late"
     draft.replace(with_gateway(253), "admin")
     apply(page)
@@ -170,7 +170,7 @@ def a_repair(page: Page) -> Iterator[str]:
     page.goto("/services/1/doctor/")
     yield "what the doctor found"
     page.goto("/services/1/")
-    page.click("text=Try it now")
+    page.click(f"text={texts.TRY_IT}")
     page.locator(".trial").first.wait_for()
     yield "a check that was tried"
 
@@ -218,7 +218,7 @@ def a_backup(page: Page) -> Iterator[str]:
         page.goto("/system/backup/restore/")
         page.set_input_files("[name=file]", sealed)
         page.fill("[name=passphrase]", words)
-        follow(page, "button:text('Open the file')")
+        follow(page, f"button:text('{texts.OPEN_FILE}')")
         yield what
     draft.replace(with_gateway(251), "alice")
     follow(page, "button:text-is('Restore')")
@@ -235,7 +235,7 @@ def an_update(page: Page) -> Iterator[str]:
     box = appliance.box
     update = box.update
     page.goto("/system/updates/")
-    page.get_by_role("button", name="Look for bundles").click()
+    page.get_by_role("button", name=texts.LOOK_FOR_BUNDLES).click()
     page.get_by_text("fairlead-0.2.0.raucb").first.wait_for()
     yield "bundles on a stick"
     update.incoming = "0.0.9"

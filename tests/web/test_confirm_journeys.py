@@ -5,7 +5,6 @@ The pretended box has no nginx before it, so a test says how old the browser's c
 
 import contextlib
 import dataclasses
-import os
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -36,12 +35,16 @@ def started_long_ago() -> None:
 
 @pytest.fixture
 def forwarded(live_server):
-    """forwarded(address, port): the web UI answers there as well; its URL. Without a port: at its own one."""
+    """forwarded(address, port): the web UI answers there as well; its URL. Without a port: at its own one.
+
+    `held` is a socket that has this address and port already, and does not listen yet.
+    """
     own = urlsplit(live_server.url)
     listeners = []
 
-    def forward(address: str, port: int = own.port) -> str:
-        listener = socket.create_server((address, port))
+    def forward(address: str, port: int = own.port, held: socket.socket | None = None) -> str:
+        listener = held or socket.create_server((address, port))
+        listener.listen()
         listeners.append(listener)
         threading.Thread(target=accept, args=(listener,), daemon=True).start()
         return f"http://{address}:{port}"
@@ -150,7 +153,8 @@ def test_the_page_follows_the_box_and_confirms_from_there(plain_page, forwarded,
 
 def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_server):
     """At the same address, where the browser is still logged in."""
-    page, own, new = plain_page, urlsplit(live_server.url), free_port()
+    page, own, held = plain_page, urlsplit(live_server.url), held_port()
+    new = held.getsockname()[1]
     running = appliance.box.snapshot
     appliance.box.snapshot = dataclasses.replace(
         running, management=dataclasses.replace(running.management, port=own.port)
@@ -166,13 +170,13 @@ def test_the_page_follows_the_box_to_its_new_port(plain_page, forwarded, live_se
     page.route("**/live/progress/**", lambda route: route.abort())  # the old port is shut
     page.wait_for_timeout(7000)
     assert "/changes/progress/" in page.url  # nobody is at the new one yet: it stays
-    there = forwarded(own.hostname, new)
+    there = forwarded(own.hostname, new, held)
     page.wait_for_url(f"{there}/confirm/**")
     expect(page.get_by_role("heading", name=texts.KEPT)).to_be_visible()
     assert appliance.box.run.state == "done" and appliance.box.snapshot.management.port == new
     page.get_by_role("link", name="Go on").click()
     page.wait_for_url(f"{there}/")
-    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+    expect(page.get_by_role("button", name=texts.LOG_OUT)).to_be_visible()
 
 
 def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
@@ -191,7 +195,7 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     page.click(texts.APPLY_BUTTON)
     expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
     page.route("**/live/progress/**", lambda route: route.abort())
-    page.route("**/logo.svg", lambda route: route.abort())  # by which it looks whether the box is there
+    page.route("**/logo.svg", lambda route: route.abort())  # by which it checks whether the box is there
     expect(page.get_by_text(texts.SHOWS_OTHER)).to_be_visible()
     page.unroute("**/logo.svg")
     page.wait_for_url("**/confirm/**")
@@ -199,15 +203,19 @@ def test_the_page_opens_itself_anew_for_another_certificate(plain_page):
     assert appliance.box.run.state == "done" and appliance.box.snapshot.management.certificate == pems.OTHER
 
 
-def free_port() -> int:
-    """One that a box may use: those that the kernel gives away are none.
+def held_port() -> socket.socket:
+    """A socket with a port that a box may use: those that the kernel gives away are none.
 
-    For some time nothing listens there, so each process of tests looks among ports of its own.
+    Nothing listens there yet, so whoever connects is refused, and nobody else can take the port meanwhile.
     """
-    first = 8100 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    for port in range(first, first + 100):
-        with contextlib.suppress(OSError), socket.create_server(("localhost", port)):
-            return port
+    for port in range(8100, 9000):
+        held = socket.socket()
+        try:
+            held.bind(("localhost", port))
+        except OSError:
+            held.close()
+        else:
+            return held
     raise AssertionError("no port is free")
 
 
@@ -247,7 +255,7 @@ def test_screenshots(open_page, admin, look, shoot):
     shoot(page, "overview-waits", look)
     page.goto(f"/confirm/{secret}/?decide=1")
     shoot(page, "arrived", look)
-    page.click("button:text('Keep these changes')")
+    page.click(f"button:text('{texts.KEEP_BUTTON}')")
     page.get_by_text(texts.KEPT).wait_for()
     shoot(page, "arrived-kept", look)
     change_gateway_back(page)

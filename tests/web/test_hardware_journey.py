@@ -1,4 +1,4 @@
-"""The hardware in a real browser, by keyboard alone: from the overview to the finding, its mending, and a setting."""
+"""The hardware in a real browser, by keyboard alone: from the overview to the finding, its fix, and a setting."""
 
 from dataclasses import replace
 
@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from tests import texts
 from tests.fake import hardware as fake_hardware
 from tests.web.browsing import LOOKS
+from tests.web.keyboard import tab_to
 
 from draft import store as draft
 from lbconfig.model.snapshot import Power
@@ -34,26 +35,17 @@ def faulty(box):
     return box
 
 
-def press_tab_until(page, name: str) -> None:
-    """The element of that id has the focus, and got it as a person without a mouse gives it."""
-    for _ in range(60):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == name:
-            return
-    raise AssertionError(f"{name} cannot be reached by the keyboard")
-
-
 def test_from_the_overview_to_a_mended_machine(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/")
     expect(page.get_by_text("The hardware could do better: 5 findings.")).to_be_visible()
     shoot(page, "hardware-line", look)
-    press_tab_until(page, "to-hardware")
+    tab_to(page, "#to-hardware")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Hardware", exact=True)).to_be_visible()
     expect(page.get_by_text("eth1 and ehci_hcd:usb1 share interrupt 33")).to_be_visible()
     shoot(page, "hardware", look)
-    press_tab_until(page, "mend-3")
+    tab_to(page, "#mend-3")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Done: irqbalance ended;")).to_be_visible()
     expect(page.get_by_role("button", name=texts.FIX)).to_have_count(0)
@@ -66,16 +58,16 @@ def test_from_the_overview_to_a_mended_machine(open_page, admin, look, shoot):
 def test_a_setting_by_keyboard(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/system/hardware/")
-    press_tab_until(page, "to-tuning")
+    tab_to(page, "#to-tuning")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Hardware settings")).to_be_visible()
     shoot(page, "tuning", look)
-    press_tab_until(page, "id_power_0")
+    tab_to(page, "#id_power_0")
     page.keyboard.press("ArrowDown")
-    press_tab_until(page, "id_spread")
+    tab_to(page, "#id_spread")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # the part that is folded away
-    press_tab_until(page, "id_eth0 queues")
+    tab_to(page, "[id='id_eth0 queues']")
     page.keyboard.type("lots")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Give a whole number, or nothing.")).to_be_visible()

@@ -5,12 +5,12 @@ import re
 import pytest
 from playwright.sync_api import expect
 from tests import texts
-from tests.fake import appliance
 from tests.fake import run as fake_run
+from tests.web.browsing import follow
+from tests.web.keyboard import tab_to
 
 from changes import actions
 from draft import store as draft
-from lbconfig.model.snapshot import FACTORY
 
 
 def fill_service(page, name="web", address="10.0.2.100"):
@@ -19,37 +19,14 @@ def fill_service(page, name="web", address="10.0.2.100"):
     page.locator("[name=port]").fill("80")
 
 
-def test_from_the_set_up_code_to_a_running_service(open_page, transactional_db):
-    box = appliance.reset(instant=True, snapshot=FACTORY, confirmed=None)
-    page = open_page()
-    page.goto("/")
-    page.get_by_label("Set-up code").fill(box.setup_code)
-    page.get_by_label("User name").fill("kim")
-    page.get_by_label("New password", exact=True).fill("rope and tide")
-    page.get_by_label("New password again").fill("rope and tide")
-    page.get_by_role("button", name=texts.SET_UP_AND_LOG_IN).click()
-    page.get_by_role("link", name="Add a virtual service").click()
-    fill_service(page)
-    page.locator("[name=servers-0-address]").fill("10.0.2.11")
-    page.locator("[name=servers-0-port]").fill("80")
-    page.get_by_role("button", name=texts.SAVE).click()
-    page.get_by_role("link", name=texts.REVIEW).click()
-    expect(page.get_by_text("Virtual service 'web'")).to_be_visible()
-    page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
-    page.get_by_role("link", name="Back to the overview").click()
-    expect(page.get_by_text("1 of 1 up")).to_be_visible()
-    assert box.snapshot.services[0].name == "web"
-
-
 def test_with_the_keyboard_alone(open_page, admin):
     page = open_page(admin)
     page.goto("/")
     page.keyboard.press("Tab")
-    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    expect(page.get_by_text(texts.SKIP)).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Add a virtual service")).to_be_focused()
+    expect(page.get_by_role("link", name=texts.ADD_SERVICE)).to_be_focused()
     page.keyboard.press("Enter")
     page.wait_for_url("**/services/add/")
     tab_to(page, "[name=name]")
@@ -80,15 +57,6 @@ def test_with_the_keyboard_alone(open_page, admin):
     page.keyboard.type("by hand")
     page.keyboard.press("Enter")
     expect(page.get_by_text(texts.APPLIED)).to_be_visible()
-
-
-def tab_to(page, selector: str, most: int = 40) -> None:
-    """Press Tab until the element has the focus."""
-    for _ in range(most):
-        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail(f"{selector} is not reached within {most} steps of the Tab key")
 
 
 def test_enter_in_a_field_saves_and_adds_no_row(open_page, admin):
@@ -187,7 +155,7 @@ def test_the_steps_of_an_apply_as_they_happen(open_page, admin, box, step_by_ste
     page = open_page(admin)
     page.goto("/services/1/")
     page.locator("[name=name]").fill("shop two")
-    page.get_by_role("button", name=texts.SAVE).click()
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/changes/")
     page.get_by_role("button", name="Apply").click()
     expect(page.locator(".steps .running")).to_have_count(1)
@@ -238,7 +206,7 @@ def test_what_an_admin_types_is_text_and_nothing_else(open_page, admin):
     page.goto("/services/1/")
     hostile = '"><img src=x onerror=alert(1)>{{ 7|add:7 }}'
     page.locator("[name=check_expect]").fill(hostile)
-    page.get_by_role("button", name=texts.SAVE).click()
+    follow(page, texts.SAVE_BUTTON)
     page.goto("/services/1/")
     expect(page.locator("[name=check_expect]")).to_have_value(hostile)
     page.goto("/changes/")
@@ -249,7 +217,7 @@ def test_what_an_admin_types_is_text_and_nothing_else(open_page, admin):
 def test_another_tunnel_is_chosen_with_the_keyboard(open_page, admin):
     page = open_page(admin)
     page.goto("/services/2/")
-    page.get_by_text("Other tunnels", exact=True).focus()
+    page.get_by_text(texts.OTHER_TUNNELS, exact=True).focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Shift+Tab")  # the group is one stop, arrows choose
     assert page.evaluate("document.activeElement.name") == "forwarding"

@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 from tests import texts
 from tests.fake import appliance
 from tests.fake import updates as fake_updates
-from tests.web.browsing import LOOKS
-from tests.web.test_journeys import tab_to
+from tests.web.browsing import LOOKS, follow
+from tests.web.keyboard import tab_to
 
 from applier.wire.client import ApplierRefused
 
@@ -38,7 +38,7 @@ def test_from_the_file_to_the_new_version_and_back(open_page, admin, spool):
     page.goto("/system/updates/")
     expect(page.get_by_role("heading", name="Runs now: version 0.2.0")).to_be_visible()
     page.get_by_role("link", name="Back to version 0.1.0…").click()
-    page.get_by_role("button", name="Go back to version 0.1.0 now").click()
+    follow(page, page.get_by_role("button", name="Go back to version 0.1.0 now"))
     page.goto("/system/updates/")
     expect(page.get_by_role("heading", name="Runs now: version 0.1.0")).to_be_visible()
 
@@ -123,7 +123,7 @@ def test_a_restart_is_followed_to_its_end(open_page, admin, monkeypatch):
 def test_screens(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/system/updates/")
-    page.get_by_role("button", name="Look for bundles").click()
+    page.get_by_role("button", name=texts.LOOK_FOR_BUNDLES).click()
     page.get_by_text("fairlead-0.2.0.raucb").first.wait_for()
     shoot(page, "updates", look)
     appliance.box.update.incoming = "0.0.9"
@@ -137,7 +137,7 @@ def test_screens(open_page, admin, look, shoot):
     shoot(page, "updates-refused", look)
     appliance.box.update.refuse, appliance.box.update.incoming, appliance.box.instant = None, "0.2.0", False
     page.goto("/system/updates/review/?source=usb:0000000000000001")
-    page.get_by_role("button", name="Install version 0.2.0").click()
+    follow(page, page.get_by_role("button", name="Install version 0.2.0"))
     appliance.box.update._job_began -= 6
     page.get_by_text("Writing to slot B").wait_for()
     shoot(page, "updates-installing", look)
@@ -148,12 +148,12 @@ def test_screens(open_page, admin, look, shoot):
     shoot(page, "updates-restart", look)
     appliance.box.instant = True
     appliance.box.update.fails = "the web page answers with 502"
-    page.get_by_role("button", name="Restart now").click()
+    follow(page, page.get_by_role("button", name="Restart now"))
     page.goto("/system/updates/")
     shoot(page, "updates-failed", look)
     appliance.box.update.fails = ""
     page.goto("/system/updates/restart/B/")
-    page.get_by_role("button", name="Restart now").click()
+    follow(page, page.get_by_role("button", name="Restart now"))
     page.goto("/system/updates/")
     shoot(page, "updates-done", look)
     page.goto("/system/updates/restart/A/")
