@@ -223,6 +223,11 @@ def test_delete_asks_and_asks_again_when_it_changed(client, alice):
     assert rules() == ()
 
 
+def test_a_note_stands_below_its_rule(client):
+    add(client, note="Since the attack in May.")
+    assert "Since the attack in May." in listed(client)
+
+
 def test_what_the_box_brings_stands_around_the_rules(client):
     text = listed(client)
     for sentence in (
@@ -260,7 +265,7 @@ def test_a_packet_is_tried(client):
     add(client, name="attackers", where="services", action="deny", sources="203.0.113.0/24", ports="", protocol="any")
     text = tried(client)
     assert "It is dropped Rule 'attackers' denies it; the sender is told nothing." in text
-    assert "What runs at this moment says otherwise: it passes. It goes to virtual service 'shop'" in text
+    assert "What runs at the moment says otherwise: it passes. It goes to virtual service 'shop'" in text
     assert "It passes" in tried(client, source="198.51.100.1")
     assert "The access list lets it open the web UI." in tried(
         client, source="192.168.10.77", destination="192.168.10.2", port="443"

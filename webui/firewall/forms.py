@@ -27,7 +27,7 @@ PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 
 class Networks(forms.CharField):
-    """One a line; commas and spaces part them too. Cleans to a tuple of networks; single addresses get their length."""
+    """One per line; commas and spaces separate them too. Cleans to a tuple of networks, single addresses included."""
 
     def __init__(self, **kwargs):
         widget = forms.Textarea(attrs={**PLAIN, "rows": 3})
@@ -66,7 +66,7 @@ class RuleForm(forms.Form):
     where = enum_field(Where, WHERE, label="Applies to")
     action = enum_field(Action, ACTIONS, label="Action")
     sources = Networks(
-        label="From", help_text="Addresses and networks, one a line, IPv4 or IPv6. Empty: from everywhere."
+        label="From", help_text="Addresses and networks, one per line, IPv4 or IPv6. Empty: from everywhere."
     )
     protocol = enum_field(RuleProtocol, PROTOCOLS, forms.Select, label="Protocol")
     ports = PortsField(
@@ -76,7 +76,7 @@ class RuleForm(forms.Form):
         widget=forms.TextInput(attrs={**PLAIN, "placeholder": "all"}),
         help_text="Such as 22, 8000-8100; those that the packet is for.",
     )
-    destinations = Networks(label="To", help_text="Addresses and networks, one a line. Empty: to all of them.")
+    destinations = Networks(label="To", help_text="Addresses and networks, one per line. Empty: to all of them.")
     interface = forms.CharField(
         label="Interface", max_length=15, required=False, widget=forms.Select, help_text="Where the packet comes in."
     )

@@ -23,7 +23,7 @@ def wrong(packet: Packet, network: Network) -> Iterator[tuple[str, str]]:
     if not any(places.values()) and version(packet.source) != version(packet.destination):
         yield "destination", f"must be an IPv{version(packet.source)} address, as the source is"
     if packet.interface not in network.entrances:
-        yield "interface", f"{quote(packet.interface)} is no interface by which packets come in"
+        yield "interface", f"{quote(packet.interface)} is not an interface that packets come in on"
     if packet.protocol in ABSTRACT:
         yield "protocol", f"must be one of {', '.join(OF_A_PACKET)}"
     elif packet.protocol is RuleProtocol.ICMP:
@@ -49,7 +49,7 @@ def _version(text: str) -> int:
 
 
 def leased(status: Status | None, running: Snapshot | None) -> set[str]:
-    """What DHCP brought: all that the box has at this moment but VIPs and what it was told."""
+    """What DHCP brought: all that the box has at the moment but VIPs and what it was told."""
     told = running.network.interfaces if running else ()
     fixed = {text for one in told for text in one.addresses}
     found = {text for one in (status["interfaces"] if status else ()) for text in one["addresses"]} - fixed
