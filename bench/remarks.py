@@ -108,7 +108,7 @@ REMARKS: dict[str, tuple[str, ...]] = {
         "processor. Clients of a busy box noticed that while a change was applied (decision 36).",
         "All clients are served in each row: what is turned away when memory is short, TCP tries again a second later.",
         "Earlier runs had answers of 20 s with the reservation, too, as soon as memory was full: the kernel "
-        "gave away what it had read of the box's own programs. Decision 35 tells how that was found and mended.",
+        "gave away what it had read of the box's own programs. Decision 35 tells how that was found and fixed.",
     ),
     "growth": (
         "From empty an apply takes less than ten times as long with a thousand services as with a hundred. A change "

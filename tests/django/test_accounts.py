@@ -6,6 +6,7 @@ import threading
 import pytest
 from django.contrib.auth import get_user_model
 from forms_on_page import words
+from tests import texts
 from tests.django.conftest import PASSWORD
 from tests.fake import appliance
 
@@ -36,7 +37,7 @@ def test_set_up_creates_the_admin_spends_the_code_and_logs_in(new_box, stranger)
     assert stranger.post("/set-up/", NEW).headers["Location"] == "/"
     assert get_user_model().objects.get().check_password("rope and tide")
     assert new_box.setup_done
-    assert "Add your first virtual service" in words(stranger.get("/"))
+    assert texts.FIRST_SERVICE in words(stranger.get("/"))
 
 
 @pytest.mark.parametrize("code", ["test code 2222", "testcode2222", " TEST-CODE-2222 "])

@@ -104,7 +104,7 @@ def test_wrong_applies(one, body, field):
 
 def test_a_busy_applier(one, box):
     good = reviewed(one)
-    box.refuse = ApplierRefused("busy", "At this moment the changes of kim are being applied.")
+    box.refuse = ApplierRefused("busy", "Right now the changes of kim are being applied.")
     answer = one.post("/applies", good)
     assert answer.status_code == 409 and error(answer)["code"] == "busy"
 

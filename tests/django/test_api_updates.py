@@ -78,7 +78,7 @@ def test_other_refusals(robot, box):
 
 
 def test_a_token_for_updates_does_not_go_back(robot, admin, box):
-    """An older version has the holes that were mended since."""
+    """An older version has the holes that were closed since."""
     back = Client(headers={"Authorization": f"Bearer {tokens.make(admin, 'back', ['update', 'admin'])}"})
     box.update.other, box.update.record = "0.0.9", None
     answer = robot.post(RESTART)

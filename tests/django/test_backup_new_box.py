@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.test import Client
 from forms_on_page import words
 from sealed_backups import send
+from tests import texts
 from tests.django.conftest import PASSWORD
 from tests.fake import appliance
 
@@ -40,7 +41,7 @@ def code(client, text=appliance.SETUP_CODE):
 
 def test_a_new_box_takes_a_backup_file_in_place_of_a_set_up(new_box, file):
     stranger = Client()
-    assert "restore a backup file" in words(stranger.get("/set-up/"))
+    assert texts.RESTORE_A_FILE in words(stranger.get("/set-up/"))
     assert "Enter the code" in words(stranger.get("/set-up/restore/"))
     assert code(stranger).status_code == 302
     answer = send(stranger, file, url="/set-up/restore/")

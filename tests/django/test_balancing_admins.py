@@ -3,6 +3,7 @@
 import stored
 from forms_on_page import form_values, words
 from services_on_page import values_of
+from tests import texts
 
 from draft import store as draft
 from draft.models import Service
@@ -85,4 +86,4 @@ def test_delete_asks_and_asks_again_after_another_one_edited(client, alice):
     assert Service.objects.filter(pk=1).exists()
     assert client.post("/services/1/delete/", form_values(answer)).status_code == 302
     assert not Service.objects.filter(pk=1).exists()
-    assert "removal not applied" in words(client.get("/"))
+    assert texts.REMOVAL_WAITS in words(client.get("/"))

@@ -79,14 +79,14 @@ def test_stopping(client, box):
     client.post("/system/capacity/watch/", {"seconds": 30})
     client.post("/system/capacity/stop/")
     assert box.capacity.job.state == "stopped"
-    assert "Nothing is being measured at this moment." in words(client.post("/system/capacity/stop/", follow=True))
+    assert "Nothing is being measured at the moment." in words(client.post("/system/capacity/stop/", follow=True))
 
 
 def test_two_at_once_are_refused_with_the_name(client, alice, box):
     box.instant = False
     client.post("/system/capacity/watch/", {"seconds": 30})
     answer = alice.post("/system/capacity/watch/", {"seconds": 10}, follow=True)
-    assert "Nothing was started. admin is measuring at this moment" in words(answer)
+    assert "Nothing was started. admin is measuring at the moment" in words(answer)
     assert box.capacity.job.wanted == 30
 
 
@@ -145,7 +145,7 @@ def test_between_ports_while_another_measures(client, alice, box):
     client.post("/system/capacity/watch/", {"seconds": 30})
     ports = {"sender": "eth4", "receiver": "eth5"}
     answer = alice.post("/system/capacity/between/", ports, follow=True)
-    assert "Nothing was started. admin is measuring at this moment" in words(answer)
+    assert "Nothing was started. admin is measuring at the moment" in words(answer)
     box.reachable = False
     assert "Nothing was started." in words(alice.post("/system/capacity/between/", ports, follow=True))
 
@@ -170,7 +170,7 @@ def test_a_box_that_does_not_answer(client, measured):
     measured.reachable = False
     for url in ("/system/capacity/", "/live/capacity/", "/"):
         assert client.get(url).status_code == 200
-    assert "Not known at this moment" in words(client.get("/system/capacity/"))
+    assert "Not known at the moment" in words(client.get("/system/capacity/"))
     assert client.post("/system/capacity/watch/", {"seconds": 30}).status_code == 302
 
 

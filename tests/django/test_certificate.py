@@ -143,8 +143,8 @@ REFUSED = {
     "nothing": ({}, "certificate", "Paste the certificate, or choose its file."),
     "no key": ({"certificate": pems.LB}, "key", "Paste the private key of the certificate"),
     "no certificate": ({"key": pems.LB_KEY}, "certificate", "Paste the certificate, or choose its file."),
-    "words": ({"certificate": "hello <b>you</b>; $(reboot)", "key": pems.LB_KEY}, "certificate", "no text in PEM"),
-    "bytes": ({"certificate_file": b"\x30\x82\x00\xff" * 40, "key": pems.LB_KEY}, "certificate", "no text in PEM"),
+    "words": ({"certificate": "hello <b>you</b>; $(reboot)", "key": pems.LB_KEY}, "certificate", "not PEM text"),
+    "bytes": ({"certificate_file": b"\x30\x82\x00\xff" * 40, "key": pems.LB_KEY}, "certificate", "not PEM text"),
     "an empty file": ({"certificate_file": b"", "key": pems.LB_KEY}, "certificate", "Paste the certificate"),
     "both ways": (
         {"certificate": pems.LB, "certificate_file": pems.LB, "key": pems.LB_KEY}, "certificate", "not both",
@@ -163,11 +163,11 @@ REFUSED = {
     "not begun": ({"certificate": pems.LATER, "key": pems.LATER_KEY}, "certificate", "valid only from 2098-01-01"),
     "weak": ({"certificate": pems.WEAK, "key": pems.RSA_KEY}, "certificate", "has one of 1024"),
     "out of order": ({"certificate": pems.ROOT + pems.LB, "key": pems.LB_KEY}, "certificate", "must be in order"),
-    "cut off": ({"certificate": pems.LB[:200], "key": pems.LB_KEY}, "certificate", "This is no text in PEM"),
+    "cut off": ({"certificate": pems.LB[:200], "key": pems.LB_KEY}, "certificate", "This is not PEM text"),
     "damaged": ({"certificate": pems.LB.replace("MII", "AAA"), "key": pems.LB_KEY}, "certificate", "cannot be read"),
     "long": ({"certificate": pems.LB * 100, "key": pems.LB_KEY}, "certificate", "at most 50000 characters"),
     "a long file": ({"certificate_file": pems.LB * 100, "key": pems.LB_KEY}, "certificate", "longer than 50000"),
-    "Unicode": ({"certificate": pems.LB, "key": "\u202e\U0001f511"}, "key", "This is no text in PEM"),
+    "Unicode": ({"certificate": pems.LB, "key": "\u202e\U0001f511"}, "key", "This is not PEM text"),
     "NUL": ({"certificate": "\x00", "key": pems.LB_KEY}, "certificate", "Null characters are not allowed"),
 }  # fmt: skip
 

@@ -207,7 +207,7 @@ def test_tokens(run, django_user_model):
     [
         (("change", "services/shop", '{"port": 0}'), "", "virtual service 'shop', port: must be 1 to 65535, not 0"),
         (("change", "services/shop", '{"colour": 1}'), "", "virtual service 'shop', colour: is not a known field"),
-        (("change", "services/shop", "{"), "", "the fields: this is no JSON"),
+        (("change", "services/shop", "{"), "", "the fields: this is not JSON"),
         (("change", "services/nobody", "{}"), "", "no virtual service 'nobody'"),
         (("change", "services/99", "{}"), "", "no virtual service 99"),
         (("change", "nothing at/all\n", "{}"), "", "no such thing"),
@@ -231,9 +231,9 @@ def test_problems_of_the_draft_stop_an_apply(run, box):
     for word in ("review", "apply"):
         code, _, err = run(word)
         assert code == 1 and "virtual service 'shop', port:" in err
-    box.refuse = ApplierRefused("busy", "At this moment the changes of kim are being applied.")
+    box.refuse = ApplierRefused("busy", "Right now the changes of kim are being applied.")
     code, _, err = run("apply")
-    assert code == 1 and err == "fairlead: busy: At this moment the changes of kim are being applied.\n"
+    assert code == 1 and err == "fairlead: busy: Right now the changes of kim are being applied.\n"
 
 
 @pytest.mark.parametrize("words", [(), ("explode",), ("restore", "x"), ("export", "../x"), ("token",), ("drain",)])

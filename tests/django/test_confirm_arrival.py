@@ -80,7 +80,7 @@ def test_an_old_connection_to_the_new_address_tries_again(client, stranger, box,
     ago(box)
     url = reverse("arrive", args=[box.change.secret])
     page = stranger.post(url, {"keep": "1"}, **THERE, **new_connection(50))
-    assert "existing connection" in words(page) and "data-send" in page.content.decode()
+    assert texts.OLD_CONNECTION in words(page) and "data-send" in page.content.decode()
     assert box.run.state == "waiting"
 
 

@@ -10,6 +10,7 @@ from django.db import DatabaseError, OperationalError, connection
 from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from forms_on_page import form_values, words
+from tests import texts
 from tests.django.conftest import PASSWORD
 
 from draft import store as draft
@@ -71,7 +72,7 @@ def test_the_box_answers_to_whatever_name_its_network_gives_it(admin, host):
 def test_what_is_no_name_is_refused_in_words(host):
     browser = Client(headers={"Host": host})
     answer = browser.get("/login/")
-    assert answer.status_code == 400 and "The box cannot be called by this name" in words(answer)
+    assert answer.status_code == 400 and "The box does not answer to this name" in words(answer)
     assert "Content-Security-Policy" in answer.headers and "<b>" not in answer.content.decode()
     error = browser.get("/api/v1/status")
     assert error.status_code == 400 and "cannot be called by this name" in error.json()["error"]["message"]
@@ -194,7 +195,7 @@ def test_what_sqlite_says_becomes_a_page(client, monkeypatch, code, status, sent
     answer = client.post("/services/1/", values)
     assert answer.status_code == status
     assert sentence in words(answer)
-    assert "keeps balancing" in words(answer)
+    assert texts.STILL_BALANCES in words(answer)
 
 
 @pytest.mark.django_db(transaction=True)  # SQLite may take the whole transaction back, the test's own, too

@@ -73,7 +73,7 @@ def test_nothing_to_do_is_said(client, box):
 
 def test_while_something_is_changed_nothing_is_mended(client, faulty):
     faulty.update.job = {"state": "running"}
-    assert "Nothing was mended. At this moment an update is being installed" in words(client.post(TUNE, follow=True))
+    assert "Nothing was fixed. Right now an update is being installed" in words(client.post(TUNE, follow=True))
     assert not faulty.machine.tuned
 
 
@@ -114,7 +114,7 @@ def test_without_the_applier_the_pages_say_so(client, box):
     assert words(client.get("/live/hardware/")) == ""
     page = client.get(SETTINGS)
     assert page.status_code == 200 and "settings of the kernel" in words(page)
-    assert "Nothing was mended." in words(client.post(TUNE, follow=True))
+    assert "Nothing was fixed." in words(client.post(TUNE, follow=True))
 
 
 def test_a_machine_of_many_cpus_is_shown_in_part(client, box):

@@ -37,7 +37,7 @@ def test_a_new_service_and_a_removed_one_are_marked(client):
     text = words(client.get("/"))
     assert "2 changes are not applied" in text
     assert "changes not applied" in text
-    assert "removal not applied" in text
+    assert texts.REMOVAL_WAITS in text
 
 
 def test_faults_and_a_silent_applier_are_on_every_page(client, box):

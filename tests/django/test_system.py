@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
 from forms_on_page import words
+from tests import texts
 
 from draft import store as draft
 from lbconfig.model.snapshot import to_json
@@ -100,7 +101,7 @@ def test_prepare_with_a_damaged_database_leaves_it_and_says_so(db, database, set
     answer = stranger.get("/")
     assert answer.status_code == 503
     assert "The database of this web page is damaged" in words(answer)
-    assert "keeps balancing" in words(answer)
+    assert texts.STILL_BALANCES in words(answer)
 
 
 def test_restore_puts_the_damaged_one_aside_and_takes_the_newest_good_backup(db, database, settings):

@@ -122,7 +122,7 @@ def test_lost_passwords_are_told(client):
 SHAPES = [
     (b"", "is not JSON"),
     (b"hello", "is not JSON"),
-    (b"\xff\xfe{}", "no text in UTF-8: byte 0"),
+    (b"\xff\xfe{}", "not UTF-8 text: byte 0"),
     (b"\x80" * 10, "no text in UTF-8"),
     (b"[" * 200_000, "is not JSON"),
     (b'{"a":' * 100_000, "is not JSON"),

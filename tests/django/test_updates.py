@@ -118,14 +118,14 @@ def test_progress(client, box):
     assert "Installing version 0.2.0" in text and "50 %" in text and "Writing to slot B" in text
     assert "Restart the box" not in text
     client.post("/system/updates/install/", {"source": f"upload:{HEX}"})
-    assert "At this moment version 0.2.0 is being installed" in page(client)
+    assert "Right now version 0.2.0 is being installed" in page(client)
 
 
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
         ("bundle-signature", "The bundle is not signed with a key that this box trusts."),
-        ("busy", "At this moment the changes of alice are being applied."),
+        ("busy", "Right now the changes of alice are being applied."),
     ],
 )
 def test_a_refused_bundle(client, box, code, sentence):
@@ -190,7 +190,7 @@ def test_while_it_restarts_and_after(client, box):
     text = words(client.get("/live/updates/restarting/B/", before))
     assert "The box is back with version 0.2.0" in text and "came up, passed its checks" in text
     box.update.record = box.update.record.now("trying")
-    assert "looks at itself now" in words(client.get("/live/updates/restarting/B/", before))
+    assert "checks itself now" in words(client.get("/live/updates/restarting/B/", before))
     box.update.record, box.update.booted = box.update.record.now("failed", "it is odd"), "A"
     box.update.version, box.update.other = "0.1.0", "0.2.0"
     assert "did not come up: it is odd" in words(client.get("/live/updates/restarting/B/", before))

@@ -192,7 +192,7 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, Fak
         with self._box() as b:
             _refuse(b)
             if b.update.installing:
-                raise ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
+                raise ApplierRefused("busy", "Right now an update is being installed; wait until that has ended.")
             if reason := fake_run.busy(b):
                 raise ApplierRefused("busy", reason)
             new = _parse(snapshot)

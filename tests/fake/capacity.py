@@ -1,7 +1,7 @@
 """A box in memory that can be measured. Part of appliance.py.
 
 appliance.box.capacity.measured = [capacity.sample()]   # FAIRLEAD_FAKE_CAPACITY=1 make dev has it from the start
-appliance.box.capacity.now = {...}                           # what it forwards at this moment
+appliance.box.capacity.now = {...}                           # what it forwards at the moment
 appliance.box.capacity.end()                                 # the measurement under way ends now
 """
 
@@ -154,7 +154,7 @@ class FakeCapacity(Part):
     def capacity_stop(self, user: str) -> Nothing:
         with self._box() as b:
             if not (b.capacity.job and b.capacity.job.state == "running"):
-                raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
+                raise ApplierRefused("not-measuring", "Nothing is being measured at the moment.")
             b.capacity.end(stopped=True)
         return {}
 
@@ -162,7 +162,7 @@ class FakeCapacity(Part):
     def _begun(b: Box, seconds: float, user: str, between: str = "") -> WatchStarted:
         job = b.capacity.job
         if job and job.state == "running":
-            raise ApplierRefused("busy", f"{job.user} is measuring at this moment; wait until that has ended.")
+            raise ApplierRefused("busy", f"{job.user} is measuring at the moment; wait until that has ended.")
         job = b.capacity.begin(seconds, user, between)
         if b.instant:
             b.capacity.end()

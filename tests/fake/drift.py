@@ -110,6 +110,6 @@ def advance(box: Box, run: RunRecord, elapsed: float) -> None:
 
 def _refuse(box: Box) -> None:
     if box.update.installing:
-        raise ApplierRefused("busy", "At this moment an update is being installed; wait until that has ended.")
+        raise ApplierRefused("busy", "Right now an update is being installed; wait until that has ended.")
     if reason := fake_run.busy(box):
         raise ApplierRefused("busy", reason)

@@ -136,10 +136,10 @@ def busy(box: Box) -> str | None:
         return None
     if run.state == "waiting" and run.deadline:
         left = f"{run.deadline.left():.0f} seconds left"
-        return f"At this moment the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
+        return f"Right now the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
     if run.kind == "repair":
-        return f"At this moment the box is being repaired for {run.user}; wait until that has ended."
-    return f"The changes of {run.user} are being applied at this moment."
+        return f"Right now the box is being repaired for {run.user}; wait until that has ended."
+    return f"The changes of {run.user} are being applied at the moment."
 
 
 def _go_back(box: Box, run: RunRecord, change: Change, why: str) -> None:

@@ -267,7 +267,7 @@ def _need_slots(u: FakeUpdate) -> None:
 
 def _need_calm(u: FakeUpdate) -> None:
     if u.job and u.installing:
-        raise ApplierRefused("busy", f"At this moment version {u.job['version']} is being installed.")
+        raise ApplierRefused("busy", f"Right now version {u.job['version']} is being installed.")
 
 
 def _admit(u: FakeUpdate) -> None:

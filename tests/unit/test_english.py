@@ -22,18 +22,29 @@ FOREIGN = ("tests/captures/", "tests/golden/", "tests/peers/servers/", "webui/lb
 # This list itself.
 EXCEPT = ("unit/test_english.py",)
 
-PROTOCOL = "(?:TLS|HTTPS?|TCP|UDP|SCTP|IPv4|IPv6|SSH)"
+PROTOCOL = "(?:TLS|HTTPS?|TCP|UDP|SCTP|IPv4|IPv6|SSH|DHCP|ARP|VRRP|unicast|multicast)"
 # Part of what is written, in small letters -> all of it as a regular expression, and what is better.
 BETTER = {
     "in place of": (r"\b[Ii]n place of\b", "instead of"),
-    "by ": (rf"\b[Bb]y (?:{PROTOCOL}|S?NAT|source NAT)\b", "over TLS, over IPv6, with NAT"),
+    "by ": (rf"\b[Bb]y (?:{PROTOCOL}|S?NAT|source NAT)\b", "over TLS, over IPv6, with NAT, from DHCP"),
     "asked ": (r"\b[Aa]sked (?:is|are only)\b", "Tests …, Applies only to …"),
     "wish": (r"(?<![$/.\w])[Ww]ish(?:es|ed|ing)?\b", "configuration, draft, configured, want"),
     "machine below": (r"\b[Mm]achine below\b", "the hardware"),
     "of then": (r"\b[Uu]sers of then\b", "that version's users"),
     "is content": (r"\b[Ii]s content\b", "passes"),
     "mend this": (r"\b[Mm]end this\b", "Fix this"),
-    " right": (r"\b[Pp]uts? (?:it|this|that|them) right\b", "fix, repair"),
+    " right": (r"\b[Pp]uts? (?:(?:it|this|that|them) )?right\b", "fix, repair"),
+    "mend": (r"""(?<!["'\w-])[Mm]end(?:s|ed|ing)?\b(?!["'-])""", "fix, repair"),
+    "one a line": (r"\b[Oo]ne a line\b", "one per line"),
+    "parted by": (r"\b[Pp]arted by\b", "separated by"),
+    "admin's own": (
+        r"\b(?:rule|program)s? of (?:the|an) admin's own\b",
+        "an admin's own program",
+    ),
+    "at itself": (r"\b[Ll]ooks? at itself\b", "checks itself"),
+    "same holds": (r"\b[Tt]he same holds\b", "the same goes for"),
+    "this moment": (r"\b[Aa]t this moment\b", "right now, at the moment"),
+    "in no pair": (r"\bis in no pair\b", "is not in a pair"),
     "all the same": (r"\b[Aa]ll the same\b", "anyway"),
     "nobody can say": (r"\b[Nn]obody can say\b", "unknown, status unavailable"),
     "shall": (r"\b[Ss]hall\b", "should, must, will"),

@@ -19,6 +19,7 @@ from board.machines.link import Forward, UserNetwork, free_port
 from board.machines.machine import make_data_disk, make_overlay
 from board.machines.updating import Page, set_up
 from board.machines.wait import found, until
+from tests import texts
 from tests.lab.fixtures import thorough
 
 from lbconfig.model import certificate
@@ -136,7 +137,7 @@ def is_right(box: Director, began: float) -> bool:
 
 
 def is_valid(box: Director, now: float) -> bool:
-    """The certificate of the web page, at this moment."""
+    """The certificate of the web page, at the moment."""
     shown = certificate.first(box.read("/data/tls/cert.pem"))
     return shown is not None and shown.begins <= f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}" <= shown.ends
 
@@ -202,10 +203,10 @@ def test_wherever_the_clock_goes_nothing_is_lost_and_nothing_counts_again(box):
         assert box.status()["generation"] > generation, name
         generation = box.status()["generation"]
         assert ended.ask("GET", "/status")[0] == 401, f"{name}: a token that had ended counts again"
-        assert "Log out" in admin.get("/"), f"{name}: twelve hours have not passed"
+        assert texts.LOG_OUT in admin.get("/"), f"{name}: twelve hours have not passed"
         if moment == now + YEARS:
             other.post(f"{box.url}/logout/", {}, other.get("/"))
-        assert "Log out" not in other.get("/"), name
+        assert texts.LOG_OUT not in other.get("/"), name
         start_web_again(box)
         made = copies(box)
         assert made[-1] > newest and made == list(range(max(1, made[-1] - KEPT + 1), made[-1] + 1)), name

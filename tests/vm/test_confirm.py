@@ -198,7 +198,7 @@ def test_a_right_one_is_confirmed_over_the_new_address_and_boots(director, world
 def arrived(world, secret: str, place: str = NEW) -> str:
     """The page after it has sent itself; "" as long as it wants a newer connection."""
     page = world.in_client(f"python3 /run/arrive.py https://{place}/confirm/{secret}/")
-    return "" if "existing connection" in page else page
+    return "" if texts.OLD_CONNECTION in page else page
 
 
 def web_ports(director) -> set[str]:

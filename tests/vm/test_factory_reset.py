@@ -52,7 +52,7 @@ def test_by_the_web_page(director, world):
     assert_as_new(director)
     assert director.read("/data/tls/key.pem") != key
     status, text = director.set_up("kim", "another rope")
-    assert status == 200 and "Add your first virtual service" in text
+    assert status == 200 and texts.FIRST_SERVICE in text
 
 
 @thorough

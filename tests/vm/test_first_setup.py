@@ -104,7 +104,7 @@ def begin(hand: Hand, console: str) -> None:
     expect(page.get_by_text(texts.SAVED)).to_be_visible()
     hand.shoot("4-network-saved")
 
-    hand.click("link", "Add a virtual service")
+    hand.click("link", texts.ADD_SERVICE)
     hand.click("link", "Web site")
     hand.type("Name", "web", page.locator("section.card").first)
     hand.type("Virtual address (VIP)", VIP)
@@ -123,7 +123,7 @@ def begin(hand: Hand, console: str) -> None:
     hand.click("button", "Apply")
     until_applied(page)
     hand.shoot("8-applied")
-    hand.click("link", "Back to the overview")
+    hand.click("link", texts.BACK)
     expect(page.get_by_text("3 of 3 up")).to_be_visible()
     hand.shoot("9-overview")
 
@@ -156,7 +156,7 @@ def test_a_day_of_a_new_admin(lab, director, world, page):
     hand.shoot("20-draining")
     until_applied(page)
     hand.shoot("21-drained")
-    hand.click("link", "Back to the overview")
+    hand.click("link", texts.BACK)
     expect(row).to_contain_text("draining")
     hand.shoot("22-overview-drained")
     assert set(world.count(f"{VIP}:80/", 20)) == {"rs2", "rs3"}
@@ -166,7 +166,7 @@ def test_a_day_of_a_new_admin(lab, director, world, page):
     hand.click("button", "Resume", row)
     until_applied(page)
     hand.shoot("24-resumed")
-    hand.click("link", "Back to the overview")
+    hand.click("link", texts.BACK)
     expect(page.get_by_text("3 of 3 up")).to_be_visible()
 
     # Why is a server down?
@@ -200,14 +200,14 @@ def test_a_day_of_a_new_admin(lab, director, world, page):
     hand.shoot("41-history")
     hand.click("link", "1", page.locator("table.history"))
     hand.shoot("42-revision")
-    hand.click("link", "Restore into the draft")
+    hand.click("link", texts.RESTORE)
     hand.shoot("43-restore")
     hand.click("button", texts.REPLACE)  # it leads on to the review
     hand.shoot("44-review-restored")
     hand.click("button", "Apply")
     until_applied(page)
     hand.shoot("45-back")
-    hand.click("link", "Back to the overview")
+    hand.click("link", texts.BACK)
     expect(page.get_by_text("3 of 3 up")).to_be_visible()
     assert world.get(f"{VIP}:80/")[0] in SERVERS
 

@@ -1,4 +1,4 @@
-"""A box with two CPUs whose hardware somebody has spoiled: the doctor names exactly that, and the button mends it.
+"""A box with two CPUs whose hardware somebody has spoiled: the doctor names exactly that, and the button fixes it.
 
 Its card towards the admin is VMware's, which has several queues in QEMU and merges packets where it is told to.
 """
@@ -36,7 +36,7 @@ for number in range(4000):
 """
 # It does nothing but bear the name.
 MEDDLER = 'import os, sys; os.execv(sys.executable, ["irqbalance", "-c", "import time; time.sleep(600)"])'
-# By finding: what somebody does, and what the kernel shows once it is mended.
+# By finding: what somebody does, and what the kernel shows once it is fixed.
 PLANTED = {
     ("queues-together", "eth0"): (
         "for irq in $(sed -n 's/^ *\\([0-9]*\\):.*eth0-rxtx-[01]$/\\1/p' /proc/interrupts); do "

@@ -64,7 +64,7 @@ def logged_in(director, page: Page) -> None:
     page.fill("[name=username]", USER)
     page.fill("[name=password]", PASSWORD)
     page.click("main button")
-    page.get_by_role("button", name="Log out").wait_for()
+    page.get_by_role("button", name=texts.LOG_OUT).wait_for()
 
 
 def give_it(page: Page, address: str, gateway: str) -> None:

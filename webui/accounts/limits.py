@@ -80,7 +80,7 @@ def logging_in(address: str) -> Iterator[None]:
         if here in _log_ins:
             raise Refused("Another log-in from your address is being looked at. Try again in a moment.", 1)
         if len(_log_ins) >= LOG_INS:
-            raise Refused("Many are logging in at this moment. Try again in a few seconds.", 5)
+            raise Refused("Many are logging in at the moment. Try again in a few seconds.", 5)
         _log_ins.add(here)
     try:
         yield

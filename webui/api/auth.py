@@ -53,7 +53,7 @@ def caller(request: HttpRequest) -> Caller:
             # A right token goes on to count: nobody guesses 256 bits, and one old script must not shut out the others.
             headers = {"Retry-After": str(refused.seconds)}
             raise ApiError(429, "too-many-wrong-tokens", str(refused), headers=headers) from None
-        raise _unauthorized("This is no token of this box, or it was revoked.")
+        raise _unauthorized("This is not a token of this box, or it was revoked.")
     name = f"{record.user.get_username()} (token {record.name})"[:150]
     return Caller(name, frozenset(record.scopes), address, record)
 

@@ -195,4 +195,4 @@ def _object(pairs: list[tuple[str, object]]) -> dict:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

@@ -207,7 +207,7 @@ def _with_ids(servers: list, known: set[int], snapshot: Snapshot, place: str) ->
         new = isinstance(server, dict) and "id" not in server
         if not new and isinstance(server, dict) and type(server["id"]) is int and server["id"] not in known:
             path = f"{place}.real_servers[{index}].id"
-            text = f"{number(server['id'])} is no real server of this service: leave the id of a new one out"
+            text = f"{number(server['id'])} is not a real server of this service: leave the id of a new one out"
             raise wrong_field("real server", "id", text, path)
         found.append({**server, "id": free + index} if new else server)
     return found

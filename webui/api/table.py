@@ -110,7 +110,7 @@ class _Tagged(TypedDict):
 def _part(name: str, kind: type) -> list[Route]:
     words = PARTS.get(name, name)
     saved: _Tagged = {"answer": drafts.Saved, "etag": True}
-    more = "Problems that it makes elsewhere are told and stop an apply; they do not stop the change."
+    more = "Problems that it causes elsewhere are reported and prevent an apply, but not this change."
     return [
         read(f"/{name}", f"get_{name}", f"The draft: {words}", drafts.get_part(name), answer=kind, etag=True),
         changing(
@@ -209,7 +209,7 @@ ROUTES: list[Route] = [
     *_services(),
     *(route for name, kind in drafts.PARTS.items() for route in _part(name, kind)),
     Route("POST", "/check", "check_snapshot", "What applying a given configuration would change", changes.check, READ,
-          body=Body(Snapshot, LARGE), answer=SHORT_REVIEW, changes=False, words="Nothing of it is stored."),
+          body=Body(Snapshot, LARGE), answer=SHORT_REVIEW, changes=False, words="None of it is stored."),
     Route("POST", "/applies", "apply_draft", "Make the box run the draft, as it was reviewed", changes.apply, APPLY,
           body=Body(ApplyRequest, typed=True), answer=changes.ApplyBegun, status=202, refusals=(409,)),
     read("/applies/{apply}", "get_apply", "How far an apply is, and how it ended", changes.progress,
@@ -239,14 +239,14 @@ ROUTES: list[Route] = [
          needs_draft=False, words="The box looks by itself once a minute; what it saw only once is not told yet."),
     Route("POST", "/drift/look", "look_for_drift", "Compare the box with its configuration now", state.look, READ,
           answer=DriftStatus, changes=False, needs_draft=False, refusals=(409,)),
-    Route("POST", "/drift/repair", "repair_drift", "Put right what differs from the configuration that runs",
+    Route("POST", "/drift/repair", "repair_drift", "Repair what differs from the configuration that runs",
           state.repair, APPLY, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,)),
     read("/hardware", "get_hardware", "The hardware: what is wrong with it, who does its work, how it is set",
          state.hardware, answer=MachineStatus, needs_draft=False,
          words="It asks every network card, which takes a moment. Where `findings` is empty nothing is wrong."),
     Route("POST", "/hardware/tune", "tune_hardware", "Set the hardware as planned, where it is not",
           state.tune, APPLY, answer=MachineStatus, query=OBJECT, needs_draft=False, refusals=(409,),
-          words="Mends the findings that have a button; what is as planned stays untouched. Answers how it is then."),
+          words="Fixes the findings that have a button; what is as planned stays untouched. Answers how it is then."),
     read("/capacity", "get_capacity", "What the box can forward, and how near it is to that", capacity.state,
          answer=Capacity, needs_draft=False),
     Route("POST", "/capacity/watch", "measure_capacity", "Count what the box forwards while your clients send",

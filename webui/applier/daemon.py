@@ -275,7 +275,7 @@ class Applier:
             # The daemon must answer anyway: only through it an admin can see what is wrong.
             except Exception as error:
                 log.exception("start")
-                self.faults.set("start", f"The applier made a mistake when the box started: {error}.")
+                self.faults.set("start", f"The applier has failed when the box started: {error}.")
                 if self._start is not None:
                     self._start.state = "failed"
         self.both.started()

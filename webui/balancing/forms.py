@@ -138,7 +138,7 @@ class ServiceForm(forms.Form):
         label="Tags",
         max_length=500,
         required=False,
-        help_text="Parted by commas, such as “shop, production”. The overview finds services by them.",
+        help_text="Separated by commas, such as “shop, production”. The overview finds services by them.",
     )
     note = text_field("Note", 500, required=False, help_text="For yourself and other admins.")
     forwarding = enum_field(Forwarding, names.FORWARDING, label="Forwarding method")
@@ -197,7 +197,7 @@ class ServiceForm(forms.Form):
         widget=forms.Textarea(
             attrs={"rows": 3, "spellcheck": "false", "autocomplete": "off", "placeholder": "/api/health expected text"}
         ),
-        help_text=f"At most {MAX_REQUESTS}, one a line: a path, and after a blank the text that its answer must "
+        help_text=f"At most {MAX_REQUESTS}, one per line: a path, and after a blank the text that its answer must "
         "contain, if any. They are sent one after the other; all must be good within the time to wait for an answer.",
     )
     check_verify = forms.BooleanField(

@@ -23,7 +23,7 @@ class ServerSetup:
     gre: tuple[str, ...] = ()  # the virtual addresses that it gets by GRE
     tunnels: frozenset[Forwarding] = frozenset()  # the kinds
     agent_ports: tuple[int, ...] = ()  # TCP ports on which services ask an agent for a line of text
-    askers: tuple[str, ...] = ()  # the box's addresses that ask it; () where they come by DHCP, so anybody may
+    askers: tuple[str, ...] = ()  # the box's addresses that ask it; () where they come from DHCP, so anybody may
 
     @property
     def agent_name(self) -> str:

@@ -21,7 +21,7 @@ SAVED = "Saved to the draft. The box shows it after you have reviewed and applie
 
 
 class Paragraphs(forms.CharField):
-    """One a line; cleans to a tuple of texts."""
+    """One per line; cleans to a tuple of texts."""
 
     def prepare_value(self, value):
         return value if isinstance(value, str) else "\n".join(value or ())

@@ -100,7 +100,7 @@ def silent(request: HttpRequest, place: str) -> str:
 
 
 def sources(request: HttpRequest, place: str) -> str:
-    """What a page may ask that looks whether the box answers there, for a content security policy.
+    """What a page may ask that checks whether the box answers there, for a content security policy.
 
     The policy has no way to name an address of IPv6; there every host of the scheme has to do.
     """

@@ -85,7 +85,7 @@ def _decoded(file) -> str:
     try:
         return file.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise forms.ValidationError(f"This is no text in UTF-8: byte {error.start} does not fit.") from None
+        raise forms.ValidationError(f"This is not UTF-8 text: byte {error.start} does not fit.") from None
 
 
 def _printable(name: str) -> str:

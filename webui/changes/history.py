@@ -120,7 +120,7 @@ def replace_draft(request, new, context: dict):
 
     context: `what` (in the middle of a sentence), `crumb` (where "Cancel" leads), `blocked` (problems stop it).
     Other cards may be chosen for those that the box does not have: they are sent with the form that replaces the
-    draft, so that a choice is never lost, or by a button of their own that only shows what comes of it.
+    draft, so that a choice is never lost, or by a button of their own that only shows the result.
     """
     chosen = cards.of_box(request, new, sent_with="replace")
     new = swapped(new, chosen.swaps)

@@ -1,4 +1,4 @@
-"""From the path of a problem to the page where it is put right."""
+"""From the path of a problem to the page where it is fixed."""
 
 import re
 

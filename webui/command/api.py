@@ -96,7 +96,7 @@ def _own_text(path: Path) -> str:
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode) or about.st_uid != path.parent.stat().st_uid:
-            raise OSError(errno.EINVAL, "it is no file of the web process")
+            raise OSError(errno.EINVAL, "it is not a file of the web process")
         return file.read(1000).decode(errors="replace")
 
 
@@ -104,7 +104,7 @@ def _json(text: bytes):
     try:
         return json.loads(text)
     except ValueError:
-        raise Unreachable("The web process gave an answer that is no JSON.") from None
+        raise Unreachable("The web process gave an answer that is not JSON.") from None
 
 
 class UnixConnection(http.client.HTTPConnection):

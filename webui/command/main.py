@@ -110,10 +110,10 @@ def _running(words) -> None:
     drift = _word(
         words, "drift", verbs.drift, "where the box does not run what it should; exit 1 where it does not", True
     )
-    drift.add_argument("--repair", action="store_true", help="put right what differs, and wait for the end")
+    drift.add_argument("--repair", action="store_true", help="repair what differs, and wait for the end")
     _waiting(drift)
     hardware = _word(
-        words, "hardware", verbs.hardware, "what costs speed on this machine; exit 1 where anything is found", True
+        words, "hardware", verbs.hardware, "what slows this machine down; exit 1 where anything is found", True
     )
     hardware.add_argument(
         "what",
@@ -149,7 +149,7 @@ def _running(words) -> None:
     )
     both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
-    _word(words, "roll-back", verbs.decide, "take the changes back that wait to be confirmed", json=True)
+    _word(words, "roll-back", verbs.decide, "take back the changes that wait to be confirmed", json=True)
     for name, help_ in (
         ("drain", "give a real server no new connections, at once; what is open goes on"),
         ("halt", "take a real server out at once; its connections are closed"),

@@ -34,7 +34,7 @@ def status(found: dict) -> str:
         lines.append(f"Last apply     {apply['id']} of {apply['user']}: {apply['state']}")
     lines += [f"FAULT          {fault['message']}" for fault in found["faults"]] or ["Faults         none known"]
     if many := found["drift"]["count"]:
-        lines.append(f"DRIFT          {many} difference{'s' * (many != 1)}; fairlead drift tells them")
+        lines.append(f"DRIFT          {many} difference{'s' * (many != 1)}; fairlead drift lists them")
     table = columns(
         ((one["name"], _up(one), sum(server["active"] for server in one["real_servers"])) for one in _services(found)),
         ("SERVICE", "UP", "ACTIVE"),
@@ -82,7 +82,7 @@ def drift(found: dict) -> str:
     if found["count"] > len(found["differences"]):
         lines.append(f"and {found['count'] - len(found['differences'])} more")
     if found["fresh"]:
-        lines.append(f"Seen just now, and told if still there in a moment: {found['fresh']}")
+        lines.append(f"Seen just now, and reported if still there in a moment: {found['fresh']}")
     if found["trouble"]:
         lines.append(f"Not all could be compared: {found['trouble']}")
     return "\n".join(lines) or "The box runs what it should."

@@ -263,7 +263,7 @@ def parse(text: str, what: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Refused(400, "not-json", f"{what}: this is no JSON: {error}", []) from None
+        raise Refused(400, "not-json", f"{what}: this is not JSON: {error}", []) from None
 
 
 def tell(problems: list[dict]) -> None:

@@ -117,7 +117,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Do all steps of a revision, up to looking whether they took; `tried` is to be called with the outcome."""
+    """Do all steps of a revision, up to checking whether they took; `tried` is to be called with the outcome."""
 
     revision: Revision
     follows: bool = False  # the other box runs it already: nobody is asked to confirm

@@ -14,7 +14,7 @@ from lbconfig.model.snapshot import MAX_KEY, MAX_LINES, Management
 LIMIT = 256 * 1024  # bytes of both files
 UNSEEN = {"spellcheck": "false", "autocomplete": "off", "autocapitalize": "none", "class": "code"}
 NO_PEM = (
-    "This is no text in PEM, which begins with -----BEGIN. Of a .pfx or .p12 file, "
+    "This is not PEM text, which begins with -----BEGIN. Of a .pfx or .p12 file, "
     "“openssl pkcs12 -in FILE -nodes” makes one."
 )
 NO_USE = {

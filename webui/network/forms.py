@@ -18,7 +18,7 @@ MAX_INTERFACES = 64
 
 
 class Lines(forms.CharField):
-    """One entry a line; commas and spaces part them too. Cleans to a tuple of texts."""
+    """One entry a line; commas and spaces separate them too. Cleans to a tuple of texts."""
 
     def __init__(self, **kwargs):
         rows = kwargs.pop("rows", 3)
@@ -98,7 +98,7 @@ class InterfaceForm(forms.Form):
         label="Fixed addresses",
         required=False,
         rows=2,
-        help_text="One a line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
+        help_text="One per line, with the length of the network, such as 10.2.0.1/24 or 2001:db8::1/64.",
     )
     floating = Lines(
         label="Floating addresses",
@@ -153,7 +153,7 @@ class AccessForm(forms.Form):
     allow = Lines(
         label="Networks that may open this web page",
         rows=6,
-        help_text="One a line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
+        help_text="One per line, such as 192.168.0.0/16 or 2001:db8::/48. A single address is written 192.0.2.7/32.",
         error_messages={"required": "Name at least one network."},
     )
     port = port_field(

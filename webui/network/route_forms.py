@@ -66,7 +66,7 @@ class NamesForm(forms.Form):
     dns = Lines(
         label="Name servers (DNS)",
         required=False,
-        help_text="One a line, three at most. Empty: those that DHCP brings. What stands here counts alone.",
+        help_text="One per line, three at most. Empty: those that DHCP brings. What stands here counts alone.",
     )
     search = Lines(
         label="Search domains", required=False, rows=2, help_text="Where a short name is looked for: example.org"
@@ -74,7 +74,7 @@ class NamesForm(forms.Form):
     ntp = Lines(
         label="Time servers (NTP)",
         required=False,
-        help_text="Addresses or names, one a line, such as those of your router or pool.ntp.org. "
+        help_text="Addresses or names, one per line, such as those of your router or pool.ntp.org. "
         "Empty: those that DHCP brings.",
     )
 

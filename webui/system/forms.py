@@ -90,7 +90,7 @@ class PassphraseForm(forms.Form):
 
     passphrase = _passphrase(
         "Passphrase",
-        f"At least {MIN_PASSPHRASE} characters. Without it nobody can open the file, not even you.",
+        f"At least {MIN_PASSPHRASE} characters. Without it nobody can open the file, including you.",
         MIN_PASSPHRASE,
     )
     again = _passphrase("Passphrase again")

@@ -66,7 +66,7 @@ def tune(request):
         before = connect().hardware()
         after = connect().tune("", user)
     except (ApplierDown, ApplierRefused) as error:
-        messages.error(request, f"Nothing was mended. {error}")
+        messages.error(request, f"Nothing was fixed. {error}")
         return redirect("hardware")
     _seen.clear()
     log.info("user %s has the hardware tuned", user)

@@ -50,7 +50,7 @@ class NotOpened(Exception):
     """The text is a sentence for an admin."""
 
 
-NO_BACKUP = "This is no backup file of Fairlead."
+NO_BACKUP = "This is not a Fairlead backup file."
 TOO_NEW = "This backup file was made by a newer version of Fairlead. Update this box first."
 WRONG = "The passphrase is wrong, or the file is damaged at its beginning."
 DAMAGED = "The file is damaged, or somebody has altered it: it is not as the box wrote it."

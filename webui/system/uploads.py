@@ -39,7 +39,7 @@ def receive(request: HttpRequest, limit: int) -> str:
     if length > limit:
         raise UploadRefused(413, f"The file has {_mb(length)}; a bundle for this box has {_mb(limit)} at most.")
     if not _one.acquire(blocking=False):
-        raise UploadRefused(409, "Somebody else is uploading a bundle at this moment; wait until that has ended.")
+        raise UploadRefused(409, "Somebody else is uploading a bundle at the moment; wait until that has ended.")
     try:
         clear()
         with promised(settings.UPLOADS, length) as promise, bodies.coming_in(request):
@@ -51,7 +51,7 @@ def receive(request: HttpRequest, limit: int) -> str:
         raise UploadRefused(503, str(crowded)) from None
     except UnreadablePostError:
         clear()
-        raise UploadRefused(400, "The upload ended before the whole file was there. Try again.") from None
+        raise UploadRefused(400, "The upload ended before the whole file had arrived. Try again.") from None
     except OSError as error:
         clear()
         log.warning("an upload of %s ended: %s", _mb(length), error)

@@ -58,12 +58,12 @@ UNKNOWN_STORE = Fault(
 MISTAKE = Fault(
     500,
     "This page failed",
-    "The software of the box made a mistake. Nothing was applied by this page.",
+    "The software of the box has failed. Nothing was applied by this page.",
     "Go back and try again. The system log has the details.",
 )
 UNKNOWN_HOST = Fault(
     400,
-    "The box cannot be called by this name",
+    "The box does not answer to this name",
     "The name in the address is neither a host name (letters, digits, dots, hyphens, underscores) nor an IP address.",
     "Open the page by the address that the console of the box shows.",
 )

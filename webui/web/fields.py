@@ -14,7 +14,7 @@ from lbconfig.model.snapshot import Request
 
 FILL_IN = "Fill this in."
 WHOLE_NUMBER = "This must be a whole number."
-PORT_NUMBER = "This must be the number of a port, or the name of a service such as https."
+PORT_NUMBER = "This must be a port number, or the name of a service such as https."
 MAX_NUMBER = 2**31 - 1
 
 
@@ -40,7 +40,7 @@ class AddressField(forms.CharField):
 
 
 class AddressesField(forms.CharField):
-    """Addresses parted by commas or blanks; cleans to a tuple, each in its usual spelling."""
+    """Addresses separated by commas or blanks; cleans to a tuple, each in its usual spelling."""
 
     def prepare_value(self, value):
         return value if isinstance(value, str) else ", ".join(value or ())
@@ -51,7 +51,7 @@ class AddressesField(forms.CharField):
 
 
 class TagsField(forms.CharField):
-    """Words parted by commas; cleans to a tuple."""
+    """Words separated by commas; cleans to a tuple."""
 
     def prepare_value(self, value):
         return value if isinstance(value, str) else ", ".join(value or ())
@@ -61,7 +61,7 @@ class TagsField(forms.CharField):
 
 
 class RequestsField(TextField):
-    """Requests of a web check, one a line: a path, then perhaps the text that is expected; cleans to a tuple."""
+    """Requests of a web check, one per line: a path, then perhaps the text that is expected; cleans to a tuple."""
 
     def prepare_value(self, value):
         if isinstance(value, str):

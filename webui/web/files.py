@@ -27,12 +27,12 @@ from web.room import Promise, promised
 OTHER_FIELDS = 64 * 1024  # bytes of a form beside its file; a pasted text has settings.DATA_UPLOAD_MAX_MEMORY_SIZE
 
 UNREADABLE = Fault(
-    400, "This form could not be read", "Nothing of it was taken.", "Go back, load the page again and try once more."
+    400, "This form could not be read", "None of it was saved.", "Go back, load the page again and try once more."
 )
 ENDED_EARLY = Fault(
     408,
     "The file did not arrive",
-    "The connection ended, or was too slow, before the whole file was there. Nothing of it was kept.",
+    "The connection ended, or was too slow, before the whole file had arrived. None of it was kept.",
     "Go back and send the file again.",
 )
 CROWDED = Fault(503, "Others are sending files", str(bodies.Crowded()), "Go back and send the file again.")
@@ -123,6 +123,6 @@ def too_large(limit: int) -> Fault:
     return Fault(
         413,
         "This is too large",
-        f"At most {limit / 1e6:.0f} MB are taken here. Nothing was changed.",
+        f"At most {limit / 1e6:.0f} MB are accepted here. Nothing was changed.",
         "Go back and choose another file.",
     )

@@ -187,7 +187,7 @@ def test_nobody_changes_the_system_meanwhile_and_nobody_else_measures(box, host,
     host.lines = (LINES[0], LINES[1], look, LINES[2])
     box.capacity_between("eth1", "eth2", "ann")
     assert ended(box)["state"] == "done"
-    assert seen == [("At this moment ann measures between eth1 and eth2; wait until that has ended.", "busy")]
+    assert seen == [("Right now ann measures between eth1 and eth2; wait until that has ended.", "busy")]
 
 
 def test_stopping_keeps_what_lasted(box, host, core):

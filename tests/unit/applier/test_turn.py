@@ -25,7 +25,7 @@ def refused(turn: Turn) -> str:
 def test_it_is_one_callers_at_a_time_and_the_refusal_says_whose(turn):
     with turn.take("the box is being tuned for ann"):
         assert turn.taken and turn.refusal().message == refused(turn)
-        assert refused(turn) == "At this moment the box is being tuned for ann; wait until that has ended."
+        assert refused(turn) == "Right now the box is being tuned for ann; wait until that has ended."
         turn.owned_by(lambda: "9 seconds are left")
         assert "9 seconds are left" in refused(turn)
     assert not turn.taken and turn.refusal() is None

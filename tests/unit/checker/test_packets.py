@@ -47,7 +47,7 @@ def test_ldap_bind_that_is_refused():
         (ldap_answer(2, 0x65), "search of dc=x: nothing was found"),
         (ldap_answer(2, 0x65, 32, b"no such object"), "search of dc=x: result 32, no such object"),
         (b"\x30\x84\x7f\xff\xff\xff", "the server announces 2147483647 bytes"),
-        (b"HTTP/1.1 400\r\n", "an answer that is no LDAP"),
+        (b"HTTP/1.1 400\r\n", "an answer that is not LDAP"),
     ],
 )
 def test_ldap_search(answer, message):
@@ -69,9 +69,9 @@ GREETING = mysql_packet(b"\x0a8.0.36\0" + b"x" * 40)
     ("packet", "message"),
     [
         (mysql_packet(b"\xff\x10\x04Too many connections"), "the server said: error 1040, Too many connections"),
-        (mysql_packet(b"\x09old"), "an answer that is no MySQL"),
+        (mysql_packet(b"\x09old"), "an answer that is not MySQL"),
         (b"\xff\xff\xff\0", "the server announces 16777215 bytes"),
-        (b"\0\0\0\0", "an answer that is no MySQL"),
+        (b"\0\0\0\0", "an answer that is not MySQL"),
         (GREETING, "the server hung up"),
     ],
 )
@@ -255,7 +255,7 @@ NAMED = {"login": "kim", "database": "shop"}
             {},
             "the server said: the database system is starting up",
         ),
-        (pgsql_message(b"H"), NAMED, "an answer that is no PostgreSQL"),
+        (pgsql_message(b"H"), NAMED, "an answer that is not PostgreSQL"),
     ],
 )
 def test_pgsql(answer, named, message):
@@ -350,7 +350,7 @@ A, AAAA = (1, bytes([192, 0, 2, 7])), (28, socket.inet_pton(socket.AF_INET6, "20
         ("www.example.org", "", dns_answer(2), "the server said: server failure"),
         ("www.example.org.", "", dns_answer(3), "the server said: no such name"),
         ("", "", dns_answer(5), "Success"),
-        ("www.example.org", "", lambda _: b"short", "an answer that is no DNS"),
+        ("www.example.org", "", lambda _: b"short", "an answer that is not DNS"),
         ("www.example.org", "", lambda query: dns_answer(0, A)(query)[:-1], "an answer that is not whole"),
         ("", "", lambda query: dns_answer(5)(query)[:-1], "an answer that is not whole"),
         ("www.example.org", "", lambda query: query, "an answer to another question"),

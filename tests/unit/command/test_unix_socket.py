@@ -96,7 +96,7 @@ def test_the_token_is_a_file_of_the_web_process(tmp_path):
         Api(tmp_path).get("status")
     token.unlink()
     os.mkfifo(token)
-    with pytest.raises(Unreachable, match="it is no file of the web process"):
+    with pytest.raises(Unreachable, match="it is not a file of the web process"):
         Api(tmp_path).get("status")
 
 

@@ -55,7 +55,7 @@ def test_where_there_is_none(person, fake):
 
 def test_what_the_applier_refuses(person, fake, changed):
     begin(person)
-    fake.box.refuse = ApplierRefused("busy", "At this moment the changes of kim are being applied.")
+    fake.box.refuse = ApplierRefused("busy", "Right now the changes of kim are being applied.")
     person.type("1")
     assert "the changes of kim are being applied" in person.look()
     assert person.terminal.dialogue is None

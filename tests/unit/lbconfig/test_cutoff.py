@@ -137,7 +137,7 @@ MOVED = interfaces(Interface("eth0", addresses=("172.20.0.2/24", "192.168.10.7/2
         (MOVED, "127.0.0.1", "127.0.0.1", "127.0.0.1"),
         (ASKS, "192.168.10.2", "192.168.10.50", ""),  # not by the other interface
         (ASKS, "192.168.10.2", "10.2.0.50", "10.2.0.1"),
-        (FACTORY, "192.168.10.2", "192.168.10.50", ""),  # by DHCP alone: not known
+        (FACTORY, "192.168.10.2", "192.168.10.50", ""),  # from DHCP alone: not known
     ],
 )
 def test_where_the_browser_goes_on(new, used, client, expected):

@@ -25,7 +25,7 @@ def test_a_pair_is_made():
         "lb1 and lb2 become one director: if one fails, the other one takes over.",
         "lb1 is the first box; its end of the pair cable is eth2 (192.0.2.1/30).",
         "lb2 is the second box; its end of the pair cable is eth2 (192.0.2.2/30).",
-        "The box that leads says so every 250 ms.",
+        "The box that leads announces itself every 250 ms.",
         "The box that leads hands over by itself when the other one is fitter.",
         "Floating address 10.0.2.15/24 is held by the box that leads.",
         "Floating address 2001:db8:1::15/64 is held by the box that leads.",
@@ -68,21 +68,21 @@ def test_below_a_cable_that_is_a_vlan_lies_its_bond():
 def test_a_pair_is_ended():
     found = summary(PAIR, ALONE)[0]
     assert (found.kind, found.object) == ("removed", "pair") and found.impact
-    assert found.sentences[0] == "lb1 and lb2 are one director no longer."
+    assert found.sentences[0] == "lb1 and lb2 are no longer one director."
     assert "Floating address 10.2.0.1/24 is removed." in found.sentences
 
 
 @pytest.mark.parametrize(
     ("new", "thing", "sentence", "impact"),
     [
-        (with_pair(advert=100), "pair", "The box that leads says so every 100 ms.", ""),
+        (with_pair(advert=100), "pair", "The box that leads announces itself every 100 ms.", ""),
         (
             with_pair(hand_over_by_itself=False),
             "pair",
             "The box that leads hands over only when it is told to.",
             "",
         ),
-        (with_pair(id="f" * 32), "pair", "It is another pair.", ""),
+        (with_pair(id="f" * 32), "pair", "This is another pair.", ""),
         (
             with_both("eth1", floating=("10.2.0.1/24", "10.2.0.2/24")),
             "pair",
@@ -90,12 +90,17 @@ def test_a_pair_is_ended():
             "",
         ),
         (with_both("eth1", floating=()), "pair", "Floating address 10.2.0.1/24 is removed.", "Connections to this"),
-        (with_box(1, key=KEYS[0]), "pair", "lb2 has another key for the link between the boxes.", "link is made anew"),
+        (
+            with_box(1, key=KEYS[0]),
+            "pair",
+            "lb2 has another key for the link between the boxes.",
+            "link is set up again",
+        ),
         (
             with_box(1, cable="eth1", cable_address="10.2.0.22/24"),
             "pair",
             "lb2: the pair cable ends at eth1 (10.2.0.22/24) instead of eth2 (192.0.2.2/30).",
-            "link is made anew",
+            "link is set up again",
         ),
         (with_network(1, gateway=""), "lb2: network", "Default gateway changes from 10.0.2.2 to none.", "reached"),
         (
@@ -117,7 +122,7 @@ def test_one_common_network_is_told():
         for n, one in enumerate(PAIR.pair.boxes)
     )
     found = next(one for one in summary(PAIR, with_pair(boxes=boxes)) if one.object == "pair")
-    assert "one network in common only" in found.impact
+    assert "only one network" in found.impact
 
 
 def test_what_cannot_be_read_is_told_anyway():

@@ -130,7 +130,7 @@ def test_without_a_release_they_get_no_answer():
 
 def test_nobody_is_connected():
     found = impact(OLD, Snapshot(), {})
-    assert found.services[0].sentence == "No connection is open through it at this moment."
+    assert found.services[0].sentence == "No connection is open through it at the moment."
     assert found.sentence == "No connection is open now."
 
 

@@ -205,7 +205,7 @@ def test_a_service_where_the_web_page_is_told_at_both():
     shared = with_service(address="10.0.2.15", port=8443).services
     found = {one.path: one.message for one in validate(at_port(8443, shared))}
     assert found == {
-        "services[id=3].port": "10.0.2.15 port 8443 is the web UI of this box: take another address or port",
+        "services[id=3].port": "10.0.2.15 port 8443 is the web UI of this box: use another address or port",
         "management.port": "10.0.2.15 port 8443 is virtual service 'web': take another port",
     }
     assert validate(at_port(9443, shared)) == []

@@ -68,21 +68,21 @@ ETH = "network.interfaces[{}].{}".format
     ("snapshot", "path", "words"),
     [
         *(
-            (with_pair(id=text), "pair.id", "must be 32 hexadecimal digits")
+            (with_pair(id=text), "pair.id", "must be 32 lower-case hexadecimal digits")
             for text in (*PRINTABLE, ID.upper(), ID[1:])
         ),
         *((with_pair(advert=value), "pair.advert", "must be 100 to 10000") for value in (*NUMBERS, 99, 10_001)),
         *(
-            (with_box(1, key=text), f"{SECOND}.key", "must be a public key of WireGuard")
+            (with_box(1, key=text), f"{SECOND}.key", "must be a WireGuard public key")
             for text in (*PRINTABLE, KEYS[1][:-1], KEYS[1][:-2] + "F=", "A" * 44, KEYS[1] * 2, "=" * 44)
         ),
-        (with_box(1, key=KEYS[0]), f"{SECOND}.key", "must not be that of 'lb1', too"),
+        (with_box(1, key=KEYS[0]), f"{SECOND}.key", "must not also be the key of 'lb1'"),
         (with_network(1, hostname="LB1"), f"{SECOND}.network.hostname", "must not be 'LB1' on both boxes"),
         *((with_box(0, cable=text), f"{FIRST}.cable", "") for text in (*PRINTABLE, "eth9", "lo", "pair0", "x" * 16)),
         (with_interface(0, "eth2", on=False), f"{FIRST}.cable", "'eth2' is switched off"),
-        (with_interface(0, "eth2", dhcp=True), f"{FIRST}.cable", "'eth2' asks DHCP"),
+        (with_interface(0, "eth2", dhcp=True), f"{FIRST}.cable", "'eth2' uses DHCP"),
         (with_box(0, cable_address="192.0.2.1"), f"{FIRST}.cable_address", "must be an IP address with its prefix"),
-        (with_box(0, cable_address="10.0.2.21/24"), f"{FIRST}.cable_address", "is no address of 'eth2'"),
+        (with_box(0, cable_address="10.0.2.21/24"), f"{FIRST}.cable_address", "is not an address of 'eth2'"),
         (
             with_box(
                 1,
@@ -96,12 +96,12 @@ ETH = "network.interfaces[{}].{}".format
         (
             with_interface(1, "eth0", addresses=("10.0.2.21/24", "2001:db8:1::22/64")),
             f"{SECOND}.{ETH('eth0', 'addresses')}",
-            "10.0.2.21 is an address of 'lb1', too",
+            "10.0.2.21 is also an address of 'lb1'",
         ),
         (
             with_interface(1, "eth0", addresses=("10.0.2.22/25", "2001:db8:1::22/64")),
             f"{SECOND}.{ETH('eth0', 'addresses')}",
-            "another prefix length than the network 10.0.2.0/24 of 'lb1'",
+            "a different prefix length from the network 10.0.2.0/24 of 'lb1'",
         ),
         (
             with_network(0, interfaces=(*network(0).interfaces, Interface("pair0"))),
@@ -127,14 +127,14 @@ ETH = "network.interfaces[{}].{}".format
         *(
             (floats(text), f"{FIRST}.{ETH('eth1', 'floating')}", words)
             for text, words in (
-                ("10.2.0.21/24", "is an own address of 'lb1'"),
-                ("10.2.0.22/24", "is an own address of 'lb2'"),
+                ("10.2.0.21/24", "is an address of 'lb1' itself"),
+                ("10.2.0.22/24", "is an address of 'lb2' itself"),
                 ("10.2.0.11/24", "is a real server of virtual service 'web'"),
                 ("10.2.0.0/24", "is the network address"),
                 ("10.2.0.255/24", "is the broadcast address"),
-                ("10.3.0.1/24", "is in no network of 'eth1'"),
-                ("10.2.0.1/16", "is in no network of 'eth1'"),
-                ("10.0.2.16/24", "is in no network of 'eth1'"),
+                ("10.3.0.1/24", "is not in a network of 'eth1'"),
+                ("10.2.0.1/16", "is not in a network of 'eth1'"),
+                ("10.0.2.16/24", "is not in a network of 'eth1'"),
                 ("10.2.0.1", "must be an IP address with its prefix length"),
                 ("\u0661", "must be an IP address with its prefix length"),
                 ("fe80::1/64", "must be the address of one host"),
@@ -155,7 +155,7 @@ ETH = "network.interfaces[{}].{}".format
         (
             with_interface(0, "eth1", dhcp=True),
             f"{FIRST}.{ETH('eth1', 'floating')}",
-            "cannot be on 'eth1', which asks DHCP",
+            "cannot be on 'eth1', which uses DHCP",
         ),
         (
             with_interface(0, "eth1", on=False),
@@ -164,17 +164,17 @@ ETH = "network.interfaces[{}].{}".format
         ),
         (many_floating(MAX_FLOATING), "pair.boxes", "must not have more than 4096 floating addresses"),
         # Services.
-        (with_service(address="10.0.2.21"), "services[id=1].address", "10.0.2.21 is an own address of 'lb1'"),
+        (with_service(address="10.0.2.21"), "services[id=1].address", "10.0.2.21 is an address of 'lb1' itself"),
         (
             with_service(more_addresses=("10.0.2.22",)),
             "services[id=1].more_addresses",
-            "10.0.2.22 is an own address of 'lb2'",
+            "10.0.2.22 is an address of 'lb2' itself",
         ),
         (with_service(address="10.0.2.15", port=443), "services[id=1].port", "is the web UI of the pair"),
         (
             with_interface(1, "eth0", dhcp=True),
             "services[id=1].address",
-            "10.0.2.100 would be on 'eth0' of 'lb2', which asks DHCP",
+            "10.0.2.100 would be on 'eth0' of 'lb2', which uses DHCP",
         ),
         (
             with_service(real_servers=(RealServer(1, "10.0.2.22", 80),)),
@@ -201,12 +201,12 @@ ETH = "network.interfaces[{}].{}".format
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), port=64504)),
             "management.port",
-            "the boxes of the pair speak to each other there",
+            "the boxes of the pair talk to each other on it",
         ),
         (
             with_network(0, policies=(PolicyRoute("10.0.2.22", "10.0.2.9"),)),
             f"{FIRST}.network.policies[10.0.2.22].source",
-            "10.0.2.22 is an own address of 'lb2'",
+            "10.0.2.22 is an address of 'lb2' itself",
         ),
         # What a box that is alone has, and what its rules say.
         (dataclasses.replace(PAIR, network=SAMPLE.network), "network.hostname", "must be left out in a pair"),
@@ -217,11 +217,11 @@ ETH = "network.interfaces[{}].{}".format
         ),
         (with_network(1, gateway="10.9.9.9"), f"{SECOND}.network.gateway", "is in no network of an interface"),
         (with_box(1, tuning=Tuning((SettingChoice("x", "9"),))), f"{SECOND}.tuning.settings[0].key", ""),
-        (networks(9), "pair.boxes", "in more than 8 networks"),
+        (networks(9), "pair.boxes", "more than 8 networks"),
         (
             dataclasses.replace(SAMPLE, network=network(0)),
             "network.interfaces[eth0].floating",
-            "means nothing for a box that is in no pair",
+            "has no meaning for a box that is not in a pair",
         ),
     ],
 )
@@ -274,7 +274,7 @@ def test_boxes_without_a_common_network_do_not_hear_each_other():
         cable_address="192.0.2.9/30",
         network=dataclasses.replace(network(1), gateway="", policies=(), interfaces=(*others, alone)),
     )
-    assert any("there they hear that the other one lives" in one.message for one in validate(snapshot))
+    assert any("so that each hears whether the other is alive" in one.message for one in validate(snapshot))
 
 
 def test_one_common_network_is_a_warning():
@@ -285,7 +285,7 @@ def test_one_common_network_is_a_warning():
     snapshot = dataclasses.replace(with_pair(boxes=boxes), services=())
     assert validate(snapshot) == []
     [warning] = pair_warnings(snapshot)
-    assert (warning.path, warning.field) == ("pair.boxes", "boxes") and "one network in common" in warning.message
+    assert (warning.path, warning.field) == ("pair.boxes", "boxes") and "only one network" in warning.message
 
 
 def test_a_member_of_a_bond_is_no_cable():

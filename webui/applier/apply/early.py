@@ -5,7 +5,7 @@
 
 /etc/init.d/S30early brings this up by plain programs, where all that it was kept for is still so: the version, the
 confirmed generation and its snapshot, the memory, and each network card at its name. The applier finds it running when
-it has been loaded, compares it as at every start, and mends what differs (decision 72).
+it has been loaded, compares it as at every start, and repairs what differs (decision 72).
 
 The order in which the files are used is that of the steps (steps.py): at whatever line it ends, the box is as if the
 applier had been killed there.

@@ -1,4 +1,4 @@
-"""What the box forwards at this moment, from counters that the kernel keeps anyway."""
+"""What the box forwards at the moment, from counters that the kernel keeps anyway."""
 
 from __future__ import annotations
 

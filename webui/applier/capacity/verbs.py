@@ -39,7 +39,7 @@ RELEASE = "kernel/osrelease"
 NOTHING_LASTED = (
     f"There were no {WINDOW} seconds in a row in which the box forwarded and dropped no packet, so nothing was kept."
 )
-NO_CARD = "is no network card of this box"
+NO_CARD = "is not a network card of this box"
 TWICE = "must be another port than the sender's"
 
 
@@ -76,7 +76,7 @@ class Watch:
 
     def fail(self, error: BaseException) -> Ended:
         """By a mistake of ours."""
-        self.message = f"It was not measured to the end: the applier made a mistake: {error!r}."
+        self.message = f"It was not measured to the end: the applier has failed: {error!r}."
         return "failed"
 
     def to_data(self) -> WatchJob:
@@ -156,7 +156,7 @@ class Capacities:
     def capacity_stop(self, user: str) -> Nothing:
         job = self._job
         if job is None or job.state != "running":
-            raise ApplierRefused("not-measuring", "Nothing is being measured at this moment.")
+            raise ApplierRefused("not-measuring", "Nothing is being measured at the moment.")
         log.info("user %s stops the measurement of %s", user, job.user)
         job.stop = True
         return {}
@@ -247,7 +247,7 @@ class Capacities:
 
     def _must_be_idle(self) -> None:
         if self._job is not None and self._job.state == "running":
-            text = f"{self._job.user} is measuring at this moment; wait until that has ended."
+            text = f"{self._job.user} is measuring at the moment; wait until that has ended."
             raise ApplierRefused("busy", text)
 
     def _free_ports(self) -> list[str]:

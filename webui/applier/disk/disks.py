@@ -119,7 +119,7 @@ def _is_disk(host: Host, block: Path) -> bool:
 
 def _disk(host: Host, places: Places, name: str, mounted: set[str], needed: int) -> Disk:
     block = places.sys / "block" / name
-    size = int(_word(host, block / "size") or "0") * SECTOR  # nothing: it was pulled out at this moment
+    size = int(_word(host, block / "size") or "0") * SECTOR  # nothing: it was pulled out at the moment
     removable = is_removable(host, places, name)
     try:
         content, reason = _content(host, places, name), _reason(host, places, name, size, mounted, needed)

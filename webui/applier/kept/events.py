@@ -80,7 +80,7 @@ class Events:
                     event = _event({**said, "when": now(), "name": self._name(said["service"])})
                 # Whatever it is: those behind it are events, and nobody would start the thread that listens again.
                 except Exception as error:  # noqa: BLE001
-                    log.error("the health checks said something that is no event: %r", error)
+                    log.error("the health checks said something that is not an event: %r", error)
                     continue
                 if self._note(event):
                     fresh.append(event)

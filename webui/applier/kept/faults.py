@@ -1,4 +1,4 @@
-"""What is wrong with the box at this moment, each in a sentence an admin can act on."""
+"""What is wrong with the box at the moment, each in a sentence an admin can act on."""
 
 from __future__ import annotations
 

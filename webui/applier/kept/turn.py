@@ -107,4 +107,4 @@ class Turn:
 
     def _refusal(self) -> ApplierRefused:
         named = self._owner() if callable(self._owner) else self._owner
-        return ApplierRefused("busy", f"At this moment {named}; wait until that has ended.")
+        return ApplierRefused("busy", f"Right now {named}; wait until that has ended.")

@@ -11,7 +11,7 @@ LONGEST = 160  # bytes of a command with its reason
 
 
 def role(host: Host, paths: Paths) -> Role | None:
-    """The role of this box; None where it is in no pair, or the floater has not started yet."""
+    """The role of this box; None where it is not in a pair, or the floater has not started yet."""
     return read_role(host.read(paths.role) or "")
 
 

@@ -71,7 +71,7 @@ def _arp(host: Host, snapshot: Snapshot, service: VirtualService, servers: list[
 
 def _answers_arp(service: VirtualService, vip: str, mac: str, interface: str, addresses: list[str]) -> Finding:
     guilty = [server.address for server in service.real_servers if server.address in addresses]
-    who = f"The real server {guilty[0]}" if guilty else "A machine that is no real server of this service"
+    who = f"The real server {guilty[0]}" if guilty else "A machine that is not a real server of this service"
     advice = (
         "Run this server's script (“What the servers need”); it keeps the address from answering ARP."
         if guilty

@@ -1,6 +1,6 @@
 """The oldest version that this box takes: a release can raise it, nothing lowers it.
 
-A release that mends a hole says so in a file of its own image, which is signed with it. Once such a release was looked
+A release that closes a hole says so in a file of its own image, which is signed with it. Once such a release was looked
 at and found good, the box keeps the number beside the slots: no older bundle is installed any more, however well it
 is signed, and an older version in the other slot does not start.
 """

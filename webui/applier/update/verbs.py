@@ -74,7 +74,7 @@ class Install:
 
     def fail(self, error: BaseException) -> Ended:
         """By a mistake of ours."""
-        self.message = f"The applier made a mistake: {error!r}. The box runs as before."
+        self.message = f"The applier has failed: {error!r}. The box runs as before."
         return "failed"
 
     def part(self, message: str, begin: int, end: int, size: int) -> Callable[[int], None]:
@@ -210,7 +210,7 @@ class Updates:
     def _alone(self) -> Iterator[None]:
         job = self._job
         if job and self.installing:
-            raise ApplierRefused("busy", f"At this moment version {job.version} is being installed.")
+            raise ApplierRefused("busy", f"Right now version {job.version} is being installed.")
         with self._looking:
             yield
 

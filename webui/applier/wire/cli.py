@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--wait", action="store_true", help="let somebody else confirm it; otherwise this does so itself"
     )
     apply.set_defaults(run=_apply)
-    repair = verbs.add_parser("repair", help="put right what differs from the configuration, and wait for the end")
+    repair = verbs.add_parser("repair", help="repair what differs from the configuration, and wait for the end")
     repair.add_argument("--user", default="console")
     repair.add_argument("--timeout", type=float, default=300, help="seconds (%(default)s)")
     repair.set_defaults(run=_repair)
@@ -170,7 +170,7 @@ def _roll_back(options: argparse.Namespace) -> int:
 
 _DECIDE: dict[str, tuple[Run, str]] = {
     "confirm": (_confirm, "keep the changes that wait to be confirmed"),
-    "roll-back": (_roll_back, "take the changes back that wait to be confirmed"),
+    "roll-back": (_roll_back, "take back the changes that wait to be confirmed"),
 }
 _PLAIN: dict[str, tuple[Run, str]] = {
     "pending": (_pending, "whose changes wait to be confirmed; exit 2 where none do"),

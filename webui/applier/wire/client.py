@@ -140,7 +140,7 @@ class Client:
         return self._ask("look")
 
     def repair(self, user: str) -> RepairStarted:
-        """Start to put right what differs. Follow status()["apply"] until its state is in ENDED."""
+        """Start to repair what differs. Follow status()["apply"] until its state is in ENDED."""
         return self._ask("repair", user=user)
 
     def hardware(self) -> MachineStatus:

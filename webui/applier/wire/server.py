@@ -117,7 +117,7 @@ class Server:
         # A mistake of ours in one verb must not end the daemon.
         except Exception:
             log.exception("the request '%s' failed", request.verb)
-            raise ApplierRefused("internal", "The applier made a mistake; its log says more.") from None
+            raise ApplierRefused("internal", "The applier has failed; its log says more.") from None
 
     def _turn_away(self, connection: socket.socket) -> None:
         refusal = ApplierRefused("overloaded", f"More than {CONNECTIONS} connections at once; try again.")

@@ -35,7 +35,7 @@ class FindingStatus(TypedDict):
     cost: str  # with a figure, where one is known
     source: str
     mend: str  # what the button does, or what a person has to do
-    button: bool  # whether tune() mends it
+    button: bool  # whether tune() fixes it
     actionable: bool  # whether somebody can do something about it, on the box or around it
 
 

@@ -24,7 +24,7 @@ agent_contents() {
 		for port in $agent_ports; do
 			if [ "$family" = 6 ]; then echo "ListenStream=[$server]:$port"; else echo "ListenStream=$server:$port"; fi
 		done
-		# No askers: their addresses come by DHCP.
+		# No askers: their addresses come from DHCP.
 		# FreeBind: the address may come later than the sockets. Nobody gets it into its failed state by asking often.
 		printf '%s\n' Accept=yes FreeBind=yes MaxConnections=128 TriggerLimitIntervalSec=0
 		[ -z "$askers" ] || printf '%s\n' "IPAddressAllow=$askers" IPAddressDeny=any

@@ -18,7 +18,7 @@ links() {
 settings() {
 	[ "$family" = 4 ] && [ -n "$direct$tunnel$gre" ] || return 0
 	echo "net/ipv4/conf/all/arp_ignore 1"    # answer ARP only for addresses of the interface that was asked
-	echo "net/ipv4/conf/all/arp_announce 2"  # never ask by ARP in the name of a virtual address
+	echo "net/ipv4/conf/all/arp_announce 2"  # never name a virtual address in ARP requests
 	if [ -n "$tunnel$gre" ]; then
 		# What comes out of the tunnel has a client as its source, to whom no route leads through the tunnel.
 		echo "net/ipv4/conf/all/rp_filter 0"

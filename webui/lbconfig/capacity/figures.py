@@ -13,7 +13,7 @@ from typing import Final, Literal, TypedDict
 Figure = Literal["connections", "packets", "bytes"]
 FIGURES: tuple[Figure, ...] = ("connections", "packets", "bytes")  # per second, of all services together
 CLOSE = 0.05  # rates nearer to each other than this count as the same
-BUSY = 0.95  # of a CPU's time: nothing more is to be had of it
+BUSY = 0.95  # of a CPU's time: no more can be had from it
 WINDOW = 5  # seconds that a rate has to last to count
 SHORTEST_WATCH, LONGEST_WATCH, USUAL_WATCH = 10, 600, 30  # seconds
 

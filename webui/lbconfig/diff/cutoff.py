@@ -1,7 +1,7 @@
 """Which changes can cut the admin off from the box, and where its web UI is reached after them.
 
-A new field of the network asks for confirmation by itself, unless it is named as harmless. The firewall rules of the
-admin's own ask for none: they stand behind the access list (render/own_rules.py).
+A new field of the network asks for confirmation by itself, unless it is named as harmless. The admin's own
+firewall rules ask for none: they stand behind the access list (render/own_rules.py).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def cutoff(running: Snapshot, new: Snapshot) -> Cutoff:
 def follow(running: Snapshot, new: Snapshot, used: str, client: str, live: Mapping[str, str]) -> str:
     """The address at which a browser that now uses `used` finds the box after the change.
 
-    `live`: every address that the box has now, to its interface; so those are known that came by DHCP. `used` itself
+    `live`: every address that the box has now, to its interface; so those are known that came from DHCP. `used` itself
     where it stays, or where that is unknown: it is no address of the box at all (a name, a port that somebody
     forwards). "": it goes, and there is no other that is known.
     """

@@ -103,8 +103,8 @@ def _sentence(leaves: str, kept: int, closed: int, refused: bool, releases: bool
         "server": f"{_open(closed)} to servers that leave {_are(closed)} {_end(releases)}, {kept} {_are(kept)} kept.",
     }
     none = {
-        "service": "No connection is open through it at this moment.",
-        "place": "It leaves its old address or port; no connection is open there at this moment.",
+        "service": "No connection is open through it at the moment.",
+        "place": "It leaves its old address or port; no connection is open there at the moment.",
         "server": f"No connection is open to the servers that leave; {_open(kept)} {_are(kept)} kept.",
     }
     said = []

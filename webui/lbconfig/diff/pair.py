@@ -13,12 +13,12 @@ from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import ORDINALS, heartbeats
 
-MADE = "Addresses of this box may move to another one of its own; connections to them go on."
-ENDED = "When this box fails, nobody takes over."
+MADE = "Addresses of this box may become floating ones, and it gets new ones of its own; connections to them go on."
+ENDED = "If this box fails, no other one takes over."
 GONE = "Connections to this address end."
-APART = "While the link is made anew, the boxes do not tell each other of connections."
-FEWER = "The boxes hear each other in fewer networks."
-ONE_NETWORK = "The boxes have one network in common only: while it does not work, each of them leads."
+APART = "While the link is set up again, the boxes do not tell each other about connections."
+FEWER = "The boxes hear each other over fewer networks."
+ONE_NETWORK = "The boxes share only one network: if it fails, both of them lead."
 
 
 def pair_changes(old: Snapshot, new: Snapshot) -> Iterator[Change]:
@@ -71,7 +71,7 @@ def _made(old: Snapshot, pair: Pair) -> Iterator[Change]:
 def _ended(pair: Pair, new: Snapshot) -> Iterator[Change]:
     stays = next((one for one in pair.boxes if one.name == new.network.hostname), pair.boxes[0])
     sentences = (
-        f"{' and '.join(one.name for one in pair.boxes)} are one director no longer.",
+        f"{' and '.join(one.name for one in pair.boxes)} are no longer one director.",
         *(f"Floating address {text} is removed." for text in _floating(pair)),
     )
     yield Change("removed", "pair", sentences, ENDED)
@@ -80,7 +80,7 @@ def _ended(pair: Pair, new: Snapshot) -> Iterator[Change]:
 
 
 def _changed(old: Pair, new: Pair) -> Iterator[Change]:
-    sentences = [] if old.id == new.id else ["It is another pair."]
+    sentences = [] if old.id == new.id else ["This is another pair."]
     sentences += [_advert(new)] if old.advert != new.advert else []
     sentences += [_by_itself(new)] if old.hand_over_by_itself != new.hand_over_by_itself else []
     impacts = []
@@ -128,7 +128,7 @@ def _places(box: PairBox) -> str:
 
 
 def _advert(pair: Pair) -> str:
-    return f"The box that leads says so every {pair.advert} ms."
+    return f"The box that leads announces itself every {pair.advert} ms."
 
 
 def _by_itself(pair: Pair) -> str:

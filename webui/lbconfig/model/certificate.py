@@ -84,7 +84,7 @@ def data(block: str) -> bytes:
     """The DER inside. ValueError where there is none."""
     match = BLOCK.fullmatch(block.strip())
     if match is None:
-        raise ValueError("this is no block of PEM")
+        raise ValueError("this is not a PEM block")
     return binascii.a2b_base64("".join(match[2].split()).encode(), strict_mode=True)
 
 

@@ -30,7 +30,7 @@ def render_time(snapshot: Snapshot) -> str:
             "bindcmdaddress /run/fairlead/time/chronyd.sock",
             "pidfile /run/fairlead/time/chronyd.pid",
             "driftfile /run/fairlead/time/drift",
-            # Its first three answers may put right a clock that is years wrong; later it is only led.
+            # Its first three answers may fix a clock that is years wrong; later it is only led.
             "makestep 1 3",
             "rtcsync",
         )

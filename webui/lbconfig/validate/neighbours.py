@@ -190,7 +190,7 @@ class Neighbours:
         if vip in self._own:
             if covers(service, self._web_port):
                 yield place.problem(
-                    "port", f"{vip} port {self._web_port} is the web UI of this box: take another address or port"
+                    "port", f"{vip} port {self._web_port} is the web UI of this box: use another address or port"
                 )
             return
         if vip in (self._network.gateway, self._network.gateway6):

@@ -36,11 +36,11 @@ _LINK_NETWORK = ipaddress.ip_interface(ADDRESSES[0]).network
 
 
 def alone_problems(network: Network) -> Iterator[Problem]:
-    """Of a box that is in no pair."""
+    """Of a box that is not in a pair."""
     for interface in network.interfaces:
         if interface.floating:
             place = Place(f"interface {quote(interface.name)}", f"network.interfaces[{interface.name}]")
-            yield place.problem("floating", "means nothing for a box that is in no pair: leave it out")
+            yield place.problem("floating", "has no meaning for a box that is not in a pair: leave it out")
 
 
 def pair_problems(snapshot: Snapshot, pair: Pair, rules: Rules) -> Iterator[Problem]:
@@ -65,7 +65,7 @@ def pair_warnings(snapshot: Snapshot) -> list[Problem]:
     pair = snapshot.pair
     if pair is None or len(heartbeats(pair, 0)) > 1:
         return []
-    words = "have one network in common only: while it does not work, each of them leads"
+    words = "share only one network: if it fails, both of them lead"
     return [Place("pair", "pair").problem("boxes", words)]
 
 
@@ -73,12 +73,12 @@ def membership_problems(new: Snapshot, key: str) -> list[Problem]:
     """A configuration of a pair is for its two boxes. `key`: the public one of this box; empty: it has none."""
     if new.pair is None or keyed(new, key) is not None:
         return []
-    words = "is that of a pair which this box is not in: a pair is made by joining two boxes"
+    words = "is the id of a pair that this box does not belong to: a pair is made by joining two boxes"
     return [Place("pair", "pair").problem("id", words)]
 
 
 def _id(text: str) -> str | None:
-    return None if ID.fullmatch(text) else f"must be 32 hexadecimal digits in small letters, not {quote(text)}"
+    return None if ID.fullmatch(text) else f"must be 32 lower-case hexadecimal digits, not {quote(text)}"
 
 
 # --- what each box has ---------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def _box(pair: Pair, box: int) -> Iterator[Problem]:
         words = f"must be at least {LEAST_CABLE_MTU} on the pair cable, or 0, not {number(mtu)}"
         yield _interface_place(pair, box, own.cable).problem("mtu", words)
     if any(link.name == LINK for link in links(own.network)):
-        words = f"{quote(LINK)} is the link between the boxes, which the box makes by itself"
+        words = f"{quote(LINK)} is the link between the boxes, which the box makes itself"
         yield _interface_place(pair, box, LINK).problem("name", words)
     for interface in usable(own.network).interfaces:
         for text in interface.addresses:
@@ -158,24 +158,24 @@ def key_sentence(text: str) -> str | None:
         data = b""
     if len(data) == KEY_BYTES and base64.b64encode(data).decode() == text:
         return None
-    return f"must be a public key of WireGuard: {KEY_BYTES} bytes as base64, not {quote(text)}"
+    return f"must be a WireGuard public key: {KEY_BYTES} bytes in base64, not {quote(text)}"
 
 
 def _cable(own: PairBox, known: Mapping[str, Interface]) -> str | None:
     if sentence := interface_name(own.cable):
         return sentence
     if own.cable not in known:
-        return f"{quote(own.cable)} is no interface of this box"
+        return f"{quote(own.cable)} is not an interface of this box"
     if not known[own.cable].on:
         return f"{quote(own.cable)} is switched off"
-    return f"{quote(own.cable)} asks DHCP: the pair cable needs fixed addresses" if known[own.cable].dhcp else None
+    return f"{quote(own.cable)} uses DHCP: the pair cable needs fixed addresses" if known[own.cable].dhcp else None
 
 
 def _cable_address(own: PairBox, cable: Interface | None) -> str | None:
     if sentence := interface_address(own.cable_address):
         return sentence
     if cable is not None and own.cable_address not in cable.addresses:
-        return f"{own.cable_address} is no address of {quote(own.cable)}"
+        return f"{own.cable_address} is not an address of {quote(own.cable)}"
     return None
 
 
@@ -186,7 +186,7 @@ def _apart(pair: Pair) -> Iterator[Problem]:
     first, second = pair.boxes
     place = _place(pair, 1)
     if first.key == second.key:
-        yield place.problem("key", f"must not be that of {quote(first.name)}, too: each box has its own")
+        yield place.problem("key", f"must not also be the key of {quote(first.name)}: each box has its own")
     if first.name.lower() == second.name.lower():
         words = f"must not be {quote(second.name)} on both boxes: people tell them apart by it"
         yield place.inner("network").problem("hostname", words)
@@ -202,10 +202,10 @@ def _apart(pair: Pair) -> Iterator[Problem]:
         for text in interface.addresses:
             address = text.partition("/")[0]
             if address in owns:
-                yield inner.problem("addresses", f"{address} is an address of {quote(first.name)}, too")
+                yield inner.problem("addresses", f"{address} is also an address of {quote(first.name)}")
             other = next((net for net in nets if net != _network(text) and _overlap(net, _network(text))), None)
             if other is not None:
-                words = f"{text} has another prefix length than the network {other} of {quote(first.name)}"
+                words = f"{text} has a different prefix length from the network {other} of {quote(first.name)}"
                 yield inner.problem("addresses", words)
 
 
@@ -237,7 +237,7 @@ def _floating(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
     vips = {vip for one in snapshot.enabled_services for vip in one.vips}
     count = len(vips | {text.partition("/")[0] for one in texts for text in one})
     if count > MAX_FLOATING:
-        words = f"must not have more than {MAX_FLOATING} floating addresses, and have {count}"
+        words = f"must not have more than {MAX_FLOATING} floating addresses, but have {count}"
         yield Place("pair", "pair").problem("boxes", words)
         return
     for box in BOXES:
@@ -249,7 +249,9 @@ def _floating(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
                 if sentence is None and not first(text.partition("/")[0]):
                     sentence = f"{text} is given twice"
                 if sentence is None and text not in texts[1 - box]:
-                    sentence = f"{text} is missing on {quote(other.name)}: what one box leaves, the other one takes"
+                    sentence = (
+                        f"{text} is missing on {quote(other.name)}: what one box gives up, the other must take"
+                    )
                 yield from each(place, floating=sentence)
 
 
@@ -259,17 +261,17 @@ def _floating_here(
     """Whether a good address can float on this interface."""
     address = text.partition("/")[0]
     if interface.dhcp:
-        return f"{text} cannot be on {quote(interface.name)}, which asks DHCP"
+        return f"{text} cannot be on {quote(interface.name)}, which uses DHCP"
     if not interface.on:
         return f"{text} cannot be on {quote(interface.name)}, which is switched off"
     if address in known.own:
-        return f"{address} is an own address of {quote(known.own[address])}"
+        return f"{address} is an address of {quote(known.own[address])} itself"
     if address in known.servers:
         return f"{address} is a real server of virtual service {quote(known.servers[address])}"
     if address in (network.gateway, network.gateway6):
         return f"{address} is the default gateway"
     if _network(text) not in nets:
-        return f"{text} is in no network of {quote(interface.name)}: one of its own addresses must be in the same one"
+        return f"{text} is not in a network of {quote(interface.name)}: the interface needs an address of its own there"
     return None
 
 
@@ -286,7 +288,7 @@ def _services(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
     vips = [vip for one in snapshot.enabled_services for vip in one.vips if host_address(vip) is None]
     carriers = [homes(network, vips) for network in networks]
     if snapshot.management.port == CHANNEL_PORT:
-        words = f"must not be {CHANNEL_PORT}: the boxes of the pair speak to each other there"
+        words = f"must not be {CHANNEL_PORT}: the boxes of the pair talk to each other on it"
         yield ACCESS.problem("port", words)
     for service in snapshot.enabled_services:
         place = Place(f"virtual service {quote(service.name)}", f"services[id={number(service.id)}]")
@@ -295,13 +297,15 @@ def _services(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
                 continue
             box = next((box for box in BOXES if carriers[box][vip] in asking[box]), None)
             if vip in own:
-                yield place.problem(field, f"{vip} is an own address of {quote(own[vip])}, and a service must float")
+                yield place.problem(field, f"{vip} is an address of {quote(own[vip])} itself, but a service must float")
             elif box is not None:
                 where = f"{quote(carriers[box][vip] or '')} of {quote(pair.boxes[box].name)}"
-                words = f"{vip} would be on {where}, which asks DHCP: a floating address needs a fixed network"
+                words = f"{vip} would be on {where}, which uses DHCP: a floating address needs a fixed network"
                 yield place.problem(field, words)
             elif vip in named and covers(service, snapshot.management.port):
-                words = f"{vip} port {snapshot.management.port} is the web UI of the pair: take another address or port"
+                words = (
+                    f"{vip} port {snapshot.management.port} is the web UI of the pair: use another address or port"
+                )
                 yield place.problem("port", words)
 
 
@@ -324,14 +328,15 @@ def _policies(pair: Pair) -> Iterator[Problem]:
                     f"source-based route of {quote(policy.source)} of the {outer.object}",
                     f"{outer.path}.network.policies[{policy.source}]",
                 )
-                yield place.problem("source", f"{policy.source} is an own address of {quote(pair.boxes[1 - box].name)}")
+                words = f"{policy.source} is an address of {quote(pair.boxes[1 - box].name)} itself"
+                yield place.problem("source", words)
 
 
 def _heartbeats(place: Place, pair: Pair) -> Iterator[Problem]:
     count = len(heartbeats(pair, 0))
     if count == 0:
-        words = "must have a network in which both have a fixed address: there they hear that the other one lives"
+        words = "must share a network in which both have a fixed address, so that each hears whether the other is alive"
         yield place.problem("boxes", words)
     elif count > MAX_HEARTBEATS:
-        words = f"must not have fixed addresses in more than {MAX_HEARTBEATS} networks that both have, and have {count}"
+        words = f"must not share more than {MAX_HEARTBEATS} networks with fixed addresses, but share {count}"
         yield place.problem("boxes", words)

@@ -31,7 +31,7 @@ _TABLE = (
     # First: a change of ip_forward resets the settings of all interfaces to the defaults of a router.
     Setting("net/ipv4/ip_forward", "1", "NAT: replies of the real servers are routed through the box"),
     Setting("net/ipv4/conf/all/arp_ignore", "1", "answer ARP for an address only on the interface that has it"),
-    Setting("net/ipv4/conf/all/arp_announce", "2", "never ask by ARP in the name of another interface's address"),
+    Setting("net/ipv4/conf/all/arp_announce", "2", "never name another interface's address in ARP requests"),
     Setting("net/ipv4/conf/all/accept_redirects", "0", "nobody on the wire changes our routes"),
     Setting("net/ipv4/conf/default/accept_redirects", "0", "the same for interfaces that appear later"),
     Setting("net/ipv4/conf/all/send_redirects", "0", "a redirect would lead real servers past the box and break NAT"),

@@ -14,7 +14,7 @@ GROUPS, LENGTH = 4, 4  # about 79 bits
 
 
 class Command(BaseCommand):
-    help = "Print the names of the users, one a line; with a name: give it a new password, and print that."
+    help = "Print the names of the users, one per line; with a name: give it a new password, and print that."
     requires_system_checks = []
 
     def add_arguments(self, parser):

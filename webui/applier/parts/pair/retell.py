@@ -37,7 +37,7 @@ from lbconfig.wanted.pair_link import LINK, PairLink
 
 log = logging.getLogger("applier")
 
-# Before Linux 6.14 each piece of /proc/net/ip_vs_conn is looked for from the beginning (178883fd039d mends that): the
+# Before Linux 6.14 each piece of /proc/net/ip_vs_conn is looked for from the beginning (178883fd039d fixes that): the
 # time grows with the square of the connections. 20,000 took such a kernel 7.4 s in the lab, 100,000 more than 2 min.
 READING = 30.0  # seconds; what was read until then is told
 AT_ONCE = 16  # datagrams, and then a pause: the other box's kernel takes them out of a buffer one after the other

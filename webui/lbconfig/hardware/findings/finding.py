@@ -31,7 +31,7 @@ class Finding:
     cost: str  # what it costs, with a figure where one is known
     source: str  # of what `cost` says
     mend: str  # what the button does, or what a person has to do
-    button: bool = False  # whether applying the plan again mends it
+    button: bool = False  # whether applying the plan again fixes it
     # Whether somebody can do something about it, on the box or around it. What nobody can change on a machine of that
     # kind is told on the page of the hardware, and disturbs no overview.
     actionable: bool = True

@@ -30,7 +30,7 @@ sub mysql {
 	return mysql_account($v, $r) if $v->{login} ne '';
 	my $socket = dial($v, $r);
 	my $packet = mysql_packet($socket);
-	die "an answer that is no MySQL\n" unless unpack('C', $packet) == 10;
+	die "an answer that is not MySQL\n" unless unpack('C', $packet) == 10;
 	my ($version) = unpack 'Z*', substr $packet, 1;
 	$received = "MySQL $version\n";
 	# HandshakeResponse41: long passwords, protocol 4.1, its way of passwords, the way has a name; UTF-8.
@@ -56,7 +56,7 @@ sub mysql_packet {
 	($low, $high, $turn) = unpack 'vCC', take($socket, 4);
 	my $packet = take($socket, $low + ($high << 16));
 	substr($received, $seen) = '';
-	die "an answer that is no MySQL\n" if $packet eq '';
+	die "an answer that is not MySQL\n" if $packet eq '';
 	return $packet if unpack('C', $packet) != 0xff;
 	my $code = unpack 'xv', $packet;
 	my ($class, $text) = substr($packet, 3) =~ /^(?:#(.{5}))?(.*)/s;
@@ -84,9 +84,9 @@ sub mysql_log_in {
 	my ($v, $r, $encrypted) = @_;
 	my $socket = dial($v, $r);
 	my $greeting = mysql_packet($socket);
-	die "an answer that is no MySQL\n" unless unpack('C', $greeting) == 10;
+	die "an answer that is not MySQL\n" unless unpack('C', $greeting) == 10;
 	my ($version, $begin, $low, $high, $more) = unpack 'xZ*x4a8xvx3va*', $greeting;
-	die "an answer that is no MySQL\n" unless defined $more && length $more > 11;
+	die "an answer that is not MySQL\n" unless defined $more && length $more > 11;
 	my $can = $low | $high << 16;
 	my ($nonce, $way) = ($begin . substr($more, 11, 12), unpack('Z*', substr $more, 24) // '');
 	$received = "MySQL $version\n";
@@ -123,7 +123,7 @@ sub mysql_log_in {
 			put_mysql($socket, $turn + 1, "$v->{passwd}\0", "***\n");
 		}
 		elsif ($packet ne "\x01\x03") {
-			die "an answer that is no MySQL\n";
+			die "an answer that is not MySQL\n";
 		}
 	}
 }
@@ -147,7 +147,7 @@ sub mysql_rows {
 	my ($socket, $query) = @_;
 	put_mysql($socket, 0, "\x03$query", "$query\n");
 	my $kind = unpack 'C', mysql_packet($socket);
-	die "an answer that is no MySQL\n" if $kind == 0xfb;
+	die "an answer that is not MySQL\n" if $kind == 0xfb;
 	my $rows = 0;
 	if ($kind != 0) {    # so many columns
 		1 until mysql_is_end(mysql_packet($socket));
@@ -182,14 +182,14 @@ sub pgsql {
 			die "the server said: $said{M}\n";
 		}
 		if ($kind eq 'R' && (my $wish = unpack 'N', $body)) {
-			die "an answer that is no PostgreSQL\n" if $wish == 10 && $body !~ /\0\0\z/;    # its ways, and an end
+			die "an answer that is not PostgreSQL\n" if $wish == 10 && $body !~ /\0\0\z/;    # its ways, and an end
 			$received .= "it asks for a password ($wish)\n";
 			return if $v->{passwd} eq '' && request($r) eq '';
 			pgsql_password($socket, $wish, $user, $v->{passwd}, substr $body, 4);
 			next;
 		}
 		last if $kind eq 'Z';
-		die "an answer that is no PostgreSQL\n" unless $kind =~ /^[RSKNv]$/;
+		die "an answer that is not PostgreSQL\n" unless $kind =~ /^[RSKNv]$/;
 	}
 	$received .= "it is ready\n";
 	my $query = request($r);
@@ -203,7 +203,7 @@ sub pgsql_message {
 	my $seen = length $received;
 	my $kind = take($socket, 1);
 	my $length = unpack 'N', take($socket, 4);
-	die "an answer that is no PostgreSQL\n" if $length < 4;
+	die "an answer that is not PostgreSQL\n" if $length < 4;
 	my $body = take($socket, $length - 4);
 	substr($received, $seen) = '';
 	return ($kind, $body);
@@ -244,7 +244,7 @@ sub scram {
 	put_pgsql($socket, 'p', "SCRAM-SHA-256\0" . pack('N/a', "n,,$mine"), "SCRAM-SHA-256\n");
 	my $theirs = scram_answer($socket, 11);
 	my ($both, $salt, $rounds) = $theirs =~ /^r=(\Q$nonce\E[^,]*),s=([^,]+),i=(\d{1,9})/
-		or die "an answer that is no PostgreSQL\n";
+		or die "an answer that is not PostgreSQL\n";
 	die "the server asks for $rounds rounds of SCRAM\n" if $rounds > MOST_ROUNDS;
 	my $key = salted($password, MIME::Base64::decode_base64($salt), $rounds);
 	my $client = Digest::SHA::hmac_sha256('Client Key', $key);
@@ -265,7 +265,7 @@ sub scram_answer {
 		my %said = pgsql_error($body);
 		die "the server said: $said{M}\n";
 	}
-	die "an answer that is no PostgreSQL\n" unless $kind eq 'R' && length $body >= 4 && unpack('N', $body) == $wanted;
+	die "an answer that is not PostgreSQL\n" unless $kind eq 'R' && length $body >= 4 && unpack('N', $body) == $wanted;
 	return substr $body, 4;
 }
 
@@ -297,7 +297,7 @@ sub pgsql_rows {
 		}
 		last if $kind eq 'Z';
 		$rows++ if $kind eq 'D';
-		die "an answer that is no PostgreSQL\n" unless $kind =~ /^[TDCINSA]$/;
+		die "an answer that is not PostgreSQL\n" unless $kind =~ /^[TDCINSA]$/;
 	}
 	return found_rows($rows);
 }

@@ -63,11 +63,11 @@ sub unber {
 	my $start = 2;
 	if (defined $length && $length > 127) {
 		my $octets = $length & 0x7f;
-		die "an answer that is no LDAP\n" if $octets > 4;
+		die "an answer that is not LDAP\n" if $octets > 4;
 		$length = hex unpack 'H*', substr $bytes, 2, $octets;
 		$start += $octets;
 	}
-	die "an answer that is no LDAP\n" if !defined $length || length $bytes < $start + $length;
+	die "an answer that is not LDAP\n" if !defined $length || length $bytes < $start + $length;
 	return ($kind, substr($bytes, $start, $length), substr $bytes, $start + $length);
 }
 
@@ -77,10 +77,10 @@ sub ldap_message {
 	my $seen = length $received;
 	my $head = take($socket, 2);
 	my ($kind, $length) = unpack 'CC', $head;
-	die "an answer that is no LDAP\n" unless $kind == 0x30;
+	die "an answer that is not LDAP\n" unless $kind == 0x30;
 	if ($length > 127) {
 		my $octets = $length & 0x7f;
-		die "an answer that is no LDAP\n" if $octets > 4;
+		die "an answer that is not LDAP\n" if $octets > 4;
 		$length = hex unpack 'H*', take($socket, $octets);
 	}
 	my $message = take($socket, $length);
@@ -128,7 +128,7 @@ sub radius {
 	my $answer = datagram($socket);
 	my ($answer_code, $id, $length) = unpack 'CCn', $answer;
 	$received = "an answer with code $answer_code\n";
-	die "an answer that is no RADIUS\n" unless length $answer >= 20 && $length <= length $answer && $id == 1;
+	die "an answer that is not RADIUS\n" unless length $answer >= 20 && $length <= length $answer && $id == 1;
 	my $signed = md5(substr($answer, 0, 4) . $random . substr($answer, 20, $length - 20) . $v->{secret});
 	die "an answer that was made with another secret\n" unless $signed eq substr $answer, 4, 16;
 	die "the server refuses $v->{login}\n" if $answer_code == 3;
@@ -181,7 +181,7 @@ sub dns {
 	my $query = pack('n6', $id, 0x0100, 1, 0, 0, 0) . $question;
 	put($socket, ($tcp ? pack 'n', length $query : '') . $query, 'asked for ' . ($name eq '' ? '.' : $name) . "\n");
 	my $answer = $tcp ? take($socket, unpack 'n', take($socket, 2)) : datagram($socket);
-	die "an answer that is no DNS\n" if length $answer < 12;
+	die "an answer that is not DNS\n" if length $answer < 12;
 	my ($answer_id, $flags, $questions, $answers) = unpack 'n4', $answer;
 	die "an answer to another question\n" unless $answer_id == $id && $flags & 0x8000;
 	# Who refuses may leave the question out.
@@ -204,7 +204,7 @@ sub addresses {
 	my $skip_name = sub {
 		while (1) {
 			my $length = unpack 'C', substr $answer, $place, 1;
-			die "an answer that is no DNS\n" unless defined $length;
+			die "an answer that is not DNS\n" unless defined $length;
 			if ($length >= 0xc0) { $place += 2; return }
 			$place += 1 + $length;
 			return if $length == 0;
@@ -213,7 +213,7 @@ sub addresses {
 	for (1 .. $questions) { $skip_name->(); $place += 4 }
 	for (1 .. $answers) {
 		$skip_name->();
-		die "an answer that is no DNS\n" if length $answer < $place + 10;
+		die "an answer that is not DNS\n" if length $answer < $place + 10;
 		my ($type, undef, undef, $length) = unpack 'nnNn', substr $answer, $place, 10;
 		die "an answer that is not whole\n" if length $answer < $place + 10 + $length;
 		my $data = substr $answer, $place + 10, $length;

@@ -1,6 +1,6 @@
 package Fairlead::Programs;
 
-# The check by a program of the admin's own. It may be wrong or evil, and must harm nobody but the verdict on the
+# The check by an admin's own program. It may be wrong or evil, and must harm nobody but the verdict on the
 # servers of its own service: docs/decisions/0060-a-program-of-the-admins-own.md says what it may.
 #
 # A worker has no rights, so it can neither start a program nor end one. A broker that is still root does it: forked
