@@ -118,7 +118,7 @@ def test_the_port_of_the_web_page(client):
         ("6000", "browsers open no page there"),
         ("1e3", "This must be a port number, or the name of a service such as https."),
         ("9" * 30, "Must be 1 to 65535"),
-        ("9" * 5000, "This must be the number of a port"),
+        ("9" * 5000, "This must be a port number"),
         ("2525", "192.168.10.2 port 2525 is virtual service 'here': take another port."),
     ],
 )

@@ -1,8 +1,8 @@
 """Does the box still run what it should? Looked at now and then, told in `status`, repaired when somebody asks.
 
 The comparisons are those by which the steps know what there is to do; so whatever is found is what the steps of the
-boot would repair. Nothing is compared while the system is changed, and what was seen only once is not told: a check of a
-server, a lease or a restart may just have been on its way.
+boot would repair. Nothing is compared while the system is changed, and what was seen only once is not told: a check
+of a server, a lease or a restart may just have been on its way.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _pair(job: Job) -> list[Difference]:
     conf = job.new.pair_conf
     words = link.altered(job.host, job.paths, conf)
     if words is not None:
-        should, why = ("as configured", "The other box is not heard.") if conf else ("none", "The box is not in a pair.")
+        should, why = ("as configured", "The other box is not heard.") if conf else ("none", "This box has no peer.")
         return [Difference("pair", "link to the other box (pair0)", should, words, why)]
     if conf and daemons_differ(job):
         why = "When the other box takes over, connections that it was not told of are cut off."

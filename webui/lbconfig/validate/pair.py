@@ -249,9 +249,7 @@ def _floating(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
                 if sentence is None and not first(text.partition("/")[0]):
                     sentence = f"{text} is given twice"
                 if sentence is None and text not in texts[1 - box]:
-                    sentence = (
-                        f"{text} is missing on {quote(other.name)}: what one box gives up, the other must take"
-                    )
+                    sentence = f"{text} is missing on {quote(other.name)}: what one box gives up, the other must take"
                 yield from each(place, floating=sentence)
 
 
@@ -303,9 +301,7 @@ def _services(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
                 words = f"{vip} would be on {where}, which uses DHCP: a floating address needs a fixed network"
                 yield place.problem(field, words)
             elif vip in named and covers(service, snapshot.management.port):
-                words = (
-                    f"{vip} port {snapshot.management.port} is the web UI of the pair: use another address or port"
-                )
+                words = f"{vip} port {snapshot.management.port} is the web UI of the pair: use another address or port"
                 yield place.problem("port", words)
 
 
