@@ -75,7 +75,7 @@ def test_what_is_no_name_is_refused_in_words(host):
     assert answer.status_code == 400 and "The box does not answer to this name" in words(answer)
     assert "Content-Security-Policy" in answer.headers and "<b>" not in answer.content.decode()
     error = browser.get("/api/v1/status")
-    assert error.status_code == 400 and "cannot be called by this name" in error.json()["error"]["message"]
+    assert error.status_code == 400 and "does not answer to this name" in error.json()["error"]["message"]
 
 
 def test_what_django_will_not_read_is_told_in_words(client, settings):

@@ -245,7 +245,7 @@ def test_without_a_length(client, spool):
 
 def test_an_upload_that_breaks_off_leaves_nothing(client, spool):
     answer = send(client, CONTENT_LENGTH=str(len(BUNDLE) + 10), **{"wsgi.input": io.BytesIO(BUNDLE)})
-    assert answer.status_code == 400 and "before the whole file was there" in answer.json()["message"]
+    assert answer.status_code == 400 and "before the whole file had arrived" in answer.json()["message"]
     assert list(spool.iterdir()) == []
 
 
