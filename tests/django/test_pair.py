@@ -126,7 +126,7 @@ def test_of_two_configurations_made_apart_one_is_kept(client, admin, pair):
 
 def test_while_the_applier_does_not_answer(client, box, pair):
     box.reachable = False
-    assert "Not known at this moment" in words(client.get("/system/pair/"))
+    assert "Not known at the moment" in words(client.get("/system/pair/"))
     assert client.get("/system/pair/hold/").status_code == 302
 
 

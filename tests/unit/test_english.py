@@ -44,7 +44,6 @@ BETTER = {
     "at itself": (r"\b[Ll]ooks? at itself\b", "checks itself"),
     "same holds": (r"\b[Tt]he same holds\b", "the same goes for"),
     "this moment": (r"\b[Aa]t this moment\b", "right now, at the moment"),
-    "in no pair": (r"\bis in no pair\b", "is not in a pair"),
     "all the same": (r"\b[Aa]ll the same\b", "anyway"),
     "nobody can say": (r"\b[Nn]obody can say\b", "unknown, status unavailable"),
     "shall": (r"\b[Ss]hall\b", "should, must, will"),
