@@ -1,14 +1,12 @@
 """What a sysadmin does who has never seen the box, and in how many clicks: words are typed, the rest is clicked."""
 
-import dataclasses
-
 import pytest
 from playwright.sync_api import Page, expect
 from tests import texts
 from tests.fake import appliance
 from tests.web.browsing import follow
 
-from lbconfig.model.snapshot import FACTORY, to_json
+from lbconfig.model.snapshot import FACTORY
 
 # A key that presses a button is no click.
 COUNT = """addEventListener("click", (event) => {
@@ -78,19 +76,3 @@ def test_why_a_server_is_down_stands_on_the_first_page(newcomer, admin):
     follow(page, page.get_by_role("link", name="Ask the doctor about shop"))
     expect(page.get_by_role("heading", name="Doctor: shop")).to_be_visible()
     assert clicks(page) == 1
-
-
-def test_the_state_of_yesterday_comes_back(newcomer, admin, box):
-    yesterday = dataclasses.replace(box.snapshot, services=box.snapshot.services[:2])
-    next(one for one in box.generations if one["number"] == 2)["text"] = to_json(yesterday)
-    page = newcomer(admin)
-    page.goto("/")
-    follow(page, page.get_by_role("link", name="History"))
-    follow(page, page.get_by_role("row", name="mail added").get_by_role("link"))
-    follow(page, page.get_by_role("link", name=texts.RESTORE))
-    follow(page, page.get_by_role("button", name=texts.REPLACE))
-    follow(page, page.get_by_role("link", name=texts.REVIEW))
-    follow(page, texts.APPLY_BUTTON)
-    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
-    assert box.snapshot == yesterday
-    assert clicks(page) == 6
