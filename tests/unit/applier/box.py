@@ -145,6 +145,7 @@ class Box:
         end = time.monotonic() + 20
         while (run := self.applier.applies.record.to_data())["state"] not in states:
             assert time.monotonic() < end, run
+            self.applier.both.tick()  # as the daemon does in a pair, where no apply ends without the agreement
             time.sleep(0.001)
         return run
 
