@@ -67,12 +67,6 @@ class WatchedShare(Share):
         return super().wait()
 
 
-def at_work() -> list[str]:
-    """The threads of applies that do not wait for anybody."""
-    threads = [one for one in threading.enumerate() if one.name.startswith(("apply-", "pair-"))]
-    return [one.name for one in threads if not WatchedShare.waiting.get(one.ident, lambda: False)()]
-
-
 class Half(Box):
     """One box of the pair."""
 
@@ -118,6 +112,8 @@ class Two:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        # Tests before this one may have left applies that wait to be confirmed.
+        self.of_others = set(threading.enumerate())
         self.boxes = [Half(folder / name, number) for number, name in enumerate(NAMES)]
         self.on: list[bool] = [True, True]
         self.now = 5000.0
@@ -155,11 +151,17 @@ class Two:
             self.beat()
         raise AssertionError([(box.note(), box.both._box and box.both._box.job) for box in self.boxes])
 
+    def at_work(self) -> list[str]:
+        """The threads of applies that do not wait for anybody."""
+        here = [one for one in threading.enumerate() if one not in self.of_others]
+        threads = [one for one in here if one.name.startswith(("apply-", "pair-"))]
+        return [one.name for one in threads if not WatchedShare.waiting.get(one.ident, lambda: False)()]
+
     def settle(self) -> None:
         """Until each thread of an apply waits for the agreement, or has ended."""
         end = time.monotonic() + 20
-        while at_work():
-            assert time.monotonic() < end, at_work()
+        while working := self.at_work():
+            assert time.monotonic() < end, working
             time.sleep(0.0005)
 
     def lead(self, number: int) -> None:
