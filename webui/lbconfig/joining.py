@@ -91,7 +91,7 @@ def clocks(here: int, theirs: Facts) -> str:
 
 
 def candidates(snapshot: Snapshot, facts: Facts) -> tuple[str, ...]:
-    """Addresses that the boxes should ask for by ARP before one of them is proposed. Of IPv4, without a length."""
+    """Addresses that the boxes should ask for with ARP before one of them is proposed. Of IPv4, without a length."""
     used = _used(snapshot, facts)
     found: list[str] = []
     for interface in _fixed(snapshot.network):

@@ -98,7 +98,7 @@ def test_a_service_that_stands_aside_and_serves_again(events):
 )
 def test_what_is_no_event_is_left_out(events, tmp_path, bad, caplog):
     events.take([bad, said()])
-    assert len(events.newest()) == 1 and "no event" in caplog.text
+    assert len(events.newest()) == 1 and "not an event" in caplog.text
     with (tmp_path / "events").open("ab") as file:
         file.write(bad + b"\n" + said()[:20])  # the power went
     again = Events(tmp_path / "events")

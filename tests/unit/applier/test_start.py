@@ -139,7 +139,7 @@ def test_a_mistake_at_the_start_leaves_a_daemon_that_answers(tmp_path, monkeypat
     box = running_one(tmp_path)
     monkeypatch.setattr(Generations, "recover", lambda self: 1 / 0)
     box.restart_daemon()
-    assert "made a mistake" in box.faults()["start"]
+    assert "The applier has failed" in box.faults()["start"]
 
 
 # --- an nftables that does not work -------------------------------------------------------------------

@@ -173,7 +173,7 @@ def test_a_mistake_of_ours_ends_the_job_too(box, monkeypatch, error):
 
     monkeypatch.setattr("applier.update.write.verify", broken)
     job = box.install()
-    assert job["state"] == "failed" and "made a mistake" in job["message"]
+    assert job["state"] == "failed" and "The applier has failed" in job["message"]
     assert not box.busy
 
 

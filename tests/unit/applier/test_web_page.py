@@ -23,7 +23,7 @@ def told(box: Box) -> list[str]:
 def listens(box: Box, port: int) -> bool:
     """And the firewall lets nobody come by another one."""
     opened = f"tcp dport {port} accept" in box.host.rules
-    opened = opened and {*re.findall(r"tcp dport (?:!= )?(\S+)", box.host.rules)} == {str(port)}
+    opened = opened and {*re.findall(r"tcp dport (?:!= )?(\d+)", box.host.rules)} == {str(port)}
     return opened and box.host.web == f"listen {port} ssl default_server;\nlisten [::]:{port} ssl default_server;\n"
 
 

@@ -73,7 +73,7 @@ def test_a_refusal(web, tmp_path):
 
 def test_an_answer_that_is_none(web, tmp_path):
     web.answer = (502, b"<html>")
-    with pytest.raises(Unreachable, match="no JSON"):
+    with pytest.raises(Unreachable, match="not JSON"):
         Api(tmp_path).get("status")
 
 

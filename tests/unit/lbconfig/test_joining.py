@@ -128,7 +128,7 @@ def test_a_network_without_room_is_named_beside_its_field():
     full, other = alone("10.0.2.1/24", "10.9.0.1/30"), facts(network=Network("lb2"))
     choice = proposed(full, other)
     assert choice.ends[0].own == (("10.0.2.2/24", "10.9.0.2/30"), ("10.0.2.3/24",))
-    assert "is in no network of 'eth0'" in wrong(choice, full, other)["ends[0].own[1]"]
+    assert "is not in a network of 'eth0'" in wrong(choice, full, other)["ends[0].own[1]"]
 
 
 def test_a_tiny_network_of_nobody_else_is_the_cable_and_floats_not():
@@ -172,12 +172,12 @@ def test_what_is_made_of_cards_is_made_of_the_second_boxs_cards():
 OWN = {
     "ends[0].own[0]": [
         ((), "for each box"),
-        (("10.0.2.15/24",), "own address"),
+        (("10.0.2.15/24",), "address of 'lb1' itself"),
         (("10.0.2.x/24",), "10.0.2.x"),
     ],
-    "ends[0].own[1]": [(("10.0.2.16/24",), "of 'lb1', too")],
+    "ends[0].own[1]": [(("10.0.2.16/24",), "also an address of 'lb1'")],
     "ends[1].own[0]": [(("10.2.0.11/24",), "virtual service 'web'")],
-    "ends[1].own[1]": [(("10.7.0.3/24",), "no network"), (("10.2.0.3/25",), "prefix length")],
+    "ends[1].own[1]": [(("10.7.0.3/24",), "not in a network"), (("10.2.0.3/25",), "prefix length")],
 }
 
 
@@ -202,7 +202,7 @@ def test_each_bad_address_is_named_beside_its_field(path, given, said):
         ),
         ({"cards": (("eth0", "eth0"), ("eth1", "eth0"))}, "cards[1]", "another card"),
         ({"cables": ("eth0", "eth7")}, "cables[1]", "'eth7' is not in the second box"),
-        ({"cables": ("eth9", "eth0")}, "cables[0]", "no interface of this box"),
+        ({"cables": ("eth9", "eth0")}, "cables[0]", "not an interface of this box"),
         ({"cable_addresses": ("192.0.2.1/30", "192.0.2.9/30")}, "cable_addresses[1]", "192.0.2.0/30"),
     ],
 )
@@ -212,7 +212,7 @@ def test_each_bad_input_is_named_beside_its_field(fields, path, said):
 
 def test_no_common_network_is_told():
     first = dataclasses.replace(FIRST, services=(), network=Network("lb1", interfaces=(Interface("eth0", dhcp=True),)))
-    assert "must have a network in which both" in str(wrong(proposed(first, facts()), first))
+    assert "must share a network in which both" in str(wrong(proposed(first, facts()), first))
 
 
 def test_an_address_that_answers_is_refused_unless_the_box_has_it_already():

@@ -272,7 +272,7 @@ class Client:
         return self._ask("pair_forget", user=user)
 
     def pair_probe(self, addresses: list[str]) -> Asked:
-        """Ask by ARP who has these; takes a second or two."""
+        """Ask with ARP who has these; takes a second or two."""
         return self._ask("pair_probe", addresses=addresses)
 
     def factory_reset(self, hostname: str, user: str) -> Nothing:

@@ -65,7 +65,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    addresses: tuple[str, ...]  # to be asked for by ARP
+    addresses: tuple[str, ...]  # to be asked for with ARP
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,10 @@ class Joinings:
             raise ApplierRefused("cannot-join", text)
         with self._lock:
             self._close()
-            code, key, (certificate, private) = proof.new_code(), self._new_key(), _certificate(core.host)
+            try:
+                code, key, (certificate, private) = proof.new_code(), self._new_key(), _certificate(core.host)
+            except HostError as error:
+                raise ApplierRefused("cannot-join", f"The box cannot make a certificate: {error}.") from None
             waits = Waits(self._port, certificate, private, code, key, TRIES, SECONDS)
             program = self._start("first", waits)
             talk = Talk(program)
@@ -184,7 +187,7 @@ class Joinings:
         if opened and proof.plain(opened.code) == proof.plain(code):
             _problem("This is the code that this box shows. Enter it on the other box.", "code")
         if not self._lock.acquire(blocking=False):
-            raise ApplierRefused("busy", "This box is joining another one at this moment.")
+            raise ApplierRefused("busy", "This box is already joining another one.")
         try:
             self._close()
             key = self._new_key()
