@@ -76,7 +76,7 @@ def test_two_boxes_become_a_draft_of_a_pair(client, known, box):
     ("field", "value", "said"),
     [
         ("hostname", "", "Fill this in."),
-        ("own_0_1", "192.168.10.3/24", "192.168.10.3 is an address of"),
+        ("own_0_1", "192.168.10.3/24", "192.168.10.3 is also an address of"),
         ("own_0_1", "nonsense", "nonsense"),
         ("own_0_1", "", "for each box"),
         ("card_0", "eth9", "is not in the second box"),

@@ -69,7 +69,7 @@ def test_a_bad_input_is_told_beside_the_field_of_that_box(pair):
     data = sent(pair.get("/network/?box=1"))
     key = next(name for name, value in data.items() if name.endswith("addresses") and value.startswith("10.2.0.22/24"))
     answer = pair.post("/network/?box=1", data | {key: "10.2.0.21/24"})
-    assert answer.status_code == 422 and "10.2.0.21 is an address of 'lb1', too" in words(answer)
+    assert answer.status_code == 422 and "10.2.0.21 is also an address of 'lb1'" in words(answer)
     assert draft.current() == OURS
 
 
@@ -116,6 +116,6 @@ def test_a_box_knows_itself_by_its_addresses():
 def test_a_draft_of_a_pair_is_discarded_as_any_other(client, box):
     before = draft.current()
     draft.replace(OURS, "admin")
-    assert "that of a pair which this box is not in" in words(client.get("/changes/"))
+    assert "that this box does not belong to" in words(client.get("/changes/"))
     actions.discard("admin")
     assert draft.current() == before and draft.part("pair") is None

@@ -95,7 +95,7 @@ def test_in_the_other_forms(client):
     assert by_name.status_code == 200 and "shop" in words(by_name)
     assert words(by_name) == words(by_number)
     wrong = client.get("/firewall/test/", packet | {"port": "htps"})
-    assert "the number of a port, or the name of a service such as https" in words(wrong)
+    assert "a port number, or the name of a service such as https" in words(wrong)
 
 
 NAMED = {

@@ -53,7 +53,7 @@ def test_a_service_has_a_fallback_server(client):
     [
         ("/services/1/", SERVER | {"fallback_address": ""}, "Must be an IP address"),
         ("/services/1/", SERVER | {"fallback_address": "10.2.0.11"}, "This service has a real server"),
-        ("/services/1/", SERVER | {"fallback_port": "x"}, "number of a port, or the name of a service"),
+        ("/services/1/", SERVER | {"fallback_port": "x"}, "a port number, or the name of a service"),
         ("/services/1/", SERVER | {"fallback_check": "often"}, "Choose one of these"),
         (
             "/services/1/",

@@ -106,6 +106,24 @@ def test_files_are_put_in_one_piece(tmp_path):
         host.put(path.parent, "x")  # a folder
 
 
+def test_who_answers_before_everything_was_said_is_heard(tmp_path):
+    """As one does who refuses a stranger."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def refuse():
+            talk, _ = listener.accept()
+            with talk:
+                talk.sendall(b"error: not you\n")
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        assert Live().ask(path, "x" * 1_000_000, PATIENCE) == "error: not you"
+        refusing.join()
+
+
 @pytest.mark.parametrize(
     "write", [lambda path, text: Live().put(path, text), lambda path, text: durable.replace(path, text.encode())]
 )

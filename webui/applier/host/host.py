@@ -249,7 +249,9 @@ class Live:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(timeout)
                 connection.connect(str(path))
-                connection.sendall(f"{line}\n".encode())
+                # Broken: it refused before it had read all, and says why.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.sendall(f"{line}\n".encode())
                 with connection.makefile(errors="replace") as answer:
                     said = answer.readline()
         except OSError as error:
