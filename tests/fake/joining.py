@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from board.machines.wait import PATIENCE
 from tests.fake.part import Part
 
 from applier.base.paths import Paths
@@ -35,6 +34,8 @@ from lbconfig.validate.cards import Card, of_status
 
 if TYPE_CHECKING:
     from tests.fake.appliance import Box
+
+ENDS = 90  # seconds that a thread may take on a busy machine
 
 
 class InThread:
@@ -69,7 +70,7 @@ class InThread:
         if self._input >= 0:
             os.close(self._input)
             self._input = -1
-            self._thread.join(PATIENCE)
+            self._thread.join(ENDS)
 
 
 class FakeHost(Live):
