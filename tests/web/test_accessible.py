@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver, reverse
 from playwright.sync_api import expect
-from tests import parts, texts
+from tests import texts
 from tests.web import axe, keyboard
 from tests.web.browsing import LOOKS
 
@@ -64,9 +64,7 @@ def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened
         page = pages[logged_in]
         page.emulate_media(color_scheme="light")
         page.goto(address)
-        # The order of the Tab key is that of the page, the same at each width: once is enough for each landing.
-        if look == "wide" or parts.ALL:
-            faults += [f"{name}, by Tab: {one}" for one in keyboard.faults(page)]
+        faults += [f"{name}, by Tab: {one}" for one in keyboard.faults(page)]
         axe.unfold(page)
         faults += [f"{name}: {one}" for one in axe.everything(page)]
         page.emulate_media(color_scheme="dark")

@@ -73,7 +73,7 @@ def differences(mine: Facts, theirs: Facts) -> Iterator[str]:
             "install the same version on both, and join again."
         )
     elif mine.schema != theirs.schema:
-        yield f"{name} has another schema of the configuration: install the same version on both, and join again."
+        yield f"{name} runs a version with a different configuration format: install the same version on both, and join again."
 
 
 def clocks(here: int, theirs: Facts) -> str:

@@ -200,7 +200,7 @@ def test_unified_names_each_file_that_differs():
     assert sorted(unified({}, {"a": "1\n"})) == sorted(unified({"a": "1\n"}, {})) == ["a"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(Slow))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
 @given(snapshots, snapshots)
 def test_whatever_changes_a_file_is_told(old, new):
     changes = summary(old, new)

@@ -111,7 +111,7 @@ def load(lab: FirewallLab, *rules: Rule) -> Snapshot:
     return snapshot
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(Slow))
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=list(Slow))
 @given(firewalls(INTERFACES), st.data())
 def test_the_judge_and_the_kernel_agree(lab, firewall, data):
     snapshot = load(lab, *firewall.rules)

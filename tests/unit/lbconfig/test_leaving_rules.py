@@ -30,13 +30,13 @@ def of(*services) -> Snapshot:
     return dataclasses.replace(SAMPLE, services=services)
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(Slow))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(Slow))
 @given(snapshots)
 def test_where_nothing_leaves_the_file_is_the_same(snapshot):
     assert nftables.render(snapshot, snapshot) == nftables.render(snapshot)
 
 
-@settings(max_examples=examples(50), deadline=None, suppress_health_check=list(Slow))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(Slow))
 @given(snapshots, snapshots)
 def test_nft_accepts_any_configuration_after_any_other(nft_check, wished, leaving):
     done = nft_check(nftables.render(wished, leaving))
