@@ -71,6 +71,8 @@ def test_the_verbs_of_the_applier_hand_over_hold_and_release(leading, pair, tmp_
         until("all to be well", lambda: there.client.pair()["good"])
         assert there.client.pair_hold(0, "ann")["hold"]["user"] == "ann"
         pair.leads(leading, other="held")
+        # What one box knows of the other is half a second old: it was handing over then.
+        until("the hold to be known here", lambda: here.client.pair()["boxes"][other.number]["reason"] == "by ann")
         with pytest.raises(ApplierRefused, match=rf"{there.name} is held \(by ann\), so nobody would lead"):
             here.client.pair_hand_over("ann")
         there.client.pair_release("ann")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from applier.pair import standing
+from applier.pair import roles, standing
 from applier.pair.beat import Beat
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
@@ -39,6 +39,14 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
             "lb1 leads, lb2 stands by and is in step; lb2 runs 1.3, lb1 1.4.",
         ),
         (pair(peer=replace(LB2, role=HELD, reason="by admin")), "lb1 leads, lb2 is held (by admin) and is in step."),
+        (
+            pair(peer=replace(LB2, role=HELD, reason=roles.handing_over("held by ann"))),
+            "lb1 leads, lb2 is handing over (held by ann) and is in step.",
+        ),
+        (
+            pair(peer=replace(LB2, role=HELD, reason=roles.handing_over(""))),
+            "lb1 leads, lb2 is handing over and is in step.",
+        ),
         (pair(silent=60.0), "lb2 is away since 12:03 UTC; it follows when it is back."),
         (pair(peer=None), "lb2 is away: it was not heard since this box started; it follows when it is back."),
         (pair(peer=replace(LB2, role=LEADS)), "Both lead: there is no path between them."),

@@ -56,7 +56,7 @@ def test_a_box_without_a_pair_says_so(world):
 def test_a_hand_over_tells_all_connections_before_and_after(world):
     first, second = world.boxes
     found = first.pairs.pair_hand_over("ann")
-    assert world.roles() == [HELD, LEADS] and found["sentence"].startswith("lb2 leads, lb1 is held (handing over: ann")
+    assert world.roles() == [HELD, LEADS] and found["sentence"].startswith("lb2 leads, lb1 is handing over (ann")
     assert first.host.asked == ["hand-over ann asked for it"] and len(first.told) == 2 and not second.told
     world.pass_time(3)
     assert world.roles() == [STANDS_BY, LEADS]

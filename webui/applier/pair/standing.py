@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from applier.pair.beat import Beat
-from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, why
+from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, hands_over, why
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes_pair import PairStep
 
@@ -95,8 +95,10 @@ def troubles(pair: Pair) -> dict[str, str]:
 
 def _does(box: Beat) -> str:
     words = {LEADS: "leads", STANDS_BY: "stands by", HELD: "is held", FAULTY: "cannot lead"}[box.role]
-    why = f" ({box.reason})" if box.reason and box.role in (HELD, FAULTY) else ""
-    return f"{box.hostname} {words}{why}"
+    reason = box.reason if box.role in (HELD, FAULTY) else ""
+    if hands_over(reason):
+        words, reason = "is handing over", reason.partition(": ")[2]
+    return f"{box.hostname} {words} ({reason})" if reason else f"{box.hostname} {words}"
 
 
 def _in_step(pair: Pair, of_peer: bool) -> str:
