@@ -23,7 +23,7 @@ web_FOLDERS := tests/web
 vm_FOLDERS := tests/vm
 # One test by name: make test-vm ARGS="-k nat"
 ARGS ?=
-# Without ARGS as many run side by side. What measures seconds (pytest.mark.alone) has the machine to itself afterwards.
+# Without ARGS as many run side by side. What measures seconds is a benchmark (bench/).
 SIDE_BY_SIDE ?= $(if $(ARGS),,2)
 # Of those that also wait, for a server, a browser or a program, there is room for one more.
 WAITING ?= $(if $(SIDE_BY_SIDE),3)
@@ -36,8 +36,7 @@ django_TOGETHER = -n $(SIDE_BY_SIDE) $(BY_FILE)
 # Each has servers of its own; test_kinds stops all of its, so a file stays together.
 peers_TOGETHER = -n $(WAITING) $(BY_FILE)
 web_TOGETHER = -n $(WAITING) --dist worksteal
-vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal -m "not alone"
-vm_ALONE = -m alone
+vm_TOGETHER = -n $(SIDE_BY_SIDE) --dist worksteal
 peers_AGAIN = $(ONCE_MORE)
 web_AGAIN = $(ONCE_MORE)
 vm_AGAIN = $(ONCE_MORE)
@@ -75,7 +74,6 @@ test: setup assets ## All tests, from the quick ones to booted machines; prints 
 $(SPEEDS:%=test-%): test-%: setup-test assets
 	@echo "== tests: $*"
 	@$(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $($*_AGAIN) $(ARGS)
-	@$(if $(and $(SIDE_BY_SIDE),$($*_ALONE)),$(PYTHON) -m pytest -q $($*_FOLDERS) $($*_ALONE) $($*_AGAIN) $(ARGS))
 test-vm power-cuts: image-lab
 $(SPEEDS:%=test-%): export FAIRLEAD_ALL := $(ALL)
 test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
@@ -158,10 +156,8 @@ power-cuts: setup-test assets ## Cut the power CUTS times (50) at random moments
 
 PART ?=
 test-long: setup-test image-lab ## The stories that make test leaves out: all of them, or PART=1/4 and so on, each in less than an hour
-	@for which in "not alone" alone; do \
-		FAIRLEAD_ALL=1 FAIRLEAD_PART=$(PART) $(PYTHON) -m pytest -q tests/vm -m "thorough and $$which" \
-			$$([ "$$which" = alone ] || echo "$(if $(SIDE_BY_SIDE),-n $(SIDE_BY_SIDE) --dist worksteal)") $(ARGS) || [ $$? -eq 5 ] || exit 1; \
-	done # 5: there was none of them in this part
+	@FAIRLEAD_ALL=1 FAIRLEAD_PART=$(PART) $(PYTHON) -m pytest -q tests/vm -m thorough \
+		$(if $(SIDE_BY_SIDE),$(vm_TOGETHER)) $(ARGS)
 
 test-systems: setup-test ## The scripts for real servers on machines with systemd-networkd, netplan and NetworkManager; ten minutes
 	@$(PYTHON) -m pytest -q tests/systems $(ARGS)
