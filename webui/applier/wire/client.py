@@ -298,7 +298,7 @@ class Client:
 
     def _ask(self, verb: str, **fields: object) -> Any:
         """What the applier answers. It keeps to the shapes, and is not asked again whether it does."""
-        line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
+        line = json.dumps({"verb": verb, **fields}, separators=(",", ":")).encode() + b"\n"
         try:
             answer = json.loads(self._exchange(line))
         except TimeoutError:

@@ -26,6 +26,7 @@ Codes of refusal, and who gives them:
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
     no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
+    no-pair, peer-away, overloaded, too-large                                     pair/errands.py
 """
 
 from __future__ import annotations
@@ -173,7 +174,13 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
     "peer_says": {"beat": _object},
     "pair_content": {"id": _text(DIGEST)},
     "pair_brings": {"content": _object},
+    "pair_errands": {},
+    "pair_asked": {"errand": _object},
+    "pair_answered": {"answer": _object},
 }
+# What the other box of a pair may ask, over the channel (pair/errands.py). It may be somebody else's by now: so nothing
+# here runs a text of its own, and what changes the system says so in its log.
+FOR_PEER: Mapping[str, Mapping[str, Check]] = {}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},
@@ -242,19 +249,23 @@ def parse(line: bytes, verbs: Mapping[str, Mapping[str, Check]] = VERBS) -> Requ
         raise ApplierRefused("not-json", f"The request is not JSON: {str(error)[:200]}.") from None
     if not isinstance(data, dict):
         raise ApplierRefused("bad-request", "The request must be a JSON object.")
-    verb = data.pop("verb", None)
+    return checked(data.pop("verb", None), data, verbs)
+
+
+def checked(verb: object, fields: dict[str, Any], verbs: Mapping[str, Mapping[str, Check]]) -> Request:
+    """ApplierRefused as from parse()."""
     if not isinstance(verb, str) or verb not in verbs:
         raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(verbs)}.")
     checks = verbs[verb]
-    problems = [_problem(verb, name, "is missing") for name in checks if name not in data]
-    for name, value in data.items():
+    problems = [_problem(verb, name, "is missing") for name in checks if name not in fields]
+    for name, value in fields.items():
         wrong = checks[name](value) if name in checks else "is not a field of this verb"
         if wrong:
             problems.append(_problem(verb, str(name)[:40], wrong))
     if problems:
         said = "; ".join(f"{problem['field']} {problem['message']}" for problem in problems[:10])
         raise ApplierRefused("bad-field", f"The request '{verb}' is wrong: {said}.", problems)
-    return Request(verb, data)
+    return Request(verb, fields)
 
 
 def _problem(verb: str, field: str, message: str) -> Problem:

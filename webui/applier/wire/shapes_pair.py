@@ -47,6 +47,13 @@ class LeadChange(TypedDict):
     reason: str
 
 
+class ErrandLine(TypedDict):
+    """What one box of a pair asks the other one, or answers it, on its way to the process that carries it there."""
+
+    kind: Literal["ask", "answer"]
+    body: dict[str, object]  # pair/errand_lines.py
+
+
 class PairState(TypedDict):
     boxes: list[PairBoxStatus]  # the first box and the second one; empty: this box is in no pair
     sentence: str
