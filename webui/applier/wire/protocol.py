@@ -27,6 +27,7 @@ Codes of refusal, and who gives them:
     no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
     no-pair, peer-away, overloaded, too-large                                     pair/errands.py
+    not-offered                                                                   pair/along.py
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
 DIGEST = 64  # characters: SHA-256, hexadecimal
 MAX_PEM = 64 * 1024  # characters
+MAX_STAMPS = 8
+LONGEST_STAMP = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,10 @@ def _object(value: object) -> str | None:
     return None if isinstance(value, dict) else "must be an object"
 
 
+def _string(value: object) -> str | None:
+    return None if isinstance(value, str) else "must be text"
+
+
 def _object_or_digest(value: object) -> str | None:
     good = isinstance(value, dict) or (isinstance(value, str) and len(value) == DIGEST)
     return None if good else f"must be an object, or the {DIGEST} characters of its digest"
@@ -117,6 +124,15 @@ def _object_or_digest(value: object) -> str | None:
 def _names(value: object) -> str | None:
     good = isinstance(value, list) and len(value) <= MAX_ITEMS and all(isinstance(one, str) for one in value)
     return None if good else f"must be a list of at most {MAX_ITEMS} names"
+
+
+def stamps_sentence(value: object) -> str | None:
+    """What is wrong with the stamps of documents that go along in a pair, by their names."""
+    if isinstance(value, dict) and len(value) <= MAX_STAMPS:
+        texts = [*value.keys(), *value.values()]
+        if all(isinstance(one, str) and len(one) <= LONGEST_STAMP for one in texts):
+            return None
+    return f"must be an object of at most {MAX_STAMPS} short texts"
 
 
 def _services(value: object) -> str | None:
@@ -158,6 +174,7 @@ _user = _text(150, 1)
 _port = _text(15, 1)  # the kernel's IFNAMSIZ, without its end
 _waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
 _slot = _pattern("[AB]", "A or B")
+_document = _pattern("[a-z]{1,20}( [0-9]{1,9})?", "the name of a document")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
@@ -180,7 +197,10 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 }
 # What the other box of a pair may ask, over the channel (pair/errands.py). It may be somebody else's by now: so nothing
 # here runs a text of its own, and what changes the system says so in its log.
-FOR_PEER: Mapping[str, Mapping[str, Check]] = {}
+FOR_PEER: Mapping[str, Mapping[str, Check]] = {
+    "along_stamps": {},
+    "along_document": {"name": _document},
+}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},
@@ -232,6 +252,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_hand_over": {"user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
+    "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},
+    "pair_offer": {"name": _document, "text": _string},
+    "pair_bring": {"name": _document},
     "pair_joining": {},
     "pair_invite": {"user": _user},
     "pair_join": {"address": _text(253, 1), "code": _text(40, 1), "user": _user},
