@@ -62,7 +62,13 @@ class FakePairState:
         return Pair(self.own, "lb2", self.peer, self.silent if heard else None, last if heard else "", self.clock)
 
     def line(self) -> PairLine:
-        return {"sentence": standing.sentence(self.seen), "good": standing.good(self.seen)}
+        there = standing.is_edited_there(self.seen)
+        return {
+            "sentence": standing.sentence(self.seen),
+            "good": standing.good(self.seen),
+            "desk": "lb2" if there else "",
+            "desk_addresses": ["192.168.10.22"] if there else [],
+        }
 
     def refusal(self) -> ApplierRefused | None:
         return standing.refusal(self.seen) if self.own.role == LEADS else standing.not_leading(self.seen)
@@ -83,7 +89,8 @@ class FakePairState:
                 status_of("lb1", ["192.168.10.21"], seen.own, 0.0, fitness.sentences(self.observed)) | {"own": True},
                 status_of("lb2", ["192.168.10.22"], seen.peer, seen.silent, counted),
             ],
-            **self.line(),
+            "sentence": standing.sentence(seen),
+            "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": seen.clock if seen.heard else None,
             "hold": copy.deepcopy(self.hold),

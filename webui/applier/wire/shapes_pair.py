@@ -13,6 +13,8 @@ class PairLine(TypedDict):
 
     sentence: str
     good: bool  # one box leads, and the other one can take over
+    desk: str  # host name of the other box, where that one leads and the configuration is edited there; "": here
+    desk_addresses: list[str]  # by which its page is reached
 
 
 class PairBoxStatus(TypedDict):
