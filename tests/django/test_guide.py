@@ -14,8 +14,8 @@ from web import faults
 
 # What a browser is shown only in answer to a form, or is sent on from; the rest of PLACES is opened here.
 IN_BETWEEN = {
-    "apply", "hardware-tune", "history-keep", "import-review", "keep", "progress", "restore-review", "restored",
-    "review-cards", "revision-comment", "token-make", "update-restarting", "update-review",
+    "apply", "hardware-tune", "history-keep", "import-review", "keep", "pair-draft", "progress", "restore-review",
+    "restored", "review-cards", "revision-comment", "token-make", "update-restarting", "update-review",
 }  # fmt: skip
 ARGUMENTS = {"pk": 1, "number": 2, "address": "10.2.0.11", "slot": "B", "apply_id": "a-1", "name": "plan"}
 QUERIES = {"compare": "?old=1&new=2"}

@@ -11,7 +11,7 @@ import copy
 import os
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tests.fake import run as fake_run
 from tests.fake.part import Part
@@ -24,7 +24,7 @@ from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
-from applier.wire.shapes_pair import HoldStatus, LeadChange, PairLine, PairState
+from applier.wire.shapes_pair import AlongState, Brought, HoldStatus, LeadChange, PairLine, PairState
 
 if TYPE_CHECKING:
     from tests.fake.appliance import Box
@@ -52,6 +52,8 @@ class FakePairState:
     observed: Observed = field(default_factory=Observed)
     hold: HoldStatus | None = None
     changes: list[LeadChange] = field(default_factory=_changes)
+    theirs: dict[str, str] | None = None  # the documents of the other box; by their names its stamps, too
+    texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def seen(self) -> Pair:
@@ -60,7 +62,13 @@ class FakePairState:
         return Pair(self.own, "lb2", self.peer, self.silent if heard else None, last if heard else "", self.clock)
 
     def line(self) -> PairLine:
-        return {"sentence": standing.sentence(self.seen), "good": standing.good(self.seen)}
+        there = standing.is_edited_there(self.seen)
+        return {
+            "sentence": standing.sentence(self.seen),
+            "good": standing.good(self.seen),
+            "desk": "lb2" if there else "",
+            "desk_addresses": ["192.168.10.22"] if there else [],
+        }
 
     def refusal(self) -> ApplierRefused | None:
         return standing.refusal(self.seen) if self.own.role == LEADS else standing.not_leading(self.seen)
@@ -81,7 +89,8 @@ class FakePairState:
                 status_of("lb1", ["192.168.10.21"], seen.own, 0.0, fitness.sentences(self.observed)) | {"own": True},
                 status_of("lb2", ["192.168.10.22"], seen.peer, seen.silent, counted),
             ],
-            **self.line(),
+            "sentence": standing.sentence(seen),
+            "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": seen.clock if seen.heard else None,
             "hold": copy.deepcopy(self.hold),
@@ -137,6 +146,29 @@ class FakePair(Part):
                 raise ApplierRefused("nothing-to-choose", "lb1 and lb2 do not differ, so there is nothing to choose.")
             state.peer = replace(state.peer, digest=state.own.digest, lineage=state.own.lineage)
             return {}
+
+    def pair_along(self, stamps: dict[str, str], trouble: str = "") -> AlongState:
+        with self._box() as b:
+            b.faults = [one for one in b.faults if one["code"] != "pair-along"]
+            if trouble:
+                b.fault("pair-along", trouble)
+            state: AlongState = {
+                "pair": "", "box": 0, "own": "", "other": "", "desk": True, "revision": b.confirmed,
+                "theirs": None, "wanted": [],
+            }  # fmt: skip
+            if b.pair is None:
+                return state
+            more = {"pair": "0123456789abcdef" * 2, "own": "lb1", "other": "lb2", "theirs": b.pair.theirs}
+            return cast(AlongState, state | more | {"desk": b.pair.own.role == LEADS})
+
+    def pair_offer(self, name: str, text: str) -> Nothing:
+        return {}
+
+    def pair_bring(self, name: str) -> Brought:
+        with self._box() as b:
+            if name not in _in_a_pair(b).texts:
+                raise ApplierRefused("not-offered", "The web pages of this box have not said yet what that is.")
+            return {"text": _in_a_pair(b).texts[name]}
 
 
 def _in_a_pair(b: Box) -> FakePairState:

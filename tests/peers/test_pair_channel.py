@@ -27,7 +27,8 @@ from two_boxes import NEW, OLD, THIRD, Half
 
 from applier.kept import pair_key
 from applier.pair.channel import CONNECTIONS
-from applier.wire.protocol import FOR_PAIR
+from applier.wire.errors import ApplierRefused
+from applier.wire.protocol import FOR_PAIR, FOR_PEER
 from applier.wire.server import Server
 from lbconfig import agreement
 from lbconfig.agreement_lines import MAX_LINE, Writer
@@ -225,6 +226,8 @@ def lines(count: int):
         Writer(pair, 1).other("fetch", {"id": "a" * 32}),
         Writer(pair, 1).other("state", {"epoch": 1, "number": 1, "lineage": []}),
         Writer(pair, 1).other("content", {"about": {}, "snapshot": {}}),
+        Writer(pair, 1).other("ask", {"id": "a" * 32, "verb": "apply", "arguments": {}}),
+        Writer(pair, 1).other("answer", {"id": "a" * 32, "code": "no-room", "message": "x"}),
         Writer("f" * 32, 1).other("fetch", {"id": "a" * 32}),
         Writer(pair, 0).other("fetch", {"id": "a" * 32}),
     ]
@@ -264,6 +267,58 @@ def test_whatever_comes_to_it_nothing_changes(ends, capsys):
     assert first.half.applier.peer.beat is None and first.half.both.silent()
     second.begin()
     hear_each_other(ends)
+
+
+def test_one_box_asks_the_other_one(ends, monkeypatch):
+    """Long answers, lines that are wrong, late and twice, and a peer that is killed in the middle."""
+    monkeypatch.setitem(FOR_PEER, "greet", {"name": lambda value: None if isinstance(value, str) else "must be text"})
+    may_end = threading.Event()
+    greeted = []
+
+    def greet(name: str) -> dict[str, str]:
+        greeted.append(name)
+        if name == "wait":
+            may_end.wait(60)
+        return {"said": name}
+
+    for end in ends:
+        end.half.applier.verbs["greet"] = greet
+        end.begin()
+    hear_each_other(ends)
+    first, second = (end.half.applier.errands for end in ends)
+    long = "é" * (MAX_LINE // 6 - 1000)
+    assert first.ask("greet", {"name": long}, 60) == {"said": long}
+    assert second.ask("greet", {"name": "lb1"}, 60) == {"said": "lb1"}
+    with pytest.raises(ApplierRefused, match="name must be text"):
+        first.ask("greet", {"name": 3}, 60)
+    greeted.clear()
+    found = []
+    thread = threading.Thread(target=lambda: found.append(_refused(first, "wait", 20)))
+    thread.start()
+    until("it to be asked", lambda: greeted == ["wait"], 60)
+    ends[1].kill()
+    stranger = Stranger(ends[1])
+    ask = Writer(OLD.pair.id, 1).other("ask", {"id": "b" * 32, "verb": "greet", "arguments": {"name": "twice"}})
+    stranger.send(ask + ask + ask.replace(b'"id"', b'"di"') + ask.replace(b"greet", b"apply"))
+    until("it to be asked", lambda: "twice" in greeted, 60)
+    may_end.set()
+    stranger.connection.close()
+    ends[1].talk()
+    assert second.ask("greet", {"name": "lb1 again"}, 60) == {"said": "lb1 again"}
+    assert first.ask("greet", {"name": "lb2 again"}, 60) == {"said": "lb2 again"}
+    thread.join(60)
+    assert found in ([""], ["peer-away"])  # whether the answer was taken by the one that was killed
+    assert greeted == ["wait", "twice", "lb1 again", "lb2 again"]
+    assert "Traceback" not in ends[0].said + ends[1].said
+
+
+def _refused(errands, name: str, within: float) -> str:
+    """How it was refused; "": it was answered."""
+    try:
+        errands.ask("greet", {"name": name}, within)
+    except ApplierRefused as refused:
+        return refused.code
+    return ""
 
 
 def _listens(end: End) -> bool:

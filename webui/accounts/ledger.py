@@ -12,7 +12,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -30,6 +30,7 @@ from web.backups import sync
 log = logging.getLogger(__name__)
 
 ONLY_ROW = 1
+LONGEST = 300  # characters of a name or a hash
 LIVELY = frozenset({"last_login"})  # what a log-in writes of a user
 _waits = Event()  # the start of this slot has not looked yet, or could not write
 _followed: ContextVar[bool] = ContextVar("followed", default=True)
@@ -62,7 +63,9 @@ class Ledger:
 
     @property
     def secrets(self) -> frozenset[str]:
-        return frozenset(map(_digest, (*(one.password for one in self.users), *(one.digest for one in self.tokens))))
+        return frozenset(
+            map(secret_digest, (*(one.password for one in self.users), *(one.digest for one in self.tokens)))
+        )
 
     def after(self, number: int, users: tuple[UserEntry, ...], tokens: tuple[TokenEntry, ...]) -> Ledger:
         """The next one: what it does not have any more is retired."""
@@ -93,6 +96,26 @@ def load() -> Ledger | None:
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         log.error("%s cannot be read, and is made anew of the database: %s", settings.LEDGER.name, error)
         return None
+
+
+def read(text: str) -> Ledger:
+    """That of another box. Raises ValueError for what is none, or says what nobody could have entered."""
+    try:
+        found = Ledger.from_json(text)
+        users, tokens = found.users, found.tokens
+        texts = [word for one in users for word in (one.name, one.password)]
+        texts += [word for one in tokens for word in (one.digest, one.name, one.user, one.created, *one.scopes)]
+        texts += [word for one in tokens for word in one.networks] + list(found.retired)
+        good = all(isinstance(one, str) and len(one) <= LONGEST and one.isprintable() for one in texts)
+        good = good and all(isinstance(one.active, bool) for one in users) and found.number >= 0
+        good = good and {one.user for one in tokens} <= {one.name for one in users}
+        for moment in [moment for one in tokens for moment in (one.created, one.expires) if moment is not None]:
+            datetime.fromisoformat(moment)
+    except (TypeError, KeyError, AttributeError, RecursionError):
+        good = False
+    if not good:
+        raise ValueError("the users and tokens of the other box are not of the shape")
+    return found
 
 
 def follow() -> None:
@@ -130,12 +153,28 @@ def bring_forward() -> None:
     if found is None or found.number < _number("default"):
         keep()
     elif found.number > _number("default"):
-        with transaction.atomic(), _unfollowed():
-            _put_users(found.users)
-            _put_tokens(found.tokens)
-            _set_number("default", found.number)
+        with transaction.atomic():
+            _put(found)
         log.info("users and tokens are those of the box, number %d", found.number)
     _waits.clear()
+
+
+def become(new: Callable[[Ledger], Ledger]) -> bool:
+    """The database and the file become what this makes of what they are; whether that is anything else.
+
+    As keep() raises; then nothing was changed.
+    """
+    with transaction.atomic():
+        old = load()
+        if old is None or old.number != _number("default"):
+            keep()
+            old = load() or Ledger()
+        found = new(old)
+        if found == old:
+            return False
+        _put(found)
+        _write(found)
+    return True
 
 
 def expect() -> None:
@@ -157,13 +196,21 @@ def admit(alias: str) -> None:
     found = load() or Ledger()
     now = {one.name: one.password for one in found.users}
     for user in get_user_model().objects.using(alias):
-        if _digest(user.password) in found.retired:
+        if secret_digest(user.password) in found.retired:
             user.password = now.get(user.get_username()) or make_password(None)
             user.save(using=alias)
     for token in ApiToken.objects.using(alias):
-        if _digest(token.digest) in found.retired:
+        if secret_digest(token.digest) in found.retired:
             token.delete(using=alias)
     _set_number(alias, 1 + max(found.number, _number("default")))
+
+
+def _put(found: Ledger) -> None:
+    """Into the database."""
+    with _unfollowed():
+        _put_users(found.users)
+        _put_tokens(found.tokens)
+        _set_number("default", found.number)
 
 
 def _changed(sender, using: str = "", update_fields=None, **more) -> None:
@@ -251,5 +298,5 @@ def _write(ledger: Ledger) -> None:
     sync(path.parent)
 
 
-def _digest(secret: str) -> str:
+def secret_digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()

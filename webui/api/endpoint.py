@@ -15,10 +15,11 @@ from api import bodies
 from api.auth import Caller, caller
 from api.errors import ApiError, not_found, of_applier, of_shape
 from api.routes import Answer, Call, Route
-from api.table import ROUTES
+from api.table import CHANGE, ROUTES
 from applier.wire.client import ApplierDown, ApplierRefused
 from balancing.operations import Refused
-from changes import actions
+from changes import actions, desk
+from draft.frame import look
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import SnapshotError
 from web.faults import fault_of
@@ -65,6 +66,8 @@ def _answer(request: HttpRequest, rest: str) -> HttpResponseBase:
     if route is None:
         raise ApiError(405, "wrong-method", f"This takes {allow['Allow']}, not {request.method}.", headers=allow)
     _permit(who, route)
+    if route.changes and route.scopes == CHANGE and (there := look(request).desk):
+        raise ApiError(409, "not-the-desk", desk.words(there))
     call = Call(request, who, values, _query(request, route))
     if route.body and not route.body.raw:
         call.body = bodies.read(request, route.body.limit, route.body.kinds)

@@ -36,6 +36,8 @@ from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.pair.along import Along
+from applier.pair.errands import Errands
 from applier.pair.fitness import Lacks
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
@@ -97,6 +99,8 @@ class Applier:
         self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
         self.peer = Peer()
+        self.errands = Errands(self, clock)
+        self.along = Along(self)
         self.both = Both(self, self.applies, clock)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
@@ -122,6 +126,9 @@ class Applier:
             self.applies.apply, self.applies.progress, self.applies.confirm, self.applies.roll_back,
             self.both.pair_choose, self.both.pair_connected, self.both.pair_tells, self.both.pair_hears,
             self.both.peer_says, self.both.pair_content, self.both.pair_brings,
+            self.along.pair_along, self.along.pair_offer, self.along.pair_bring,
+            self.along.along_stamps, self.along.along_document,
+            self.errands.pair_errands, self.errands.pair_asked, self.errands.pair_answered,
             self.drift.look, self.drift.repair,
             self.tuner.hardware, self.tuner.tune,
             self.updates.slots, self.updates.update_sources, self.updates.update_check, self.updates.update_install,

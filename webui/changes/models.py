@@ -24,6 +24,21 @@ class Candidate(models.Model):
         return f"{self.name} of {self.user}"
 
 
+class SetAside(models.Model):
+    """A draft of the pair that was not taken: both boxes were edited while they were apart."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    hostname = models.CharField(max_length=253)  # of the box where it was made
+    found = models.DateTimeField(auto_now_add=True)
+    snapshot = models.TextField(blank=True, help_text="the canonical JSON text; empty: nobody wants it any more")
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"draft of {self.hostname}"
+
+
 class Revision(models.Model):
     """One apply that the box has ended, with the whole snapshot; the applier's generation has its number."""
 

@@ -14,11 +14,18 @@ from draft import store as draft
 from draft import what_runs
 from lbconfig.diff import services as diff
 from lbconfig.model import certificate
-from lbconfig.model.snapshot import Snapshot, SnapshotError
+from lbconfig.model.addresses import web_page
+from lbconfig.model.snapshot import HTTPS_PORT, Snapshot, SnapshotError
 from lbconfig.pair import hostnames
 
 ENDS_SOON = 30  # days
 TIME = "%Y-%m-%dT%H:%M:%SZ"  # as lbconfig.model.certificate has it; UTC
+
+
+@dataclass(frozen=True)
+class Desk:
+    hostname: str
+    pages: tuple[str, ...]  # by which its web page is reached
 
 
 @dataclass
@@ -44,6 +51,15 @@ class Frame:
         """Those that get a banner: what the line about the pair says already has none."""
         line = self.status["pair"] if self.status else None
         return [fault for fault in self.faults if line is None or fault["message"] != line["sentence"]]
+
+    @cached_property
+    def desk(self) -> Desk | None:
+        """The other box of the pair, where the configuration is edited; None: it is edited here."""
+        line = self.status["pair"] if self.status else None
+        if line is None or not line["desk"]:
+            return None
+        port = self.running.management.port if self.running else HTTPS_PORT
+        return Desk(line["desk"], tuple(web_page(address, port) for address in line["desk_addresses"]))
 
     @cached_property
     def draft(self) -> Snapshot:

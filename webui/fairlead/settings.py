@@ -90,6 +90,7 @@ MIDDLEWARE = [
     # Behind the log-in: its token may be in the body, and of a stranger no body is read.
     "django.middleware.csrf.CsrfViewMiddleware",
     "changes.middleware.DraftFirst",
+    "changes.desk.AtTheDesk",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -109,6 +110,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "draft.frame.frame",
+                "changes.desk.place",
                 "guide.places.place",
             ],
         },

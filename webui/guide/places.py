@@ -50,6 +50,7 @@ PLACES = {
     "pair-hand-over": "pair-hand-over#hand-over",
     "pair-hold": "pair-hand-over#hold-a-box",
     "pair-choose": "pair-split#do-not-change-the-configuration-on-both-sides",
+    "pair-draft": "pair-split#when-both-drafts-were-edited",
     "pair-release": "pair-hand-over#hold-a-box",
     "pair-make": "pair-join",
     "pair-join": "pair-join",

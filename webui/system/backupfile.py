@@ -46,7 +46,7 @@ TEXT = 16 << 20  # bytes of each text in it
 DATABASE = "database.sqlite3"
 TEXTS = ("about.json", "running.json", "draft.json", "certificate.pem", "key.pem")
 # Tables that belong to one box and one moment.
-LEFT_OUT = ("sessions.Session", "changes.Candidate", "system.Restored", "accounts.LedgerNumber")
+LEFT_OUT = ("sessions.Session", "changes.Candidate", "system.Restored", "system.Together", "accounts.LedgerNumber")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the database must remember of a restore until all of it is done."""
+"""What the database must remember of a restore until all of it is done, and of the pair that the box is in."""
 
 from django.db import models
 
@@ -21,3 +21,13 @@ class Restored(models.Model):
 
     def __str__(self) -> str:
         return f"backup file of {self.hostname}"
+
+
+class Together(models.Model):
+    """One row (pk 1), or none: what this box had in common with the other one of its pair last."""
+
+    pair = models.CharField(max_length=32)  # its id; users and draft are those of this pair
+    draft = models.CharField(max_length=90, blank=True)  # stamp of the last one that both had; "": none yet
+
+    def __str__(self) -> str:
+        return f"pair {self.pair}"

@@ -6,13 +6,18 @@ import logging
 from collections.abc import Callable
 
 from django.contrib import messages
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes_pair import PairBoxStatus, PairState
+from changes.history import replace_draft
+from changes.models import SetAside
 from draft.frame import look
+from lbconfig import migrate
 from lbconfig.model.addresses import web_page
-from lbconfig.model.snapshot import HTTPS_PORT
+from lbconfig.model.snapshot import HTTPS_PORT, SnapshotError
 from system.forms import HoldForm
 from system.views import words_of
 
@@ -37,7 +42,8 @@ SILENT = 3.0  # seconds from which on a box was not heard just now
 
 
 def overview(request):
-    return render(request, "system/pair.html", _state(request))
+    drafts = SetAside.objects.exclude(snapshot="").defer("snapshot")
+    return render(request, "system/pair.html", _state(request) | {"drafts": drafts})
 
 
 def live(request):
@@ -67,6 +73,34 @@ def choose(request):
         return connect().pair()
 
     return _ask(request, "system/pair_choose.html", do)
+
+
+def draft(request, pk: int):
+    """A draft that was not taken when both boxes were edited apart: into the draft after all."""
+    found = get_object_or_404(SetAside.objects.exclude(snapshot=""), pk=pk)
+    try:
+        snapshot = migrate.read(found.snapshot)
+    except SnapshotError as error:
+        messages.error(request, f"This draft cannot be read: {error}.")
+        return redirect("pair")
+    what = f"the draft that {found.hostname} had on {found.found:%d %B at %H:%M} UTC"
+    answer = replace_draft(request, snapshot, {"what": what, "crumb": reverse("pair")})
+    if request.method == "POST" and answer.status_code == 302:
+        _forget(found)
+    return answer
+
+
+@require_POST
+def forget_draft(request, pk: int):
+    """Nobody wants it any more; the other box forgets it as well."""
+    _forget(get_object_or_404(SetAside, pk=pk))
+    messages.info(request, "The draft that was not taken is gone.")
+    return redirect("pair")
+
+
+def _forget(found: SetAside) -> None:
+    """It is remembered that it was there, so that the other box does not bring it again."""
+    SetAside.objects.filter(pk=found.pk).update(snapshot="")
 
 
 def _ask(request, template: str, do: Callable[[str], PairState], **more):

@@ -20,8 +20,10 @@ def post_worker_init(worker):
     from threading import Thread
 
     from accounts import tokens
+    from system import together
 
     Thread(target=tokens.watch, name="tokens", daemon=True).start()
+    Thread(target=together.watch, name="together", daemon=True).start()
 
 
 def on_starting(server):

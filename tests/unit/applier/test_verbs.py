@@ -8,7 +8,7 @@ import pytest
 from box import ONE, Box
 
 from applier.wire.client import Client
-from applier.wire.protocol import FOR_PAIR, FOR_ROOT, VERBS
+from applier.wire.protocol import FOR_PAIR, FOR_PEER, FOR_ROOT, VERBS
 
 ARCHITECTURE = Path(__file__).resolve().parents[3] / "docs/architecture.md"
 BY_THE_WAY = {"missing"}  # the client asks it before it sends a snapshot; nobody else does
@@ -18,7 +18,7 @@ METHODS = sorted(name for name, _ in inspect.getmembers(Client, inspect.isfuncti
 def test_each_verb_that_is_checked_is_done_with_the_same_fields(tmp_path):
     done = Box(tmp_path).applier.verbs
     assert {name: set(inspect.signature(method).parameters) for name, method in done.items()} == {
-        name: set(checks) for name, checks in {**VERBS, **FOR_PAIR}.items()
+        name: set(checks) for name, checks in {**VERBS, **FOR_PAIR, **FOR_PEER}.items()
     }
 
 

@@ -189,6 +189,7 @@ class Two:
 
     def _talk(self, box: Half) -> None:
         other = self.boxes[1 - box.number]
+        self._carry_errands(box, other)
         told = json.loads(json.dumps(box.both.pair_tells(-1, "")))
         if not told:
             return
@@ -199,6 +200,14 @@ class Two:
         for _, to, said in here:
             if self.on[to] and not self.cut:
                 self._arrives(self.boxes[to], said)
+
+    def _carry_errands(self, box: Half, other: Half) -> None:
+        if not box.applier.errands.has_lines:
+            return
+        for line in json.loads(json.dumps(box.applier.errands.pair_errands())):
+            errands = other.applier.errands
+            if self.on[other.number] and not self.cut:
+                (errands.pair_asked if line["kind"] == "ask" else errands.pair_answered)(line["body"])
 
     def _arrives(self, box: Half, told: dict) -> None:
         other = self.boxes[1 - box.number]

@@ -23,6 +23,7 @@ from typing import Any
 from applier.base.paths import Paths
 from applier.pair import beat
 from applier.pair.beat import Beat
+from applier.pair.errand_lines import ANSWER, ASK, Answer, Ask, read_answer, read_ask
 from applier.wire.client import ApplierDown, ApplierRefused, Client
 from lbconfig.agreement import BEAT, Lineage, Said
 from lbconfig.agreement_lines import (
@@ -46,7 +47,8 @@ SECONDS = 10.0  # for a line, however it trickles, and for a connection without 
 CONNECTIONS = 4
 MEMORY = 384 << 20  # bytes: the longest lines of all connections, and what one of them becomes
 STACK = 512 << 10
-OTHERS: Mapping[str, Any] = {"beat": beat.read}
+Other = Beat | Ask | Answer
+OTHERS: Mapping[str, Any] = {"beat": beat.read, ASK: read_ask, ANSWER: read_answer}
 REFUSED_LINES = 10  # of a connection, before it is ended
 
 
@@ -73,6 +75,16 @@ class ForPair(Client):
     def brings(self, content: Content) -> None:
         self._ask("pair_brings", content=plain_content(content))
 
+    def errands(self) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = self._ask("pair_errands")
+        return answer
+
+    def asked(self, question: Ask) -> None:
+        self._ask("pair_asked", errand=question.to_data())
+
+    def answered(self, answer: Answer) -> None:
+        self._ask("pair_answered", answer=answer.to_data())
+
 
 class Channel:
     """`addresses`: of the link, that of the first box and that of the second; `port`: where both listen."""
@@ -87,6 +99,7 @@ class Channel:
         self._listener: socket.socket | None = None
         self._heard: list[socket.socket] = []  # the connections that are read, the newest last
         self._wanted: deque[str] = deque(maxlen=CONNECTIONS)  # revisions that the other box has asked for
+        self._sending = threading.RLock()  # the connection by which this box speaks
         self._out: socket.socket | None = None
         self._writer = Writer("", 0)
         self._seen = 0
@@ -100,6 +113,7 @@ class Channel:
 
     def run(self) -> None:
         """For ever."""
+        threading.Thread(target=self._carry_all, daemon=True).start()
         while True:
             try:
                 self.step()
@@ -120,8 +134,7 @@ class Channel:
         said = read_said(told["said"], self._lineage or None)
         self._seen, self._lineage = told["seen"], said.lineage
         self._be(told["pair"], told["box"])
-        out = self._connection()
-        if out is None:
+        if not self._connect():
             return
         lines = [self._writer.line(said), self._writer.other("beat", told["beat"])]
         if told["fetch"] and self._may_ask(told["fetch"]):
@@ -130,11 +143,39 @@ class Channel:
             found = self._applier.content(self._wanted.popleft())
             if found:
                 lines.append(self._writer.line(read_content(found)))
-        try:
-            out.sendall(b"".join(lines))
-        except OSError as error:
-            log.info("the other box: %s", error)
-            self._hang_up()
+        self._send(lines)
+
+    def _carry_all(self) -> None:
+        while True:
+            try:
+                self.carry()
+            except (ApplierDown, ApplierRefused) as error:
+                log.debug("the applier: %s", error)  # step() says so
+                time.sleep(BEAT)
+            # The next one may work; nobody else would start this thread again.
+            except Exception:
+                log.exception("an errand was not carried")
+                time.sleep(BEAT)
+
+    def carry(self) -> None:
+        """What the one box asks the other one and what it answers: these wait for no beat."""
+        if self._out is None:
+            time.sleep(BEAT)
+            return
+        errands = self._applier.errands()
+        with self._sending:
+            self._send([self._writer.other(one["kind"], one["body"]) for one in errands])
+
+    def _send(self, lines: list[bytes]) -> None:
+        """What cannot be sent is lost."""
+        with self._sending:
+            if self._out is None or not lines:
+                return
+            try:
+                self._out.sendall(b"".join(lines))
+            except OSError as error:
+                log.info("the other box: %s", error)
+                self._hang_up()
 
     def _may_ask(self, id: str) -> bool:
         """Once, and again where nothing comes of it: a configuration may take longer than a beat."""
@@ -170,27 +211,30 @@ class Channel:
         threading.Thread(target=self._take_all, args=(listener,), daemon=True).start()
         return listener
 
-    def _connection(self) -> socket.socket | None:
-        if self._out and select.select([self._out], [], [], 0)[0]:
-            self._hang_up()  # the other box sends nothing here but an end
-        if self._out is None and self._place and time.monotonic() >= self._next_try:
-            pair, box = self._place
-            self._next_try = time.monotonic() + BEAT
-            own, peer = self._addresses[box], self._addresses[1 - box]
-            try:
-                self._out = socket.create_connection((peer, self._port), BEAT, (own, 0))
-                self._out.settimeout(SECONDS)
-            except OSError as error:
-                log.debug("%s: %s", peer, error)
-                return None
-            self._writer = Writer(pair, box)
-            log.info("connected with %s", peer)
-        return self._out
+    def _connect(self) -> bool:
+        """Whether there is a connection by which this box can speak."""
+        with self._sending:
+            if self._out and select.select([self._out], [], [], 0)[0]:
+                self._hang_up()  # the other box sends nothing here but an end
+            if self._out is None and self._place and time.monotonic() >= self._next_try:
+                pair, box = self._place
+                self._next_try = time.monotonic() + BEAT
+                own, peer = self._addresses[box], self._addresses[1 - box]
+                try:
+                    self._out = socket.create_connection((peer, self._port), BEAT, (own, 0))
+                    self._out.settimeout(SECONDS)
+                except OSError as error:
+                    log.debug("%s: %s", peer, error)
+                    return False
+                self._writer = Writer(pair, box)
+                log.info("connected with %s", peer)
+            return self._out is not None
 
     def _hang_up(self) -> None:
-        if self._out:
-            self._out.close()
-            self._out = None
+        with self._sending:
+            if self._out:
+                self._out.close()
+                self._out = None
 
     # --- listening -------------------------------------------------------------------------------
 
@@ -220,7 +264,7 @@ class Channel:
     def _read_all(self, connection: socket.socket, place: tuple[str, int]) -> None:
         """What comes by one connection, to its end."""
         pair, box = place
-        reader: Reader[Beat] = Reader(pair, 1 - box, OTHERS)
+        reader: Reader[Other] = Reader(pair, 1 - box, OTHERS)
         lines = Lines(connection)
         newest = False
         try:
@@ -269,7 +313,7 @@ class Channel:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def _hand_on(self, what: Said | Fetch | Content | Beat) -> None:
+    def _hand_on(self, what: Said | Fetch | Content | Other) -> None:
         try:
             match what:
                 case Said():
@@ -283,6 +327,10 @@ class Channel:
                         self._wanted.append(what.id)
                 case Content():
                     self._applier.brings(what)
+                case Ask():
+                    self._applier.asked(what)
+                case Answer():
+                    self._applier.answered(what)
         except (ApplierDown, ApplierRefused) as error:
             log.info("the applier: %s", error)
 

@@ -70,6 +70,11 @@ def good(pair: Pair) -> bool:
     return both == {LEADS, STANDS_BY} and step(pair) == "in step" and not troubles(pair)
 
 
+def is_edited_there(pair: Pair) -> bool:
+    """Whether the configuration of the pair is edited at the other box: it alone leads."""
+    return pair.own.role != LEADS and pair.heard is not None and pair.heard.role == LEADS
+
+
 def troubles(pair: Pair) -> dict[str, str]:
     """What may be a fault once it has lasted (LASTS); code -> a sentence."""
     own, peer = pair.own, pair.heard
@@ -130,8 +135,7 @@ def refusal(pair: Pair) -> ApplierRefused | None:
 
 def not_leading(pair: Pair) -> ApplierRefused:
     """Why a box that does not lead hands nothing over."""
-    elsewhere = pair.heard is not None and pair.heard.role == LEADS
-    there = f" Hand over at {pair.name}." if elsewhere else ""
+    there = f" Hand over at {pair.name}." if is_edited_there(pair) else ""
     return ApplierRefused("not-leading", f"{_does(pair.own)}, so it has nothing to hand over.{there}")
 
 

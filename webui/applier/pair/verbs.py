@@ -134,7 +134,13 @@ class Pairs:
         if boxes is None:
             return None
         seen = self.seen(boxes)
-        return {"sentence": standing.sentence(seen), "good": standing.good(seen)}
+        there = standing.is_edited_there(seen)
+        return {
+            "sentence": standing.sentence(seen),
+            "good": standing.good(seen),
+            "desk": boxes[1].name if there else "",
+            "desk_addresses": _addresses(boxes[1]) if there else [],
+        }
 
     def boxes(self) -> tuple[PairBox, PairBox] | None:
         """This box and the other one; None: it is in no pair."""

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from applier.wire.shapes_capacity import Capacity, WatchStarted
     from applier.wire.shapes_joining import Asked, Joining
     from applier.wire.shapes_machine import MachineStatus
-    from applier.wire.shapes_pair import PairState
+    from applier.wire.shapes_pair import AlongState, Brought, PairState
     from lbconfig.model.snapshot import Snapshot
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
@@ -255,6 +255,18 @@ class Client:
         """Let this box lead again where the other one fails."""
         return self._ask("pair_release", user=user)
 
+    def pair_along(self, stamps: dict[str, str], trouble: str = "") -> AlongState:
+        """Say by their stamps which documents are here, and hear which ones the other box of the pair has."""
+        return self._ask("pair_along", stamps=stamps, trouble=trouble)
+
+    def pair_offer(self, name: str, text: str) -> Nothing:
+        """A document that the other box wants."""
+        return self._ask("pair_offer", name=name, text=text)
+
+    def pair_bring(self, name: str) -> Brought:
+        """A document of the other box; "not-offered" where that one has still to put it there."""
+        return self._ask("pair_bring", name=name)
+
     def pair_joining(self) -> Joining:
         """Whether the box waits for its second one, and which one has come."""
         return self._ask("pair_joining")
@@ -298,7 +310,7 @@ class Client:
 
     def _ask(self, verb: str, **fields: object) -> Any:
         """What the applier answers. It keeps to the shapes, and is not asked again whether it does."""
-        line = json.dumps({"verb": verb, **fields}).encode() + b"\n"
+        line = json.dumps({"verb": verb, **fields}, separators=(",", ":")).encode() + b"\n"
         try:
             answer = json.loads(self._exchange(line))
         except TimeoutError:

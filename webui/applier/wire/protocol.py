@@ -26,6 +26,8 @@ Codes of refusal, and who gives them:
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
     no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
+    no-pair, peer-away, overloaded, too-large                                     pair/errands.py
+    not-offered                                                                   pair/along.py
 """
 
 from __future__ import annotations
@@ -49,6 +51,8 @@ MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
 DIGEST = 64  # characters: SHA-256, hexadecimal
 MAX_PEM = 64 * 1024  # characters
+MAX_STAMPS = 8
+LONGEST_STAMP = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,10 @@ def _object(value: object) -> str | None:
     return None if isinstance(value, dict) else "must be an object"
 
 
+def _string(value: object) -> str | None:
+    return None if isinstance(value, str) else "must be text"
+
+
 def _object_or_digest(value: object) -> str | None:
     good = isinstance(value, dict) or (isinstance(value, str) and len(value) == DIGEST)
     return None if good else f"must be an object, or the {DIGEST} characters of its digest"
@@ -116,6 +124,15 @@ def _object_or_digest(value: object) -> str | None:
 def _names(value: object) -> str | None:
     good = isinstance(value, list) and len(value) <= MAX_ITEMS and all(isinstance(one, str) for one in value)
     return None if good else f"must be a list of at most {MAX_ITEMS} names"
+
+
+def stamps_sentence(value: object) -> str | None:
+    """What is wrong with the stamps of documents that go along in a pair, by their names."""
+    if isinstance(value, dict) and len(value) <= MAX_STAMPS:
+        texts = [*value.keys(), *value.values()]
+        if all(isinstance(one, str) and len(one) <= LONGEST_STAMP for one in texts):
+            return None
+    return f"must be an object of at most {MAX_STAMPS} short texts"
 
 
 def _services(value: object) -> str | None:
@@ -157,6 +174,7 @@ _user = _text(150, 1)
 _port = _text(15, 1)  # the kernel's IFNAMSIZ, without its end
 _waiting = {"apply": _text(64), "secret": _text(64), "user": _text(150)}
 _slot = _pattern("[AB]", "A or B")
+_document = _pattern("[a-z]{1,20}( [0-9]{1,9})?", "the name of a document")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
@@ -173,6 +191,15 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
     "peer_says": {"beat": _object},
     "pair_content": {"id": _text(DIGEST)},
     "pair_brings": {"content": _object},
+    "pair_errands": {},
+    "pair_asked": {"errand": _object},
+    "pair_answered": {"answer": _object},
+}
+# What the other box of a pair may ask, over the channel (pair/errands.py). It may be somebody else's by now: so nothing
+# here runs a text of its own, and what changes the system says so in its log.
+FOR_PEER: Mapping[str, Mapping[str, Check]] = {
+    "along_stamps": {},
+    "along_document": {"name": _document},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
@@ -225,6 +252,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_hand_over": {"user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
+    "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},
+    "pair_offer": {"name": _document, "text": _string},
+    "pair_bring": {"name": _document},
     "pair_joining": {},
     "pair_invite": {"user": _user},
     "pair_join": {"address": _text(253, 1), "code": _text(40, 1), "user": _user},
@@ -242,19 +272,23 @@ def parse(line: bytes, verbs: Mapping[str, Mapping[str, Check]] = VERBS) -> Requ
         raise ApplierRefused("not-json", f"The request is not JSON: {str(error)[:200]}.") from None
     if not isinstance(data, dict):
         raise ApplierRefused("bad-request", "The request must be a JSON object.")
-    verb = data.pop("verb", None)
+    return checked(data.pop("verb", None), data, verbs)
+
+
+def checked(verb: object, fields: dict[str, Any], verbs: Mapping[str, Mapping[str, Check]]) -> Request:
+    """ApplierRefused as from parse()."""
     if not isinstance(verb, str) or verb not in verbs:
         raise ApplierRefused("unknown-verb", f"There is no verb {str(verb)[:40]!r}. Known: {', '.join(verbs)}.")
     checks = verbs[verb]
-    problems = [_problem(verb, name, "is missing") for name in checks if name not in data]
-    for name, value in data.items():
+    problems = [_problem(verb, name, "is missing") for name in checks if name not in fields]
+    for name, value in fields.items():
         wrong = checks[name](value) if name in checks else "is not a field of this verb"
         if wrong:
             problems.append(_problem(verb, str(name)[:40], wrong))
     if problems:
         said = "; ".join(f"{problem['field']} {problem['message']}" for problem in problems[:10])
         raise ApplierRefused("bad-field", f"The request '{verb}' is wrong: {said}.", problems)
-    return Request(verb, data)
+    return Request(verb, fields)
 
 
 def _problem(verb: str, field: str, message: str) -> Problem:

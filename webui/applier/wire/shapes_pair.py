@@ -13,6 +13,8 @@ class PairLine(TypedDict):
 
     sentence: str
     good: bool  # one box leads, and the other one can take over
+    desk: str  # host name of the other box, where that one leads and the configuration is edited there; "": here
+    desk_addresses: list[str]  # by which its page is reached
 
 
 class PairBoxStatus(TypedDict):
@@ -45,6 +47,30 @@ class LeadChange(TypedDict):
     when: str
     leads: str  # host name
     reason: str
+
+
+class AlongState(TypedDict):
+    """What goes along in a pair: for the web process, which has it."""
+
+    pair: str  # its id; "": the box is in none
+    box: int  # which of the two this one is
+    own: str  # host names
+    other: str
+    desk: bool  # whether this box leads, or is the first one where both do or neither
+    revision: int | None  # that is confirmed here
+    theirs: dict[str, str] | None  # the stamps of the other box's documents; None: it is away
+    wanted: list[str]  # documents that the other box asks for
+
+
+class Brought(TypedDict):
+    text: str
+
+
+class ErrandLine(TypedDict):
+    """What one box of a pair asks the other one, or answers it, on its way to the process that carries it there."""
+
+    kind: Literal["ask", "answer"]
+    body: dict[str, object]  # pair/errand_lines.py
 
 
 class PairState(TypedDict):

@@ -1,0 +1,245 @@
+"""Users, draft and history of a pair: what one box has goes along to the other one, so that the desk may move.
+
+The web process owns the database and the applier talks with the other box, so this thread stands between: it tells
+the applier stamps of what is here, gives it the documents that the other box wants, and takes those that are newer
+there (docs/decisions/0108). Nothing older ever replaces anything newer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.db import DatabaseError, connection
+
+from accounts import along, ledger
+from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
+from applier.wire.shapes_pair import AlongState
+from changes import actions, copies
+from changes.models import Revision, SetAside
+from draft import copies as drafts
+from draft import store as draft
+from draft.copies import Stamp
+from lbconfig import migrate
+from lbconfig.model.snapshot import SCHEMA, Snapshot, SnapshotError
+from system.models import Together
+
+log = logging.getLogger(__name__)
+
+ONLY_ROW = 1
+EVERY = 2.0  # seconds
+FORMAT = f"1:{SCHEMA}"  # of these documents, and of what a draft is made of
+USERS, DRAFT, HISTORY, REVISION = "users", "draft", "history", "revision"
+AT_ONCE = 4  # revisions that are brought in one round: each may have megabytes
+LATELY = 10  # revisions among which a draft is looked for that nobody has edited
+
+
+@dataclass
+class Seen:
+    """What this process knows of the rounds before."""
+
+    paired: bool = False
+    desk: bool | None = None  # whether this box was the desk
+    revision: int | None = None  # that ran when the history was written last
+    history: str = ""  # the stamp of the other box's that was read last
+    users: str = ""
+    trouble: str = ""
+    told: str = ""  # in the log
+
+
+def watch() -> None:
+    """For ever; in a thread of its own."""
+    seen = Seen()
+    while True:
+        try:
+            seen = turn(connect(), seen)
+        except (ApplierDown, ApplierRefused) as error:
+            log.debug("the pair: %s", error)  # every page says so
+        # The next round may work; nobody else would start this thread again.
+        except Exception:
+            log.exception("nothing went along in the pair")
+        finally:
+            connection.close()
+        time.sleep(EVERY)
+
+
+def turn(applier: Client, seen: Seen) -> Seen:
+    """One round. Raises ApplierDown, ApplierRefused."""
+    try:
+        state = applier.pair_along(_stamps() if seen.paired else {}, seen.trouble)
+        seen.paired = bool(state["pair"])
+        if not seen.paired:
+            return Seen()
+        for name in state["wanted"]:
+            if (found := _text(name)) is not None:
+                applier.pair_offer(name, found)
+        if state["revision"] != seen.revision:  # also where nobody opens a page: the other box may ask for it
+            actions.keep_history()
+            seen.revision = state["revision"]
+        if state["theirs"] is not None:
+            seen.trouble = _take(applier, state, state["theirs"], seen)
+        seen.desk = state["desk"]
+        seen.trouble = seen.trouble or _set_aside()
+    except (DatabaseError, OSError, ValueError) as error:
+        words = " ".join(str(error).split())
+        seen.trouble = f"Users, draft and history of the pair do not go along: {words}"[:400]
+    if seen.trouble != seen.told:
+        log.warning("the pair: %s", seen.trouble or "all goes along again")
+        seen.told = seen.trouble
+    return seen
+
+
+# --- what is here ------------------------------------------------------------------------------------------
+
+
+def _stamps() -> dict[str, str]:
+    found = ledger.load() or ledger.Ledger()
+    row = Together.objects.filter(pk=ONLY_ROW).first()
+    return {
+        "format": FORMAT,
+        "pair": row.pair if row else "",
+        USERS: f"{found.number}:{copies.stamp(found.to_json())}",
+        DRAFT: str(drafts.stamp()) if draft.is_filled() else "",
+        HISTORY: copies.stamp(copies.text()),
+    }
+
+
+def _users() -> str:
+    return (ledger.load() or ledger.Ledger()).to_json()
+
+
+def _text(name: str) -> str | None:
+    """A document that the other box wants; None: there is none of that name."""
+    kind, _, number = name.partition(" ")
+    if kind == REVISION and number:
+        return copies.whole(int(number))
+    texts: dict[str, Callable[[], str]] = {
+        USERS: _users,
+        DRAFT: drafts.text,
+        HISTORY: copies.text,
+    }
+    return texts[name]() if name in texts else None
+
+
+# --- what is there -----------------------------------------------------------------------------------------
+
+
+def _take(applier: Client, state: AlongState, theirs: dict[str, str], seen: Seen) -> str:
+    """What is newer at the other box; why nothing goes along, "": it does."""
+    other = state["other"]
+    if "format" not in theirs:  # its web pages are being started
+        return ""
+    if theirs["format"] != FORMAT:
+        return (
+            f"Users, draft and history do not go along with {other}, which has another version of the software. "
+            "Update both boxes to the same version."
+        )
+    row, _ = Together.objects.get_or_create(pk=ONLY_ROW, defaults={"pair": ""})
+    here, there = row.pair == state["pair"], theirs.get("pair") == state["pair"]
+    if not here and not there and state["box"] == 0:
+        Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"], draft="")
+        return ""
+    if not there:  # it has to take what is here first
+        return ""
+    try:
+        _take_users(applier, theirs, seen, whole=not here)
+        _take_draft(applier, state, theirs, seen, Stamp.read(row.draft) if here else None, first=not here)
+        Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
+        _take_history(applier, theirs, seen)
+    except ApplierRefused as error:
+        if error.code not in ("not-offered", "peer-away"):
+            return f"Users, draft and history do not go along with {other}: {error}"
+    return ""
+
+
+def _take_users(applier: Client, theirs: dict[str, str], seen: Seen, whole: bool) -> None:
+    if theirs.get(USERS) == seen.users and not whole:
+        return
+    text = applier.pair_bring(USERS)["text"]
+    found = ledger.read(text)
+    if not any(one.active for one in found.users):
+        raise SnapshotError("users", "has nobody who may log in")
+    join = along.instead if whole else along.together
+    if ledger.become(lambda mine: join(mine, found)):
+        log.info("users and tokens of the other box of the pair were brought here")
+    seen.users = f"{found.number}:{copies.stamp(text)}"
+
+
+def _take_draft(
+    applier: Client, state: AlongState, stamps: dict[str, str], seen: Seen, agreed: Stamp | None, first: bool
+) -> None:
+    """`first`: this box has just come into the pair, so what was edited here before belongs to no draft of it."""
+    theirs = Stamp.read(stamps.get(DRAFT, ""))
+    if theirs is None or not draft.is_filled():
+        return
+    mine = drafts.stamp()
+    step = drafts.step(mine, theirs, agreed, desk=state["desk"] and not first)
+    if step == "same":
+        _agree(mine, theirs, agreed)
+    elif step == "wait":
+        # What was edited here is newer, whatever the counters of two boxes say.
+        if agreed is not None and mine.digest != agreed.digest and mine.counter <= theirs.counter:
+            drafts.move_counter(theirs.counter + 1)
+    elif step == "take":
+        _become(drafts.read(applier.pair_bring(DRAFT)["text"]), mine, state["other"])
+    elif not first and state["desk"] != seen.desk:
+        pass  # the lead moves at this moment; the two must not give way to each other
+    elif step == "set aside mine":
+        document = drafts.read(applier.pair_bring(DRAFT)["text"])
+        if not _in_history(draft.current()):
+            copies.set_aside(mine.digest, state["own"], draft.current())
+        _become(document, mine, state["other"])
+    elif not SetAside.objects.filter(digest=theirs.digest).exists():
+        document = drafts.read(applier.pair_bring(DRAFT)["text"])
+        copies.set_aside(theirs.digest, state["other"], drafts.snapshot_of(document))
+
+
+def _become(document: drafts.Document, mine: Stamp, other: str) -> None:
+    if drafts.take(document, mine):
+        taken = drafts.stamp()
+        _agree(taken, taken, None)
+        log.info("the draft of %s was brought here", other)
+
+
+def _agree(mine: Stamp, theirs: Stamp, agreed: Stamp | None) -> None:
+    """Both have it."""
+    both = Stamp(max(mine.counter, theirs.counter), mine.digest)
+    if mine.counter < both.counter:
+        drafts.move_counter(both.counter)
+    if both != agreed:
+        Together.objects.filter(pk=ONLY_ROW).update(draft=str(both))
+
+
+def _take_history(applier: Client, theirs: dict[str, str], seen: Seen) -> None:
+    if theirs.get(HISTORY) == seen.history:
+        return
+    text = applier.pair_bring(HISTORY)["text"]
+    missing = copies.take(text)
+    for number in missing[:AT_ONCE]:
+        copies.put(applier.pair_bring(f"{REVISION} {number}")["text"])
+    if len(missing) <= AT_ONCE:
+        seen.history = copies.stamp(text)
+
+
+def _in_history(snapshot: Snapshot) -> bool:
+    """Whether it was applied lately, so that nothing is lost with it."""
+    for row in Revision.objects.filter(outcome="confirmed").exclude(snapshot="")[:LATELY]:
+        try:
+            if draft.same(migrate.read(row.snapshot), snapshot):
+                return True
+        except SnapshotError:
+            continue
+    return False
+
+
+def _set_aside() -> str:
+    """A sentence where a draft waits for an admin to look at it."""
+    found = SetAside.objects.exclude(snapshot="").first()
+    if found is None:
+        return ""
+    return (
+        f"The draft was edited on both boxes while they were apart. The one of {found.hostname} was not taken; "
+        "it is kept on the page Pair."
+    )
