@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
-from changes import actions, cards, replacing, revisions
+from changes import actions, cards, replacing, revisions, steps
 from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.models import Revision
 from draft.frame import look
@@ -63,6 +63,7 @@ def revision(request, number: int, form: CommentForm | None = None, status: int 
         "revision": found,
         "form": form or CommentForm(initial={"comment": found.comment}),
         "before": before,
+        "steps": steps.told(found.steps, ended=True),
     }
     try:
         one = revisions.of_revision(found)
