@@ -47,6 +47,22 @@ def test_no_such_preset_is_an_empty_form(client):
     assert "Begin with" not in words(client.get("/services/1/"))
 
 
+def test_on_one_arm_the_form_begins_with_source_nat(client):
+    """There plain NAT fails for every client that is in the servers' network."""
+    one_network = "This box has one network"
+    for url in ("/services/add/", "/services/add/?preset=web"):
+        page = client.get(url)
+        assert form_values(page)["forwarding"] == "nat" and one_network not in words(page)
+    network = draft.current().network
+    draft.write_part("network", dataclasses.replace(network, interfaces=network.interfaces[:1]), "admin")
+    for url in ("/services/add/", "/services/add/?preset=web"):
+        page = client.get(url)
+        assert form_values(page)["forwarding"] == "snat" and one_network in words(page)
+    for url in ("/services/1/", "/services/add/?like=1"):
+        page = client.get(url)
+        assert form_values(page)["forwarding"] == "nat" and one_network not in words(page)
+
+
 def test_several_ports_and_both_protocols(client):
     more = {"more_ports": " 8100, 443,8000-8099 ", "servers-0-port": ""}
     client.post("/services/add/", NEW | more)

@@ -1,12 +1,17 @@
 """Help: the guide in the box, and the way from each page to its place there."""
 
 import re
+from dataclasses import replace
+from html import unescape
+from urllib.parse import urljoin
 
 import pytest
 from board.common import guide as rendering
 from django.test import Client
 from django.urls import get_resolver, resolve, reverse
 from forms_on_page import form_values
+from tests.fake import appliance, drift
+from tests.fake import pair as fake_pair
 
 from guide import book
 from guide.places import PLACES
@@ -20,6 +25,7 @@ IN_BETWEEN = {
 ARGUMENTS = {"pk": 1, "number": 2, "address": "10.2.0.11", "slot": "B", "apply_id": "a-1", "name": "plan"}
 QUERIES = {"compare": "?old=1&new=2"}
 FRAME = '<nav aria-label="Pages">'
+LINK = re.compile(r'<a\b[^>]* href="(/[^"#]*|\?[^"#]*)')
 HELP = re.compile(r'<a class="help"[^>]* href="([^"]*)"')
 
 
@@ -47,6 +53,35 @@ def test_every_page_with_the_navigation_leads_to_its_place_in_the_guide(client):
     assert places.keys() | IN_BETWEEN >= PLACES.keys(), "opened here, or named above"
     assert places["service-edit"] == "/help/first-service/"
     assert places["names"] == "/help/network/#names-and-time"
+
+
+def linked(client: Client, first: str, names: frozenset[str] = frozenset()) -> frozenset[str]:
+    """`names`, and those of the pages that links lead to from this address on; one page of each name is opened."""
+    left, found = [first], set(names)
+    while left:
+        url = left.pop()
+        answer = client.get(url)
+        text = "" if answer.streaming else answer.content.decode()
+        for href in LINK.findall(text) if FRAME in text else ():
+            to = urljoin(url, unescape(href))
+            name = resolve(to.partition("?")[0]).url_name
+            if name not in found:
+                found.add(name)
+                left.append(to)
+    return frozenset(found)
+
+
+def test_every_page_is_reached_by_links(client, box):
+    """By the keyboard, too: nobody has to know an address. Search is a form on every page."""
+    client.post("/firewall/add/", form_values(client.get("/firewall/add/")) | {"name": "ping", "protocol": "ping"})
+    box.drift.found = drift.sample()
+    found = linked(client, "/")
+    box.pair = fake_pair.sample()
+    found = linked(client, "/system/pair/", found)
+    appliance.Fake().pair_hold(4, "admin")
+    box.pair.peer = replace(box.pair.peer, digest="c" * 64, lineage=("c" * 64,), revision=4)
+    found = linked(client, "/system/pair/", found)
+    assert sorted(PLACES.keys() - IN_BETWEEN - {"import", "search"} - found) == []
 
 
 @pytest.mark.parametrize("name", PLACES)

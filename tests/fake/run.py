@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from applier.apply.pending import Ask
 from applier.apply.runs import (
     ALONE,
     TITLES,
+    UNDONE,
     WAITING_SENTENCE,
     RunRecord,
     confirmed_sentence,
@@ -31,6 +33,25 @@ if TYPE_CHECKING:
 
 STEP_SECONDS = 0.5  # how long each step takes where the box is not instant
 CONFIRM = "confirm"
+
+
+def _addresses(snapshot: Snapshot) -> tuple:
+    return snapshot.network, {vip for service in snapshot.enabled_services for vip in service.vips}
+
+
+# What a step looks at, of those that have nothing to do where that stays as it is; the others always have.
+PARTS: dict[str, Callable[[Snapshot], object]] = {
+    "web-page": lambda snapshot: snapshot.management,
+    "links": lambda snapshot: snapshot.network,
+    "hardware": lambda snapshot: snapshot.tuning,
+    "interfaces-add": _addresses,
+    "interrupts": lambda snapshot: snapshot.tuning,
+    "announce": _addresses,
+    "names": lambda snapshot: snapshot.network,
+    "sorry-page": lambda snapshot: snapshot.sorry,
+    "interfaces-remove": _addresses,
+    "nftables-remove": _addresses,
+}
 
 
 @dataclass
@@ -93,10 +114,19 @@ def advance(box: Box, elapsed: float | None = None) -> None:
         if step.name == box.failing_step:
             _fail(box, run, index)
             break
-        step.state = "done"
+        if _due(step.name, change):
+            step.state = "done"
+        else:
+            step.state, step.seconds, step.detail = "skipped", 0.0, "nothing to change"
     else:
         _succeed(box, run, change)
     _note(box, run)
+
+
+def _due(step: str, change: Change) -> bool:
+    """Whether the step has something to do, as far as this pretended apply knows."""
+    part = PARTS.get(step)
+    return part is None or part(change.new) != part(change.before)
 
 
 def _note(box: Box, run: RunRecord) -> None:
@@ -154,7 +184,7 @@ def _fail(box: Box, run: RunRecord, index: int) -> None:
     run.steps[index].state = "failed"
     run.steps[index].detail = "The sample box was told to fail here."
     for step in run.steps[1:index]:
-        step.state = "undone"
+        step.state = UNDONE.get(step.state, step.state)
     for step in run.steps[index + 1 :]:
         step.state = "skipped"
     run.state = box.generations[0]["outcome"] = "rolled back"

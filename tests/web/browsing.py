@@ -9,6 +9,8 @@ LOOKS = {
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
 }
 IN_THE_DARK = {"wide": "dark", "phone": "phone-dark"}
+# As nginx tells it of a connection that was made after the change: that confirms it.
+NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 PICTURES = 3  # tries of a picture
 BUSY = "Unable to capture screenshot"  # Chromium's words when its drawing process does not answer in time
 

@@ -57,7 +57,8 @@ def opened(admin):
 
 
 def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened, look):
-    assert len(opened) > 35 and {"service-edit", "rule-edit", "rule-delete"} <= opened.keys()
+    some = {"service-edit", "rule-edit", "rule-delete", "pair", "pair-make", "pair-join", "search", "api"}
+    assert len(opened) > 35 and some <= opened.keys()
     pages = {True: open_page(admin, **LOOKS[look]), False: open_page(**LOOKS[look])}
     faults = []
     for name, (address, logged_in) in opened.items():

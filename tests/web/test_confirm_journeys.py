@@ -14,12 +14,10 @@ import pytest
 from playwright.sync_api import expect
 from tests import texts
 from tests.fake import appliance
-from tests.web.browsing import LOOKS, follow
+from tests.web.browsing import LOOKS, NEW_CONNECTION, follow
 from tests.web.conftest import TIMEOUT
 
 from draft import store as draft
-
-NEW_CONNECTION = {"X-Connection-Age": "0.1"}
 
 
 def change_gateway(page) -> None:

@@ -1,12 +1,15 @@
 """What a sysadmin does who has never seen the box, and in how many clicks: words are typed, the rest is clicked."""
 
+from dataclasses import replace
+
 import pytest
 from playwright.sync_api import Page, expect
 from tests import texts
 from tests.fake import appliance
-from tests.web.browsing import follow
+from tests.web.browsing import NEW_CONNECTION, follow
 
-from lbconfig.model.snapshot import FACTORY
+from lbconfig.model import canonical
+from lbconfig.model.snapshot import FACTORY, Forwarding
 
 # A key that presses a button is no click.
 COUNT = """addEventListener("click", (event) => {
@@ -53,7 +56,8 @@ def test_from_the_first_boot_to_balanced_traffic(newcomer, transactional_db):
     expect(page.get_by_text(texts.APPLIED)).to_be_visible()
     follow(page, page.get_by_role("link", name=texts.BACK))
     expect(page.get_by_text("2 of 2 up")).to_be_visible()
-    assert box.snapshot.services[0].name == "shop"
+    [shop] = box.snapshot.services
+    assert (shop.name, shop.forwarding) == ("shop", Forwarding.SNAT)  # what works on the one network of a new box
     assert clicks(page) <= 12
 
 
@@ -76,3 +80,28 @@ def test_why_a_server_is_down_stands_on_the_first_page(newcomer, admin):
     follow(page, page.get_by_role("link", name="Ask the doctor about shop"))
     expect(page.get_by_role("heading", name="Doctor: shop")).to_be_visible()
     assert clicks(page) == 1
+
+
+def test_what_ran_yesterday_is_brought_back(newcomer, admin, box):
+    """With a change that must be confirmed, which the page does by itself."""
+    yesterday = box.snapshot
+    box.generations[1]["text"] = canonical.text(yesterday)
+    box.snapshot = replace(
+        yesterday,
+        services=tuple(replace(one, name=f"{one.name} of today") for one in yesterday.services),
+        network=replace(yesterday.network, gateway="192.168.10.254"),
+    )
+    page = newcomer(admin)
+    page.goto("/")
+    expect(page.get_by_role("heading", name="shop of today")).to_be_visible()
+    follow(page, page.get_by_role("link", name="History"))
+    follow(page, page.get_by_role("row", name="mail added").get_by_role("link"))
+    follow(page, page.get_by_role("link", name=texts.RESTORE))
+    follow(page, page.get_by_role("button", name=texts.REPLACE))
+    follow(page, texts.APPLY_BUTTON)
+    expect(page.get_by_text(texts.KEEP_IT)).to_be_visible()
+    page.set_extra_http_headers(NEW_CONNECTION)
+    box.run.deadline.begun -= 30
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
+    assert box.snapshot == yesterday
+    assert clicks(page) == 5

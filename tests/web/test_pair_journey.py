@@ -12,7 +12,8 @@ from applier.pair.roles import LEADS
 
 
 def looked_at(page) -> None:
-    """By axe, in light and in dark mode."""
+    """By the keyboard, and by axe in light and in dark mode."""
+    assert not keyboard.faults(page)
     axe.unfold(page)
     assert not axe.everything(page)
     page.emulate_media(color_scheme="dark")
@@ -32,7 +33,6 @@ def test_the_page_of_a_pair(open_page, admin, box, look, shoot):
     page.locator("#strip a").click()
     expect(page.get_by_role("heading", name="lb2", exact=True)).to_be_visible()
     shoot(page, "pair", look)
-    assert not keyboard.faults(page)
     looked_at(page)
 
 

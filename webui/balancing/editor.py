@@ -15,7 +15,8 @@ from draft import merge
 from draft import store as draft
 from draft.models import Service
 from lbconfig.model.flat import defaults, flat, shaped
-from lbconfig.model.snapshot import RealServer, Scheduler, Snapshot, VirtualService
+from lbconfig.model.snapshot import Forwarding, RealServer, Scheduler, Snapshot, VirtualService
+from lbconfig.pair import one_armed
 from lbconfig.validate import services as validate
 from web.fields import ExplainedField
 
@@ -24,7 +25,13 @@ ROW_FIELDS = tuple(name for name in flat(RealServer(0, "", 0)) if name != "id")
 
 def values_of(row: Service | None) -> dict[str, Any]:
     """What the form shows for a stored service; the defaults for a new one."""
-    return shown(flat(row.wish) if row else defaults(VirtualService))
+    return shown(flat(row.wish)) if row else new_values()
+
+
+def new_values() -> dict[str, Any]:
+    """What the form of a new service begins with: source NAT on one arm, where plain NAT fails for near clients."""
+    values = shown(defaults(VirtualService))
+    return values | {"forwarding": Forwarding.SNAT} if one_armed(draft.current()) else values
 
 
 def rows_of(row: Service | None) -> list[dict[str, Any]]:
@@ -53,7 +60,7 @@ class Editor:
     @classmethod
     def begin(cls, preset: Preset) -> Editor:
         """A new service with what the preset fills in."""
-        editor = cls._unbound(None, preset.form, rows_of(None), "")
+        editor = cls._unbound(None, new_values() | preset.values, rows_of(None), "")
         editor.preset = preset
         return editor
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from balancing.forms import shown
-from lbconfig.model.flat import defaults
-from lbconfig.model.snapshot import VirtualService
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:
     name: str
     help: str  # one sentence: what is chosen, and why
     values: dict = field(default_factory=dict)
-
-    @property
-    def form(self) -> dict:
-        return shown(defaults(VirtualService)) | self.values
 
 
 _HTTP = {"check_kind": "http", "check_path": "/"}

@@ -25,6 +25,7 @@ from lbconfig.model import checks, names
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.checks import worst_case_detection
 from lbconfig.model.snapshot import GUE_PORT, AgentKind, CheckKind, Forwarding, Snapshot, SnapshotError, VirtualService
+from lbconfig.pair import one_armed
 from lbconfig.validate.balance import BY_WEIGHT
 from web.faults import not_found
 from web.kept_input import given_back, keeps_input
@@ -100,6 +101,7 @@ def _page(request, editor: Editor, status: int = 200, again: bool = False):
         "gateways": own_addresses(snapshot),
         "presets": PRESETS if editor.row is None and not editor.form.is_bound and not editor.copy_of else None,
         "open": {part: _opens(editor, fields) for part, fields in MORE.items()},
+        "one_armed": editor.row is None and not editor.copy_of and not editor.form.is_bound and one_armed(snapshot),
         "common_forwarding": [str(one) for one in names.COMMON_FORWARDING],
         "gue_port": GUE_PORT,
         "follows_load": _follows_load(editor.form),

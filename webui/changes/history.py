@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
-from changes import actions, cards, replacing, revisions
+from changes import actions, cards, replacing, revisions, steps
 from changes.forms import CommentForm, KeepingForm, OutlookForm
 from changes.models import Revision
 from draft.frame import look
@@ -25,11 +25,7 @@ PLACES = ("old", "new")
 
 def history(request, keeping: KeepingForm | None = None, status: int = 200):
     """Every apply, the newest first."""
-    missing = ""
-    try:
-        actions.keep_history()
-    except (ApplierDown, ApplierRefused) as error:
-        missing = str(error)
+    missing = _keep_new()
     page = Paginator(Revision.objects.defer("snapshot", "steps"), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "page": page,
@@ -40,6 +36,22 @@ def history(request, keeping: KeepingForm | None = None, status: int = 200):
         "chosen": (revisions.RUNNING, revisions.DRAFT),
     }
     return render(request, "changes/history.html", context, status=status)
+
+
+def _keep_new() -> str:
+    """Keep what was applied and that nobody has looked at since; why that cannot be, or nothing."""
+    try:
+        actions.keep_history()
+    except (ApplierDown, ApplierRefused) as error:
+        return str(error)
+    return ""
+
+
+def _kept(number: int) -> Revision:
+    """A revision; a link to it may come before anybody has opened the history."""
+    if not Revision.objects.filter(number=number).exists():
+        _keep_new()
+    return get_object_or_404(Revision, number=number)
 
 
 @require_POST
@@ -57,12 +69,13 @@ def keep(request):
 
 def revision(request, number: int, form: CommentForm | None = None, status: int = 200):
     """One apply: its steps, what it changed, and how it differs from what runs."""
-    found = get_object_or_404(Revision, number=number)
+    found = _kept(number)
     before = revisions.before(found)
     context = {
         "revision": found,
         "form": form or CommentForm(initial={"comment": found.comment}),
         "before": before,
+        "steps": steps.told(found.steps, ended=True),
     }
     try:
         one = revisions.of_revision(found)
@@ -81,7 +94,7 @@ def revision(request, number: int, form: CommentForm | None = None, status: int 
 @require_POST
 def comment(request, number: int):
     """A comment that was forgotten, or wrong; the page says who wrote it anew."""
-    found = get_object_or_404(Revision, number=number)
+    found = _kept(number)
     form = CommentForm(request.POST)
     if not form.is_valid():
         return revision(request, number, form, 422)
@@ -93,6 +106,7 @@ def comment(request, number: int):
 
 def compare(request):
     """Two states of the box: in words, and file by file."""
+    _keep_new()
     running = look(request).running
     try:
         old, new = (revisions.side(request.GET.get(name, ""), running) for name in PLACES)
@@ -105,7 +119,7 @@ def compare(request):
 
 def restore(request, number: int):
     """A revision into the draft: says first what that does to the draft."""
-    found = get_object_or_404(Revision, number=number)
+    found = _kept(number)
     try:
         new = revisions.of_revision(found)
     except revisions.Unreadable as error:

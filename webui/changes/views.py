@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused
 from applier.wire.shapes import ENDED
-from changes import actions, arrival, before, cards, confirm, diffs
+from changes import actions, arrival, before, cards, confirm, diffs, steps
 from changes.forms import ApplyForm
 from changes.links import link
 from changes.models import Revision
@@ -161,6 +161,7 @@ def _run(request, apply_id: str) -> dict:
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
     shown = {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    shown |= {"steps": steps.told(run["steps"], ended)} if run else {}
     return shown | confirm.context(request, run) | (_past(apply_id) if over else {})
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from lbconfig.model.addresses import IPNetwork, bits, order
 from lbconfig.model.kept import kept
-from lbconfig.model.network import Network
+from lbconfig.model.network import Interface, Network
 from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.wanted.netstate import Address
@@ -69,6 +69,22 @@ def interface_names(snapshot: Snapshot) -> tuple[str, ...]:
 def entrances(snapshot: Snapshot) -> tuple[str, ...]:
     """Interfaces where packets come in, of the box or of either of a pair."""
     return tuple(dict.fromkeys(name for one in views(snapshot) for name in one.network.entrances))
+
+
+def one_armed(snapshot: Snapshot) -> bool:
+    """Whether clients and servers are on one interface, of the box or of either of a pair.
+
+    The pair cable is none of them; neither is what has no address, such as the card that carries two VLANs.
+    """
+    boxes = snapshot.pair.boxes if snapshot.pair else ()
+    networks = [(one.network, one.cable) for one in boxes] or [(snapshot.network, "")]
+    return any(
+        sum(_has_address(used) for used in network.interfaces if used.name != cable) <= 1 for network, cable in networks
+    )
+
+
+def _has_address(interface: Interface) -> bool:
+    return interface.on and bool(interface.dhcp or interface.addresses or interface.floating)
 
 
 @kept

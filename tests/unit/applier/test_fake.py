@@ -68,7 +68,7 @@ def test_an_apply_that_takes_its_time(monkeypatch):
     seen = []
     for _ in range(40):
         run = appliance.Fake().status()["apply"]
-        seen.append(sum(step["state"] == "done" for step in run["steps"]))
+        seen.append(sum(step["state"] in ("done", "skipped") for step in run["steps"]))
         now[0] += 0.25
     assert seen == sorted(seen) and seen[0] == 0 and seen[-1] == len(ALONE)
     assert run["state"] == "done"

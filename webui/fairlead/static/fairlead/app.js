@@ -45,6 +45,14 @@ for (const input of document.querySelectorAll("input[type=file][data-into]")) {
   });
 }
 
+// A part that is fetched takes the focus (autofocus) only from what asked for it: who has gone on stays where he types.
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const at = document.activeElement;
+  if (at !== document.body && at !== event.detail.requestConfig?.elt) {
+    event.detail.serverResponse = event.detail.serverResponse.replaceAll(" autofocus", "");
+  }
+});
+
 // The first wrong field is where the admin goes on.
 const wrong = document.querySelector(".wrong input, .wrong textarea");
 if (wrong) {
