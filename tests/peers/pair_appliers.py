@@ -20,9 +20,8 @@ from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
 from applier.kept.turn import Turn
-from applier.pair import own
-from applier.pair.fitness import Lacks
 from applier.pair.lookout import EACH, Lookout
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.verbs import Pairs
 from applier.wire.client import Client
@@ -46,6 +45,11 @@ class Core:
     turn: Turn = field(default_factory=Turn)
     reasons: Events = field(default_factory=lambda: Events(Path("/nonexistent")))
     peer: Peer = field(default_factory=Peer)
+    ready: bool = True
+    lineage: tuple = ()
+
+    def __post_init__(self) -> None:
+        self.own = Own(self, boottime)
 
     def connections(self) -> int:
         return 0
@@ -72,8 +76,7 @@ class Applier:
         self.told += 1
 
     def hears(self, other: Applier) -> None:
-        said = own.beat(other.core, other.name, boottime(), Lacks(), [other.core.running.digest])
-        self.core.peer.says(said, boottime())
+        self.core.peer.says(other.core.own.beat(other.name), boottime())
 
 
 @contextlib.contextmanager

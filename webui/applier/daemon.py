@@ -37,9 +37,9 @@ from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
 from applier.pair.errands import Errands
-from applier.pair.fitness import Lacks
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
@@ -68,6 +68,7 @@ from applier.wire.shapes import (
     Trial,
 )
 from lbconfig import migrate
+from lbconfig.agreement import Lineage
 from lbconfig.model.snapshot import FACTORY, Snapshot, SnapshotError
 from lbconfig.pair import keyed
 from lbconfig.target import Target, joined
@@ -99,6 +100,7 @@ class Applier:
         self.applies = Applies(self, clock)
         self.peer = Peer()
         self.errands = Errands(self, clock)
+        self.own = Own(self, clock)
         self.both = Both(self, self.applies, clock)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
@@ -158,9 +160,13 @@ class Applier:
         return fresh and beat is not None and beat.ready and beat.role == STANDS_BY
 
     @property
-    def lacks(self) -> Lacks:
-        """What keeps this box of a pair from serving as well as it could, as it was seen last."""
-        return self.pairs.observed.lacks
+    def ready(self) -> bool:
+        """Whether this box of a pair may lead."""
+        return self.both.ready
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.both.lineage
 
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)

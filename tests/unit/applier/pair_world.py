@@ -12,8 +12,9 @@ from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
 from applier.kept.turn import Turn
-from applier.pair import own, roles
+from applier.pair import roles
 from applier.pair.lookout import EACH, Lookout
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, Role
 from applier.pair.verbs import Pairs
@@ -98,6 +99,11 @@ class Core:
     turn: Turn = field(default_factory=Turn)
     peer: Peer = field(default_factory=Peer)
     reasons: Events = field(default_factory=lambda: Events(Path("/nonexistent")))
+    ready: bool = True
+    lineage: tuple = ()
+
+    def __post_init__(self):
+        self.own = Own(self, self.host.now)
 
     def connections(self):
         return 7
@@ -174,7 +180,7 @@ class World:
     def beat(self, box, other):
         """`box` hears `other`."""
         name = SNAPSHOT.pair.boxes[other.host.number].name
-        said = own.beat(other.core, name, self.clock, other.pairs.observed.lacks, [other.core.running.digest])
+        said = replace(other.core.own.beat(name), lineage=(other.core.running.digest,))
         box.core.peer.says(replace(said, ready=said.ready and self.ready[other.host.number]), self.clock)
 
     def watched(self, seconds):

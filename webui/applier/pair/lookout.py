@@ -85,10 +85,10 @@ class Lookout:
         except ApplierRefused as refusal:
             log.error("the hold of an admin: %s", refusal)
         faults = {fault["code"]: fault["message"] for fault in core.faults.to_data()}
-        pairs.observed = looking.observe(core.host, core.paths, core.running.own, core.reasons.downs, faults)
+        core.own.observed = looking.observe(core.host, core.paths, core.running.own, core.reasons.downs, faults)
         pair = core.running.snapshot.pair
         ready = standing.refusal(seen) is None
-        own, peer = pairs.observed.lacks, Lacks(*seen.peer.lacks) if seen.peer and ready else None
+        own, peer = core.own.observed.lacks, Lacks(*seen.peer.lacks) if seen.peer and ready else None
         self._course = fitness.after(self._course, self._clock(), own, peer)
         led_since = self._clock() - seen.own.since
         if (
