@@ -36,7 +36,7 @@ def test_a_box_that_is_alone_says_what_a_pair_is(client, box):
 
 @pytest.mark.parametrize("url", ["/", "/network/", "/system/", "/changes/", "/live/overview/"])
 def test_every_page_says_how_the_pair_stands(client, pair, url):
-    assert "lb1 leads, lb2 stands by and is in step." in words(client.get(url))
+    assert "lb1 leads, lb2 stands by and is in step; it knows 1,238 of 1,240 connections." in words(client.get(url))
     pair.silent = 700.0
     assert "lb2 is away since" in words(client.get(url))
 
@@ -46,7 +46,10 @@ def test_what_the_line_says_gets_no_banner_as_well(client, box, pair):
     box.fault("pair-both", pair.line()["sentence"])
     box.fault("data-full", "The data partition is full.")
     page = client.get("/network/").content.decode()
-    assert page.count("Both lead: there is no path between them.") == 1 and "The data partition is full." in page
+    assert (
+        page.count("Both lead: neither box hears the VRRP of the other one (protocol 112).") == 1
+        and "The data partition is full." in page
+    )
 
 
 # --- the page ---
@@ -90,7 +93,7 @@ def test_a_hand_over_is_one_question(client, pair):
     assert "Let lb2 lead?" in words(page) and pair.own.role == LEADS
     answer = client.post("/system/pair/hand-over/", follow=True)
     assert pair.own.role == STANDS_BY
-    assert "lb2 leads, lb1 stands by and is in step." in words(answer)
+    assert "lb2 leads, lb1 stands by and is in step; it knows" in words(answer)
     assert "Hand over at lb2." in words(answer) and 'id="hand-over"' not in answer.content.decode()
 
 
@@ -136,7 +139,7 @@ def test_while_the_applier_does_not_answer(client, box, pair):
 def test_the_api_shows_hands_over_holds_and_releases(admin, pair):
     reader, applier = robot(admin, "read"), robot(admin, "apply")
     found = reader.get("/pair").json()
-    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step." and len(found["boxes"]) == 2
+    assert found["sentence"].startswith("lb1 leads, lb2 stands by and is in step;") and len(found["boxes"]) == 2
     assert applier.post("/pair/hand-over").json()["boxes"][1]["role"] == "leads"
     assert error(applier.post("/pair/hand-over"))["code"] == "not-leading"
     assert applier.post("/pair/hold", {"hours": 2}).json()["hold"]["hours"] == 2

@@ -27,7 +27,7 @@ def test_the_page_of_a_pair(open_page, admin, box, look, shoot):
     shoot(page, "pair-alone", look)
     box.pair = fake_pair.sample()
     page.goto("/")
-    expect(page.locator("#strip")).to_contain_text("lb1 leads, lb2 stands by and is in step.")
+    expect(page.locator("#strip")).to_contain_text("lb1 leads, lb2 stands by and is in step; it knows")
     shoot(page, "pair-strip", look)
     page.locator("#strip a").click()
     expect(page.get_by_role("heading", name="lb2", exact=True)).to_be_visible()
@@ -46,7 +46,7 @@ def test_hand_over_and_hold(open_page, admin, box, look, shoot):
     shoot(page, "pair-hand-over", look)
     looked_at(page)
     page.get_by_role("button", name="Hand over now").click()
-    expect(page.locator("#sentence")).to_contain_text("lb2 leads, lb1 stands by and is in step.")
+    expect(page.locator("#sentence")).to_contain_text("lb2 leads, lb1 stands by and is in step; it knows")
     page.get_by_role("link", name="Hold this box").click()
     page.get_by_label("For how long").select_option("4 hours")
     shoot(page, "pair-hold", look)
@@ -71,7 +71,9 @@ def test_trouble_is_seen_without_reloading(open_page, admin, box, look, shoot):
     box.pair.peer = replace(box.pair.peer, role=LEADS, lacks=(0, 1, 0, 2), version="0.1.9")
     box.pair.observed = Observed(gateways=("192.168.10.1",), services=("shop",))
     box.pair.clock = 61.0
-    expect(page.locator("#sentence")).to_contain_text("Both lead: there is no path between them.")
+    expect(page.locator("#sentence")).to_contain_text(
+        "Both lead: neither box hears the VRRP of the other one (protocol 112)."
+    )
     expect(page.get_by_text("61.0 seconds ahead of this box")).to_be_visible()
     shoot(page, "pair-both-lead", look)
     looked_at(page)

@@ -25,7 +25,7 @@ def world(tmp_path):
 def test_what_is_known_of_both(world):
     first, second = world.boxes
     found = first.pairs.pair()
-    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step."
+    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step; it knows 7 of 7 connections."
     assert (found["good"], found["step"], found["refusal"]) == (True, "in step", "")
     assert [(one["hostname"], one["own"], one["role"]) for one in found["boxes"]] == [
         ("lb1", True, "leads"),
@@ -267,7 +267,7 @@ def test_both_lead_is_told_within_seconds(world):
     world.boxes[1].host.becomes(LEADS)
     world.watched(3)
     for box in world.boxes:
-        assert codes(box) == {"pair-both": "Both lead: there is no path between them."}
+        assert codes(box) == {"pair-both": "Both lead: neither box hears the VRRP of the other one (protocol 112)."}
 
 
 def test_a_take_over_is_written_down_with_its_reason(world):
