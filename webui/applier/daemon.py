@@ -41,6 +41,7 @@ from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.own import Own
 from applier.pair.peer import Peer
+from applier.pair.pulse import Pulse
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
 from applier.pair.verbs import Pairs
@@ -117,6 +118,7 @@ class Applier:
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
         self.lookout = Lookout(self, self.pairs, clock)
+        self.pulse = Pulse(self, self.lookout)
         self.joinings = Joinings(self)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
@@ -461,6 +463,7 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
+    threading.Thread(target=applier.pulse.run, name="pulse", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()

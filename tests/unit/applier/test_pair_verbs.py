@@ -7,6 +7,7 @@ from pair_world import SNAPSHOT, World
 
 from applier.kept.lead_changes import MOST, LeadChanges
 from applier.kept.pair_hold import HOUR, Hold, Moment
+from applier.pair.pulse import Pulse
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
 from applier.wire.errors import ApplierRefused
@@ -289,3 +290,27 @@ def test_the_list_of_changes_is_bounded_and_outlives_a_restart(tmp_path):
     again = LeadChanges(path).newest()
     assert again[0]["reason"].startswith(f"why {MOST + 4} ") and len(again[0]["reason"]) == 300
     assert MOST - 4 <= len(again) <= MOST
+
+
+def test_the_floater_is_told_whether_the_other_box_could_lead(world):
+    first, second = world.boxes
+    pulses = [Pulse(box.core, box.lookout) for box in world.boxes]
+
+    def told():
+        world.watched(1)
+        for box, pulse in zip(world.boxes, pulses, strict=True):
+            box.host.asked.clear()
+            pulse.tick()
+        return [*first.host.asked, *second.host.asked]
+
+    assert told() == ["alive relieved", "alive"]
+    with first.core.turn.take("the changes of bob are being applied"):
+        assert told() == ["alive", "alive"]
+    world.ready[1] = False
+    assert told() == ["alive", "alive"]
+    world.ready[1] = True
+    first.core.running = Target(12, replace(SNAPSHOT, pair=replace(SNAPSHOT.pair, hand_over_by_itself=False)), 0)
+    second.core.running = Target(12, first.core.running.snapshot, 1)
+    assert told() == ["alive", "alive"]
+    first.core.running = second.core.running = Target(None, FACTORY)
+    assert told() == []
