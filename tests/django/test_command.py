@@ -306,6 +306,13 @@ def test_the_pair(run, box):
     assert "lb2  never heard" in run("pair")[1]
 
 
+def test_a_drill_of_the_pair(run, box):
+    box.pair = fake_pair.sample()
+    code, said, _ = run("pair", "drill", "--back")
+    assert code == 0 and said.count("The addresses answered at ") == 2
+    assert run("pair", "drill")[0] == 0 and run("pair", "drill")[2].startswith("fairlead: not-leading: ")
+
+
 def test_what_the_box_can_forward(run, box):
     assert "never measured on this hardware" in run("bench")[1]
     code, said, _ = run("bench", "--watch", "20")

@@ -97,6 +97,32 @@ def test_a_hand_over_is_one_question(client, pair):
     assert "Hand over at lb2." in words(answer) and 'id="hand-over"' not in answer.content.decode()
 
 
+def test_a_drill_says_before_what_it_does_and_afterwards_what_it_has_shown(client, pair):
+    assert "None yet. Try one before you need it" in words(client.get("/system/pair/"))
+    text = words(client.get("/system/pair/drill/"))
+    assert "This is a real hand-over: lb1 tells lb2 all connections" in text and not pair.drills
+    text = words(client.post("/system/pair/drill/", {"back": "on"}, follow=True))
+    assert (
+        "The addresses answered at lb2 after 31 ms; 1,240 connections before, 1,238 after, 2 ended by clients." in text
+    )
+    assert "lb2 to lb1" in text and pair.own.role == LEADS
+    pair.drilling = "lb1 hands over to lb2, asked for by ann"
+    assert "Right now lb1 hands over to lb2, asked for by ann." in words(client.get("/live/pair/"))
+    pair.peer = replace(pair.peer, ready=False)
+    assert 'id="drill"' not in client.get("/system/pair/").content.decode()
+    assert "Nothing was done. lb2 is not ready" in words(client.post("/system/pair/drill/", follow=True))
+
+
+def test_a_drill_by_the_api(admin, pair):
+    applier, reader = robot(admin, "apply"), robot(admin, "read")
+    assert reader.get("/pair/drills").json() == {"running": "", "drills": []}
+    answer = applier.post("/pair/drill", {})
+    assert answer.status_code == 202 and answer.json()["drills"][0]["silence"] == 31
+    assert reader.get("/pair/drills").json()["drills"][0]["took"] == "lb2" and pair.own.role == STANDS_BY
+    assert error(applier.post("/pair/drill", {}))["code"] == "not-leading"
+    assert fields(applier.post("/pair/drill", {"back": "yes"})) == [("request", "back")]
+
+
 def test_what_is_refused_changes_nothing_and_says_why(client, pair):
     pair.peer = replace(pair.peer, ready=False)
     assert 'id="hand-over"' not in client.get("/system/pair/").content.decode()

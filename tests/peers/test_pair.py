@@ -83,6 +83,23 @@ def test_the_verbs_of_the_applier_hand_over_hold_and_release(leading, pair, tmp_
         pair.leads(leading)
 
 
+def test_a_drill_and_back_again_is_measured_and_known_to_both(leading, pair, tmp_path):
+    with appliers(pair, tmp_path) as both:
+        here, there = both[leading.number], both[1 - leading.number]
+        until("the other box to be heard", lambda: here.client.pair()["good"])
+        with watched(pair, "drill, and back") as watch:
+            here.client.pair_drill(True, "ann")
+            until("both drills", lambda: len(here.client.pair_drills()["drills"]) == 2)
+            pair.leads(leading)
+        back, first = here.client.pair_drills()["drills"]
+        print(f"{first['sentence']}\n{back['sentence']}\nthe client: {watch.silence:.0f} ms")
+        for drill, gave, took in ((first, here, there), (back, there, here)):
+            assert (drill["gave"], drill["took"], drill["failed"]) == (gave.name, took.name, "")
+            assert drill["silence"] is not None and drill["unanswered"] == []
+            assert drill["sentence"].endswith(" ms; 3 connections before, 3 after.")
+        until("them there", lambda: there.client.pair_drills()["drills"] == [back, first])
+
+
 def test_the_boxs_own_addresses_do_not_depend_on_a_lease(leading):
     """The kernel drops all addresses of a network with the first one of it."""
     leading.float([*FLOATING, ("eth1", "10.7.0.100/24")])

@@ -36,6 +36,7 @@ from applier.kept.generations import Damaged, Generations, Recovered
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.pair.drills import Drills
 from applier.pair.errands import Errands
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
@@ -117,6 +118,7 @@ class Applier:
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
+        self.drills = Drills(self, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
         self.pulse = Pulse(self, self.lookout)
         self.joinings = Joinings(self)
@@ -136,6 +138,8 @@ class Applier:
             self.recovery.certificate, self.recovery.page_key, self.recovery.restore, self.recovery.factory_reset,
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
+            self.drills.pair_drills, self.drills.pair_drill,
+            self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
             self.joinings.pair_probe,

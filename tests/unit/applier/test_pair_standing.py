@@ -60,7 +60,8 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
         ),
         (
             pair(replace(LB1, role=STANDS_BY), silent=60.0),
-            "lb2 is away since 12:03 UTC; lb1 stands by, so lb2 still leads, and only the link between the boxes is down.",
+            "lb2 is away since 12:03 UTC; lb1 stands by, so lb2 still leads, "
+            "and only the link between the boxes is down.",
         ),
         (
             pair(peer=None),

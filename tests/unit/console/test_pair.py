@@ -62,6 +62,14 @@ def test_hold_and_release(person, both):
     assert begin(person, "3", "yes").endswith("Nothing was done. lb1 is not held.\n")
 
 
+def test_a_drill_and_back(person, both):
+    shown = begin(person, "4", "yes")
+    assert shown.count("The addresses answered at lb2 after 31 ms; 1,240 connections before") == 1
+    assert shown.count("The addresses answered at lb1 after") == 1 and both.own.role == LEADS
+    both.peer = replace(both.peer, ready=False)
+    assert "Nothing was done. lb2 is not ready" in begin(person, "4", "yes")
+
+
 def test_without_an_applier(person, fake, both):
     fake.box.reachable = False
     assert "cannot be reached" in begin(person)

@@ -87,7 +87,7 @@ class Pairs:
     def pair_hand_over(self, user: str) -> PairState:
         """Let the other box lead. Answers once it does."""
         with self._core.turn.take(f"{user} is handing over to the other box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             self.hand_over(boxes, f"{user} asked for it")
         log.info("%s has handed over to %s", user, boxes[1].name)
         return self.pair()
@@ -96,7 +96,7 @@ class Pairs:
         """Keep this box from leading; where it leads, the other one does so first. `hours`: 0: until released."""
         core = self._core
         with core.turn.take(f"{user} is holding this box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             hold = Hold(user, now(), hours, self.moment())
             if self._role() == LEADS:
                 self.hand_over(boxes, f"held {hold.reason}")
@@ -112,7 +112,7 @@ class Pairs:
         """Let this box lead again where the other one fails; nothing moves by itself."""
         core = self._core
         with core.turn.take(f"{user} is releasing this box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             role = client.role(core.host, core.paths)
             if self.kept_hold() is None and (role is None or role.role != HELD):
                 raise ApplierRefused("not-held", f"{boxes[0].name} is not held.")
@@ -220,7 +220,8 @@ class Pairs:
 
     # ---------------------------------------------------------------------------------------------
 
-    def _in_a_pair(self) -> tuple[PairBox, PairBox]:
+    def in_a_pair(self) -> tuple[PairBox, PairBox]:
+        """This box and the other one, or ApplierRefused."""
         boxes = self.boxes()
         if boxes is None:
             raise ApplierRefused("no-pair", NO_PAIR)

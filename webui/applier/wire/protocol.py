@@ -49,6 +49,7 @@ MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
 DIGEST = 64  # characters: SHA-256, hexadecimal
+MAX_COMPARED = 4 * 1024 * 1024  # characters: numbers of connections (parts/pair/comparing.py)
 MAX_PEM = 64 * 1024  # characters
 
 
@@ -180,7 +181,11 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 }
 # What the other box of a pair may ask, over the channel (pair/errands.py). It may be somebody else's by now: so nothing
 # here runs a text of its own, and what changes the system says so in its log.
-FOR_PEER: Mapping[str, Mapping[str, Check]] = {}
+FOR_PEER: Mapping[str, Mapping[str, Check]] = {
+    "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
+    "drill_done": {"drill": _object},
+    "drill_back": {"user": _user},
+}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},
@@ -230,6 +235,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "capacity_stop": {"user": _user},
     "pair": {},
     "pair_hand_over": {"user": _user},
+    "pair_drills": {},
+    "pair_drill": {"back": _yes_or_no, "user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
     "pair_joining": {},
