@@ -288,9 +288,12 @@ def test_the_pair(run, box):
     assert run("pair", "hand-over")[0] == 1
     box.pair = fake_pair.sample()
     code, said, _ = run("pair")
-    assert code == 0 and said.startswith("lb1 leads, lb2 stands by and is in step.\n")
+    assert code == 0 and said.startswith(
+        "lb1 leads, lb2 stands by and is in step; it knows 1,238 of 1,240 connections.\n"
+    )
     assert "lb2  stands by  7400 s  0.2.0    3         1238" in said and "lb1 leads: admin asked for it" in said
-    assert run("pair", "hand-over")[:2] == (0, "lb2 leads, lb1 stands by and is in step.\n")
+    code, said, _ = run("pair", "hand-over")
+    assert code == 0 and said.startswith("lb2 leads, lb1 stands by and is in step;")
     code, _, complaint = run("pair", "hand-over")
     assert code == 1 and complaint.startswith("fairlead: not-leading: lb1 stands by")
     assert "lb1 is held (by " in run("pair", "hold", "--hours", "4")[1]
@@ -301,6 +304,13 @@ def test_the_pair(run, box):
     assert "lb2  AWAY (leads before)" in run("pair")[1]
     box.pair.peer = None
     assert "lb2  never heard" in run("pair")[1]
+
+
+def test_a_drill_of_the_pair(run, box):
+    box.pair = fake_pair.sample()
+    code, said, _ = run("pair", "drill", "--back")
+    assert code == 0 and said.count("The addresses answered at ") == 2
+    assert run("pair", "drill")[0] == 0 and run("pair", "drill")[2].startswith("fairlead: not-leading: ")
 
 
 def test_what_the_box_can_forward(run, box):

@@ -36,7 +36,7 @@ def test_a_box_that_is_alone_says_what_a_pair_is(client, box):
 
 @pytest.mark.parametrize("url", ["/", "/network/", "/system/", "/changes/", "/live/overview/"])
 def test_every_page_says_how_the_pair_stands(client, pair, url):
-    assert "lb1 leads, lb2 stands by and is in step." in words(client.get(url))
+    assert "lb1 leads, lb2 stands by and is in step; it knows 1,238 of 1,240 connections." in words(client.get(url))
     pair.silent = 700.0
     assert "lb2 is away since" in words(client.get(url))
 
@@ -46,7 +46,10 @@ def test_what_the_line_says_gets_no_banner_as_well(client, box, pair):
     box.fault("pair-both", pair.line()["sentence"])
     box.fault("data-full", "The data partition is full.")
     page = client.get("/network/").content.decode()
-    assert page.count("Both lead: there is no path between them.") == 1 and "The data partition is full." in page
+    assert (
+        page.count("Both lead: neither box hears the VRRP of the other one (protocol 112).") == 1
+        and "The data partition is full." in page
+    )
 
 
 # --- the page ---
@@ -90,8 +93,34 @@ def test_a_hand_over_is_one_question(client, pair):
     assert "Let lb2 lead?" in words(page) and pair.own.role == LEADS
     answer = client.post("/system/pair/hand-over/", follow=True)
     assert pair.own.role == STANDS_BY
-    assert "lb2 leads, lb1 stands by and is in step." in words(answer)
+    assert "lb2 leads, lb1 stands by and is in step; it knows" in words(answer)
     assert "Hand over at lb2." in words(answer) and 'id="hand-over"' not in answer.content.decode()
+
+
+def test_a_drill_says_before_what_it_does_and_afterwards_what_it_has_shown(client, pair):
+    assert "None yet. Try one before you need it" in words(client.get("/system/pair/"))
+    text = words(client.get("/system/pair/drill/"))
+    assert "This is a real hand-over: lb1 tells lb2 all connections" in text and not pair.drills
+    text = words(client.post("/system/pair/drill/", {"back": "on"}, follow=True))
+    assert (
+        "The addresses answered at lb2 after 31 ms; 1,240 connections before, 1,238 after, 2 ended by clients." in text
+    )
+    assert "lb2 to lb1" in text and pair.own.role == LEADS
+    pair.drilling = "lb1 hands over to lb2, asked for by ann"
+    assert "Right now lb1 hands over to lb2, asked for by ann." in words(client.get("/live/pair/"))
+    pair.peer = replace(pair.peer, ready=False)
+    assert 'id="drill"' not in client.get("/system/pair/").content.decode()
+    assert "Nothing was done. lb2 is not ready" in words(client.post("/system/pair/drill/", follow=True))
+
+
+def test_a_drill_by_the_api(admin, pair):
+    applier, reader = robot(admin, "apply"), robot(admin, "read")
+    assert reader.get("/pair/drills").json() == {"running": "", "drills": []}
+    answer = applier.post("/pair/drill", {})
+    assert answer.status_code == 202 and answer.json()["drills"][0]["silence"] == 31
+    assert reader.get("/pair/drills").json()["drills"][0]["took"] == "lb2" and pair.own.role == STANDS_BY
+    assert error(applier.post("/pair/drill", {}))["code"] == "not-leading"
+    assert fields(applier.post("/pair/drill", {"back": "yes"})) == [("request", "back")]
 
 
 def test_what_is_refused_changes_nothing_and_says_why(client, pair):
@@ -136,7 +165,7 @@ def test_while_the_applier_does_not_answer(client, box, pair):
 def test_the_api_shows_hands_over_holds_and_releases(admin, pair):
     reader, applier = robot(admin, "read"), robot(admin, "apply")
     found = reader.get("/pair").json()
-    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step." and len(found["boxes"]) == 2
+    assert found["sentence"].startswith("lb1 leads, lb2 stands by and is in step;") and len(found["boxes"]) == 2
     assert applier.post("/pair/hand-over").json()["boxes"][1]["role"] == "leads"
     assert error(applier.post("/pair/hand-over"))["code"] == "not-leading"
     assert applier.post("/pair/hold", {"hours": 2}).json()["hold"]["hours"] == 2

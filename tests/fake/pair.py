@@ -18,13 +18,14 @@ from tests.fake.part import Part
 
 from applier.pair import fitness, standing
 from applier.pair.beat import Beat
+from applier.pair.drill import shown
 from applier.pair.fitness import Lacks, Observed
 from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
-from applier.wire.shapes_pair import AlongState, Brought, HoldStatus, LeadChange, PairLine, PairState
+from applier.wire.shapes_pair import AlongState, Brought, Drill, DrillState, HoldStatus, LeadChange, PairLine, PairState
 
 if TYPE_CHECKING:
     from tests.fake.appliance import Box
@@ -54,6 +55,8 @@ class FakePairState:
     changes: list[LeadChange] = field(default_factory=_changes)
     theirs: dict[str, str] | None = None  # the documents of the other box; by their names its stamps, too
     texts: dict[str, str] = field(default_factory=dict)
+    drills: list[Drill] = field(default_factory=list)
+    drilling: str = ""
 
     @property
     def seen(self) -> Pair:
@@ -80,6 +83,26 @@ class FakePairState:
         self.own = replace(self.own, role=STANDS_BY, since=0.0)
         self.peer = replace(self.peer, role=LEADS, since=0.0)
         self.changes.insert(0, {"when": fake_run.now(), "leads": self.peer.hostname, "reason": reason})
+
+    def drill(self, user: str, back: bool = False) -> None:
+        """It is over at once. `back`: it is the other box that hands over."""
+        gave, took = ("lb2", "lb1") if back else ("lb1", "lb2")
+        if back and self.peer is not None:
+            self.own = replace(self.own, role=LEADS, since=0.0)
+            self.peer = replace(self.peer, role=STANDS_BY, since=0.0)
+        else:
+            self.hand_over(f"a drill of {user}")
+        count = len(self.drills)
+        self.drills.insert(
+            0,
+            {
+                "id": str(count), "when": fake_run.now(), "user": user, "gave": gave, "took": took, "failed": "",
+                "silence": 31.0, "unanswered": [], "part": 1, "before": 1240, "after": 1238, "ended": 2, "lost": 0,
+            },
+        )  # fmt: skip
+
+    def drill_state(self) -> DrillState:
+        return {"running": self.drilling, "drills": [shown(one) for one in self.drills]}
 
     def to_data(self) -> PairState:
         seen, refusal = self.seen, self.refusal()
@@ -120,6 +143,18 @@ class FakePair(Part):
             state = _in_a_pair(b)
             state.hand_over(f"{user} asked for it")
             return state.to_data()
+
+    def pair_drills(self) -> DrillState:
+        with self._box() as b:
+            return b.pair.drill_state() if b.pair else {"running": "", "drills": []}
+
+    def pair_drill(self, back: bool, user: str) -> DrillState:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            state.drill(user)
+            if back:
+                state.drill(user, back=True)
+            return state.drill_state()
 
     def pair_hold(self, hours: int, user: str) -> PairState:
         with self._box() as b:

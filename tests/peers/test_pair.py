@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from board.lab import build
@@ -15,9 +18,10 @@ from board.machines.wait import until
 from tests.lab.fixtures import thorough
 from tests.peers.pair import ADVERT, FLOATING, VIP, Box, Pair, watched
 from tests.peers.pair_appliers import appliers
+from tests.peers.room import CLEAN
 
 from applier.host.host import HostError
-from applier.pair import client
+from applier.pair import client, floater
 from applier.wire.errors import ApplierRefused
 
 MANY = [("eth0", f"10.1.{4 + at // 250}.{at % 250 + 1}/32") for at in range(1000)]
@@ -77,6 +81,23 @@ def test_the_verbs_of_the_applier_hand_over_hold_and_release(leading, pair, tmp_
             here.client.pair_hand_over("ann")
         there.client.pair_release("ann")
         pair.leads(leading)
+
+
+def test_a_drill_and_back_again_is_measured_and_known_to_both(leading, pair, tmp_path):
+    with appliers(pair, tmp_path) as both:
+        here, there = both[leading.number], both[1 - leading.number]
+        until("the other box to be heard", lambda: here.client.pair()["good"])
+        with watched(pair, "drill, and back") as watch:
+            here.client.pair_drill(True, "ann")
+            until("both drills", lambda: len(here.client.pair_drills()["drills"]) == 2)
+            pair.leads(leading)
+        back, first = here.client.pair_drills()["drills"]
+        print(f"{first['sentence']}\n{back['sentence']}\nthe client: {watch.silence:.0f} ms")
+        for drill, gave, took in ((first, here, there), (back, there, here)):
+            assert (drill["gave"], drill["took"], drill["failed"]) == (gave.name, took.name, "")
+            assert drill["silence"] is not None and drill["unanswered"] == []
+            assert drill["sentence"].endswith(" ms; 3 connections before, 3 after.")
+        until("them there", lambda: there.client.pair_drills()["drills"] == [back, first])
 
 
 def test_the_boxs_own_addresses_do_not_depend_on_a_lease(leading):
@@ -142,6 +163,46 @@ def test_a_box_that_is_in_no_pair_runs_neither():
         for service in ("vrrp", "floater"):
             until(f"{service} to be down", lambda service=service: stays_down(box, service))
         assert box.role is None and not box.paths.vrrp_events.exists()
+
+
+def named(box: Box, words: str) -> int | None:
+    """The process of the box that was started with these words, by its number outside of it."""
+    lines = {one: Path(f"/proc/{one}/cmdline").read_text(errors="replace") for one in box.processes()}
+    return next((one for one, line in lines.items() if line.startswith("python3") and words in line), None)
+
+
+BEATS = """
+import pathlib, types
+from applier.base.paths import Paths
+from applier.host.host import Live
+from applier.pair.pulse import Pulse
+
+core = types.SimpleNamespace(
+    host=Live(), paths=Paths(run=pathlib.Path("/run/fairlead")), running=types.SimpleNamespace(in_pair=True)
+)
+Pulse(core, types.SimpleNamespace(relieved=True)).run()
+"""
+
+
+@thorough
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_an_applier_that_stands_still_or_died_has_the_other_box_lead(leading, pair, how):
+    other = pair.other(leading)
+    words = leading.inside("sh", "-c", f". /etc/fairlead/environment; exec python3 -c '{BEATS}'")
+    applier = subprocess.Popen(words, env=CLEAN)
+    process = until("the applier", lambda: named(leading, "Pulse(core"))
+    try:
+        time.sleep(floater.APPLIER + 2)  # as long as it speaks nothing moves
+        assert leading.role.role == "leads"
+        with watched(pair, f"applier {how.name}"):
+            os.kill(process, how)
+            pair.leads(other)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        applier.kill()  # nsenter stops along with what it has started
+        applier.wait(20)
+    assert floater.DEAD in leading.log
 
 
 @thorough

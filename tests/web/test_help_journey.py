@@ -4,6 +4,7 @@ from tests.web.browsing import LOOKS, follow
 
 HERE = {"wide": "#help", "phone": "header .help-here"}  # what leads to the help for the page
 
+
 def test_help_beside_a_form(open_page, admin, look, shoot):
     page = open_page(admin, **LOOKS[look])
     page.goto("/services/add/")

@@ -84,6 +84,13 @@ class HoldRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DrillRequest:
+    """Whether the other box hands over back afterwards."""
+
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CloneRequest:
     """What the copy has of its own; the rest is that of the service it is made from."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from api.bodies import HoldRequest
+from api.bodies import DrillRequest, HoldRequest
 from api.errors import wrong_field
 from api.routes import Answer, Call
 from applier.wire.client import connect
@@ -22,6 +22,18 @@ def hand_over(call: Call) -> Answer:
     found = connect().pair_hand_over(call.caller.name)
     log.info("%s has handed over to the other box of the pair", call.caller.name)
     return Answer(found)
+
+
+def drills(call: Call) -> Answer:
+    return Answer(connect().pair_drills())
+
+
+def drill(call: Call) -> Answer:
+    """Answers once it has begun."""
+    wanted: DrillRequest = call.body
+    found = connect().pair_drill(wanted.back, call.caller.name)
+    log.info("%s is trying a hand-over of the pair", call.caller.name)
+    return Answer(found, 202)
 
 
 def hold(call: Call) -> Answer:

@@ -31,6 +31,7 @@ from api.bodies import (
     CardsRequest,
     CloneRequest,
     CommentRequest,
+    DrillRequest,
     HoldRequest,
     JoinRequest,
     OperationRequest,
@@ -45,7 +46,7 @@ from applier.wire.shapes import Diagnosis, DriftStatus, Event, Review, RuleCount
 from applier.wire.shapes_capacity import Capacity
 from applier.wire.shapes_joining import Joining
 from applier.wire.shapes_machine import MachineStatus
-from applier.wire.shapes_pair import PairState
+from applier.wire.shapes_pair import DrillState, PairState
 from lbconfig.model.snapshot import RealServer, Snapshot, VirtualService
 from lbconfig.validate.fields import MAX_NAME
 
@@ -263,6 +264,11 @@ ROUTES: list[Route] = [
     Route("POST", "/pair/hand-over", "hand_over", "Let the other box of the pair lead", pair.hand_over, APPLY,
           answer=PairState, needs_draft=False, refusals=(409,),
           words="Asked of the box that leads; it answers once the other one does."),
+    read("/pair/drills", "get_drills", "What hand-overs that were tried have shown, the newest first", pair.drills,
+         answer=DrillState, needs_draft=False, words="`running` is empty where none is under way."),
+    Route("POST", "/pair/drill", "try_hand_over", "Hand over to see how long the addresses are silent", pair.drill,
+          APPLY, body=Body(DrillRequest, typed=True), answer=DrillState, status=202, needs_draft=False,
+          refusals=(409,), words="Asked of the box that leads. Ask /pair/drills until `running` is empty."),
     Route("POST", "/pair/hold", "hold_box", "Keep this box of the pair from leading", pair.hold, APPLY,
           body=Body(HoldRequest, typed=True), answer=PairState, needs_draft=False, refusals=(409,),
           words="Where this box leads, the other one does so first. A restart does not end a hold."),

@@ -37,11 +37,13 @@ from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
 from applier.pair.along import Along
+from applier.pair.drills import Drills
 from applier.pair.errands import Errands
-from applier.pair.fitness import Lacks
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
+from applier.pair.own import Own
 from applier.pair.peer import Peer
+from applier.pair.pulse import Pulse
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
 from applier.pair.verbs import Pairs
@@ -69,6 +71,7 @@ from applier.wire.shapes import (
     Trial,
 )
 from lbconfig import migrate
+from lbconfig.agreement import Lineage
 from lbconfig.model.snapshot import FACTORY, Snapshot, SnapshotError
 from lbconfig.pair import keyed
 from lbconfig.target import Target, joined
@@ -101,6 +104,7 @@ class Applier:
         self.peer = Peer()
         self.errands = Errands(self, clock)
         self.along = Along(self)
+        self.own = Own(self, clock)
         self.both = Both(self, self.applies, clock)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
@@ -116,7 +120,9 @@ class Applier:
         self.tuner = Tuner(self)
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
+        self.drills = Drills(self, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
+        self.pulse = Pulse(self, self.lookout)
         self.joinings = Joinings(self)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
@@ -136,6 +142,8 @@ class Applier:
             self.recovery.certificate, self.recovery.page_key, self.recovery.restore, self.recovery.factory_reset,
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
+            self.drills.pair_drills, self.drills.pair_drill,
+            self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
             self.joinings.pair_probe,
@@ -162,9 +170,13 @@ class Applier:
         return fresh and beat is not None and beat.ready and beat.role == STANDS_BY
 
     @property
-    def lacks(self) -> Lacks:
-        """What keeps this box of a pair from serving as well as it could, as it was seen last."""
-        return self.pairs.observed.lacks
+    def ready(self) -> bool:
+        """Whether this box of a pair may lead."""
+        return self.both.ready
+
+    @property
+    def lineage(self) -> Lineage:
+        return self.both.lineage
 
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)
@@ -459,6 +471,7 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
+    threading.Thread(target=applier.pulse.run, name="pulse", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()

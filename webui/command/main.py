@@ -142,11 +142,12 @@ def _running(words) -> None:
     both.add_argument(
         "what",
         nargs="?",
-        choices=("show", "hand-over", "hold", "release", "choose"),
+        choices=("show", "hand-over", "drill", "hold", "release", "choose"),
         default="show",
-        help="hand-over: let the other box lead; hold: keep this box from leading; release: let it lead again; "
-        "choose: of two configurations made apart, keep that of this box",
+        help="hand-over: let the other box lead; drill: the same, and measure it; hold: keep this box from leading; "
+        "release: let it lead again; choose: of two configurations made apart, keep that of this box",
     )
+    both.add_argument("--back", action="store_true", help="of a drill: the other box hands over back afterwards")
     both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take back the changes that wait to be confirmed", json=True)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import sys
+import time
 
 from command import show, verbs
 from command.api import Api
 
 WORDS = {"leads": "leads", "stands by": "stands by", "held": "HELD", "fault": "CANNOT LEAD", "": "never heard"}
+DRILL = 180.0  # seconds after which a drill is no longer waited for
 AWAY = 3.0  # seconds from which on a box was not heard just now
 
 
 def pair(api: Api, options: argparse.Namespace) -> int:
     if options.what == "hand-over":
         found = api.post("pair/hand-over")
+    elif options.what == "drill":
+        return _drill(api, options)
     elif options.what == "hold":
         found = api.post("pair/hold", {"hours": options.hours})
     elif options.what == "release":
@@ -25,6 +30,23 @@ def pair(api: Api, options: argparse.Namespace) -> int:
         verbs.out(options, found, text(found))
         return verbs.OK if found["good"] else verbs.FAILED
     return verbs.out(options, found, found["sentence"])
+
+
+def _drill(api: Api, options: argparse.Namespace) -> int:
+    """Begin one, and wait for its end."""
+    known = {one["id"] for one in api.get("pair/drills")["drills"]}
+    found = api.post("pair/drill", {"back": options.back})
+    if not options.json:
+        print(verbs.clean(f"{found['running']}."), flush=True)
+    end = time.monotonic() + DRILL
+    while (found := api.get("pair/drills"))["running"]:
+        if time.monotonic() > end:
+            print("The drill has not ended in its time; it goes on.", file=sys.stderr)
+            return verbs.TIMED_OUT
+        time.sleep(verbs.POLL)
+    new = [one for one in found["drills"] if one["id"] not in known]
+    verbs.out(options, new, "\n".join(one["sentence"] for one in reversed(new)))
+    return verbs.FAILED if any(one["failed"] for one in new) else verbs.OK
 
 
 def text(found: dict) -> str:

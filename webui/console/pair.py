@@ -1,4 +1,4 @@
-"""Who of a pair leads, at the console: hand over, hold, release."""
+"""Who of a pair leads, at the console: hand over, hold, release, try it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
 from applier.wire.shapes_pair import PairState
-from console.dialogue import Ask, Dialogue, numbered
+from console.dialogue import Ask, Dialogue, Pause, numbered
 
-CHOICES: tuple[tuple[str, Callable[[Client], PairState]], ...] = (
+DRILL = 180.0  # seconds after which a drill is no longer waited for
+POLL = 1.0
+
+CHOICES: tuple[tuple[str, Callable[[Client], PairState] | None], ...] = (
     ("Hand over: let the other box lead", lambda box: box.pair_hand_over("console")),
     ("Hold this box: it does not lead until it is released", lambda box: box.pair_hold(0, "console")),
     ("Release this box", lambda box: box.pair_release("console")),
+    ("Try a hand-over, measure it, and hand over back", None),
 )
 
 
@@ -31,6 +35,27 @@ def change_roles() -> Dialogue:
         yield "Nothing was done.\n"
         return
     try:
-        yield f"{act(connect())['sentence']}\n"
+        if act is None:
+            yield from _drill()
+        else:
+            yield f"{act(connect())['sentence']}\n"
     except (ApplierDown, ApplierRefused) as error:
         yield f"Nothing was done. {error}\n"
+
+
+def _drill() -> Dialogue:
+    known = {one["id"] for one in connect().pair_drills()["drills"]}
+    said = ""
+    found = connect().pair_drill(True, "console")
+    for _ in range(round(DRILL / POLL)):
+        if not found["running"]:
+            break
+        if found["running"] != said:
+            said = found["running"]
+            yield f"{said}.\n"
+        yield Pause(POLL)
+        found = connect().pair_drills()
+    for one in reversed([one for one in found["drills"] if one["id"] not in known]):
+        yield f"{one['sentence']}\n"
+    if found["running"]:
+        yield "It goes on; the page Pair shows what it has shown.\n"

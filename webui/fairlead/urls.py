@@ -120,6 +120,7 @@ urlpatterns = [
     path("live/capacity/", capacity.live, name="live-capacity"),
     path("system/pair/", pair.overview, name="pair"),
     path("system/pair/hand-over/", pair.hand_over, name="pair-hand-over"),
+    path("system/pair/drill/", pair.drill, name="pair-drill"),
     path("system/pair/hold/", pair.hold, name="pair-hold"),
     path("system/pair/release/", pair.release, name="pair-release"),
     path("system/pair/choose/", pair.choose, name="pair-choose"),

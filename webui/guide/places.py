@@ -48,6 +48,7 @@ PLACES = {
     "capacity": "hardware#how-much-it-can-forward",
     "pair": "pair-hand-over",
     "pair-hand-over": "pair-hand-over#hand-over",
+    "pair-drill": "pair-hand-over#try-it",
     "pair-hold": "pair-hand-over#hold-a-box",
     "pair-choose": "pair-split#do-not-change-the-configuration-on-both-sides",
     "pair-draft": "pair-split#when-both-drafts-were-edited",

@@ -55,6 +55,13 @@ def hand_over(request):
     return _ask(request, "system/pair_hand_over.html", lambda user: connect().pair_hand_over(user))
 
 
+def drill(request):
+    def do(user: str) -> None:
+        connect().pair_drill("back" in request.POST, user)
+
+    return _ask(request, "system/pair_drill.html", do)
+
+
 def hold(request):
     form = HoldForm(request.POST or None)
     if request.method == "POST" and not form.is_valid():
@@ -102,8 +109,6 @@ def _forget(found: SetAside) -> None:
     """It is remembered that it was there, so that the other box does not bring it again."""
     SetAside.objects.filter(pk=found.pk).update(snapshot="")
 
-
-def _ask(request, template: str, do: Callable[[str], PairState], **more):
     """One question; what is posted is the yes."""
     if request.method != "POST":
         state = _state(request)
@@ -114,7 +119,8 @@ def _ask(request, template: str, do: Callable[[str], PairState], **more):
     try:
         found = do(user)
         log.info("user %s at the pair: %s", user, request.resolver_match.url_name)
-        messages.success(request, found["sentence"])
+        if found is not None:
+            messages.success(request, found["sentence"])
     except (ApplierDown, ApplierRefused) as error:
         messages.error(request, f"Nothing was done. {error}")
     return redirect("pair")
@@ -122,7 +128,7 @@ def _ask(request, template: str, do: Callable[[str], PairState], **more):
 
 def _state(request) -> dict:
     try:
-        found = connect().pair()
+        found, drills = connect().pair(), connect().pair_drills()
     except (ApplierDown, ApplierRefused) as error:
         return {"error": str(error)}
     running = look(request).running
@@ -136,6 +142,7 @@ def _state(request) -> dict:
         "leads": own is not None and own["role"] == "leads",
         "held": own is not None and (own["role"] == "held" or found["hold"] is not None),
         "step": STEPS[found["step"]],
+        "drills": drills,
         "hold_left": words_of(found["hold"]["left"]) if found["hold"] and found["hold"]["left"] is not None else "",
     }
 

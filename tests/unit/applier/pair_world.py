@@ -3,6 +3,7 @@
 The clock is the test's; each word of one box is heard by the other one half a second later at the most.
 """
 
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
 from applier.kept.turn import Turn
-from applier.pair import own, roles
+from applier.pair import roles
 from applier.pair.lookout import EACH, Lookout
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, Role
 from applier.pair.verbs import Pairs
@@ -43,6 +45,7 @@ class PairHost:
     answering: bool = True  # the gateway
     asked: list = field(default_factory=list)
     deaf: bool = False  # the floater does not answer
+    questions: list = field(default_factory=list)  # frames that ask for floating addresses
 
     def now(self):
         return self.world.clock
@@ -56,9 +59,16 @@ class PairHost:
     def read(self, path):
         if path == self.paths.role:
             return roles.role_text(Role(self.role, self.since, self.reason)) if self.role else None
+        if path == self.paths.floating:
+            return '{"version": 1, "lease": 10, "addresses": [["eth0", "10.0.2.15/32"], ["eth0", "10.0.2.100/32"]]}'
+        if path.name == "address":
+            return "52:54:00:00:00:01\n"
         if path.name == "carrier":
             return self.carriers.get(path.parent.name)
         raise AssertionError(f"the model does not know {path}")
+
+    def neighbours(self, interfaces):
+        return Neighbours(self)
 
     def command(self, argv, stdin="", timeout=20.0):
         assert argv[0] in ("arping", "ping"), argv
@@ -87,6 +97,26 @@ class PairHost:
         self.role, self.reason = role, reason
 
 
+class Neighbours:
+    """The other box answers some milliseconds after it has begun to lead."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def ask(self, interface, frame):
+        self.host.questions.append(frame)
+
+    def answers(self, seconds):
+        time.sleep(0.001)
+        other = self.host.world.boxes[1 - self.host.number].host
+        if self.host.questions and other.role == LEADS:
+            for address in self.host.world.answering:
+                yield "eth0", address, self.host.since + 0.031
+
+    def close(self):
+        pass
+
+
 @dataclass
 class Core:
     paths: Paths
@@ -98,6 +128,11 @@ class Core:
     turn: Turn = field(default_factory=Turn)
     peer: Peer = field(default_factory=Peer)
     reasons: Events = field(default_factory=lambda: Events(Path("/nonexistent")))
+    ready: bool = True
+    lineage: tuple = ()
+
+    def __post_init__(self):
+        self.own = Own(self, self.host.now)
 
     def connections(self):
         return 7
@@ -127,6 +162,7 @@ class World:
         self.ready = [True, True]
         self.faulty = [False, False]
         self.slow = False  # keepalived of the other box takes over nothing
+        self.answering = ["10.0.2.15", "10.0.2.100"]  # floating addresses
         self.boxes = [self._box(folder / f"box{number}", number) for number in (0, 1)]
         self.elect()
         self.pass_time(1)
@@ -174,7 +210,7 @@ class World:
     def beat(self, box, other):
         """`box` hears `other`."""
         name = SNAPSHOT.pair.boxes[other.host.number].name
-        said = own.beat(other.core, name, self.clock, other.pairs.observed.lacks, [other.core.running.digest])
+        said = replace(other.core.own.beat(name), lineage=(other.core.running.digest,))
         box.core.peer.says(replace(said, ready=said.ready and self.ready[other.host.number]), self.clock)
 
     def watched(self, seconds):

@@ -590,6 +590,43 @@ def test_nobody_but_root_is_heard(leading, monkeypatch):
     assert not leading.hold and leading.paths.floater.stat().st_mode & 0o777 == 0o600
 
 
+def test_without_an_applier_the_other_box_leads_once_where_it_can(leading):
+    begun = leading.clock.now - 1000
+    for second in range(5):
+        leading.until(begun + second)
+        ask(leading, client.alive, relieved=True)
+    leading.until(begun + 4 + floater.APPLIER - 0.1)
+    assert not leading.hold
+    leading.until(begun + 4 + floater.APPLIER + 0.1)
+    assert leading.hold == "1\nhanding over: the applier does not answer\n"
+    leading.until(begun + 60)
+    assert leading.hold == "0\n" and leading.role == "leads"  # nobody has taken over
+
+
+def test_a_box_that_nobody_relieves_leads_on_without_an_applier(leading):
+    ask(leading, client.alive, relieved=True)
+    ask(leading, client.alive, relieved=False)
+    leading.until(60)
+    assert not leading.hold and leading.role == "leads"
+
+
+def test_whoever_led_before_its_applier_died_hands_nothing_over(leading):
+    ask(leading, client.alive, relieved=True)
+    leading.say("BACKUP")
+    leading.until(60)
+    assert not leading.hold and leading.role == "stands by"
+
+
+def test_an_applier_that_stood_still_with_the_whole_box_has_its_time_anew(leading):
+    ask(leading, client.alive, relieved=True)
+    leading.clock.stands = floater.APPLIER + 5
+    leading.floater.turn()
+    leading.until(leading.clock.now - 1000 + floater.SETTLES + 1)
+    ask(leading, client.alive, relieved=True)
+    leading.until(leading.clock.now - 1000 + floater.APPLIER - 1)
+    assert not leading.hold
+
+
 @pytest.mark.parametrize(
     ("said", "answered"),
     [("lead", "error: one of: hold"), ("", "error: one of: hold"), ("x" * 300, "error: one of: hold")],

@@ -23,8 +23,11 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
 @pytest.mark.parametrize(
     ("seen", "sentence"),
     [
-        (pair(), "lb1 leads, lb2 stands by and is in step."),
-        (pair(replace(LB1, role=STANDS_BY), replace(LB2, role=LEADS)), "lb2 leads, lb1 stands by and is in step."),
+        (pair(), "lb1 leads, lb2 stands by and is in step; it knows 100 of 100 connections."),
+        (
+            pair(replace(LB1, role=STANDS_BY, connections=1238), replace(LB2, role=LEADS, connections=1240)),
+            "lb2 leads, lb1 stands by and is in step; it knows 1,238 of 1,240 connections.",
+        ),
         (pair(peer=BEHIND), "lb1 leads, lb2 stands by and is behind."),
         (
             pair(replace(LB1, digest=OLD, lineage=(OLD,))),
@@ -36,7 +39,7 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
         ),
         (
             pair(peer=replace(LB2, version="1.3")),
-            "lb1 leads, lb2 stands by and is in step; lb2 runs 1.3, lb1 1.4.",
+            "lb1 leads, lb2 stands by and is in step; it knows 100 of 100 connections; lb2 runs 1.3, lb1 1.4.",
         ),
         (pair(peer=replace(LB2, role=HELD, reason="by admin")), "lb1 leads, lb2 is held (by admin) and is in step."),
         (
@@ -47,9 +50,25 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
             pair(peer=replace(LB2, role=HELD, reason=roles.handing_over(""))),
             "lb1 leads, lb2 is handing over and is in step.",
         ),
-        (pair(silent=60.0), "lb2 is away since 12:03 UTC; it follows when it is back."),
-        (pair(peer=None), "lb2 is away: it was not heard since this box started; it follows when it is back."),
-        (pair(peer=replace(LB2, role=LEADS)), "Both lead: there is no path between them."),
+        (
+            pair(silent=60.0),
+            "lb2 is away since 12:03 UTC; if it is running, both lead; it follows when it is back.",
+        ),
+        (
+            pair(replace(LB1, role=HELD, reason="by admin"), silent=60.0),
+            "lb2 is away since 12:03 UTC; it follows when it is back.",
+        ),
+        (
+            pair(replace(LB1, role=STANDS_BY), silent=60.0),
+            "lb2 is away since 12:03 UTC; lb1 stands by, so lb2 still leads, "
+            "and only the link between the boxes is down.",
+        ),
+        (
+            pair(peer=None),
+            "lb2 is away: it was not heard since this box started; if it is running, both lead; "
+            "it follows when it is back.",
+        ),
+        (pair(peer=replace(LB2, role=LEADS)), "Both lead: neither box hears the VRRP of the other one (protocol 112)."),
         (
             pair(replace(LB1, role=HELD, reason="by admin"), replace(LB2, role=FAULTY, reason="no link")),
             "Neither box leads: lb1 is held (by admin), lb2 cannot lead (no link).",

@@ -7,6 +7,7 @@ from pair_world import SNAPSHOT, World
 
 from applier.kept.lead_changes import MOST, LeadChanges
 from applier.kept.pair_hold import HOUR, Hold, Moment
+from applier.pair.pulse import Pulse
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
 from applier.wire.errors import ApplierRefused
@@ -25,7 +26,7 @@ def world(tmp_path):
 def test_what_is_known_of_both(world):
     first, second = world.boxes
     found = first.pairs.pair()
-    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step."
+    assert found["sentence"] == "lb1 leads, lb2 stands by and is in step; it knows 7 of 7 connections."
     assert (found["good"], found["step"], found["refusal"]) == (True, "in step", "")
     assert [(one["hostname"], one["own"], one["role"]) for one in found["boxes"]] == [
         ("lb1", True, "leads"),
@@ -267,7 +268,7 @@ def test_both_lead_is_told_within_seconds(world):
     world.boxes[1].host.becomes(LEADS)
     world.watched(3)
     for box in world.boxes:
-        assert codes(box) == {"pair-both": "Both lead: there is no path between them."}
+        assert codes(box) == {"pair-both": "Both lead: neither box hears the VRRP of the other one (protocol 112)."}
 
 
 def test_a_take_over_is_written_down_with_its_reason(world):
@@ -289,3 +290,27 @@ def test_the_list_of_changes_is_bounded_and_outlives_a_restart(tmp_path):
     again = LeadChanges(path).newest()
     assert again[0]["reason"].startswith(f"why {MOST + 4} ") and len(again[0]["reason"]) == 300
     assert MOST - 4 <= len(again) <= MOST
+
+
+def test_the_floater_is_told_whether_the_other_box_could_lead(world):
+    first, second = world.boxes
+    pulses = [Pulse(box.core, box.lookout) for box in world.boxes]
+
+    def told():
+        world.watched(1)
+        for box, pulse in zip(world.boxes, pulses, strict=True):
+            box.host.asked.clear()
+            pulse.tick()
+        return [*first.host.asked, *second.host.asked]
+
+    assert told() == ["alive relieved", "alive"]
+    with first.core.turn.take("the changes of bob are being applied"):
+        assert told() == ["alive", "alive"]
+    world.ready[1] = False
+    assert told() == ["alive", "alive"]
+    world.ready[1] = True
+    first.core.running = Target(12, replace(SNAPSHOT, pair=replace(SNAPSHOT.pair, hand_over_by_itself=False)), 0)
+    second.core.running = Target(12, first.core.running.snapshot, 1)
+    assert told() == ["alive", "alive"]
+    first.core.running = second.core.running = Target(None, FACTORY)
+    assert told() == []

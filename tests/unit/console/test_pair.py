@@ -35,7 +35,7 @@ def test_what_the_line_says_is_no_fault_as_well(fake, both, monkeypatch, tmp_pat
     fake.box.fault("data-full", "The data partition is full.")
     monkeypatch.setattr(state, "Client", lambda *_: fake.Fake())
     found = state.gather(tmp_path)
-    assert found.pair == "Both lead: there is no path between them." and found.faults == (
+    assert found.pair == "Both lead: neither box hears the VRRP of the other one (protocol 112)." and found.faults == (
         "The data partition is full.",
     )
 
@@ -46,7 +46,7 @@ def test_a_box_that_is_in_no_pair(person, fake):
 
 def test_hand_over(person, both):
     shown = begin(person, "7", "1", "yes")
-    assert "There is no such number" in shown and shown.endswith("lb2 leads, lb1 stands by and is in step.\n")
+    assert "There is no such number" in shown and "lb2 leads, lb1 stands by and is in step; it knows" in shown
     assert both.own.role == STANDS_BY
 
 
@@ -60,6 +60,14 @@ def test_hold_and_release(person, both):
     begin(person, "3", "yes")
     assert both.own.role == STANDS_BY
     assert begin(person, "3", "yes").endswith("Nothing was done. lb1 is not held.\n")
+
+
+def test_a_drill_and_back(person, both):
+    shown = begin(person, "4", "yes")
+    assert shown.count("The addresses answered at lb2 after 31 ms; 1,240 connections before") == 1
+    assert shown.count("The addresses answered at lb1 after") == 1 and both.own.role == LEADS
+    both.peer = replace(both.peer, ready=False)
+    assert "Nothing was done. lb2 is not ready" in begin(person, "4", "yes")
 
 
 def test_without_an_applier(person, fake, both):

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import secrets
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,9 +24,8 @@ from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations
 from applier.kept.turn import Turn, beside
 from applier.pair import client
-from applier.pair.beat import LINEAGE, Beat
 from applier.pair.beat import read as read_beat
-from applier.pair.fitness import Lacks
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.roles import HELD, LEADS, STANDS_BY, hold_reason
 from applier.wire.errors import ApplierRefused
@@ -46,7 +44,6 @@ log = logging.getLogger("applier")
 
 FETCHING = 30.0  # seconds that the other box may take to send a configuration
 LONGEST_WHY = 500  # characters of a reason that is told to the other box
-COUNTING = 5.0  # seconds for which a number of connections is told
 OTHER = "the other box"  # as the agreement says it
 FOLLOWS = "it follows the other box"  # why a box is held meanwhile
 
@@ -62,11 +59,7 @@ class Core(Protocol):
     running: Target
     confirmed: int | None
     peer: Peer
-
-    @property
-    def lacks(self) -> Lacks: ...
-
-    def connections(self) -> int: ...
+    own: Own
 
 
 class Tries(Protocol):
@@ -122,7 +115,6 @@ class Both:
         self._outcomes: deque[tuple[Revision, str]] = deque()  # of tries, as their threads told them
         self._wake = threading.Event()  # an outcome was told
         self._proved_by = ""
-        self._counted = (float("-inf"), 0)
 
     # --- what the rest of the applier asks ------------------------------------------------------------
 
@@ -135,6 +127,20 @@ class Both:
         """The box runs what it is to begin with."""
         if self._core.running.in_pair:
             self._since = self._clock()
+
+    @property
+    def ready(self) -> bool:
+        """Whether this box may lead: its servers were checked, and it runs what both have agreed on."""
+        box, core = self._box, self._core
+        if box is None or box.job is not None or agreement.stands(box) is Standing.BEHIND:
+            return False
+        return not core.running.has_checks or core.paths.first_round.exists()
+
+    @property
+    def lineage(self) -> Lineage:
+        """The revisions that led to what this box has confirmed."""
+        box = self._box
+        return box.lineage if box else self._core.generations.lineage()
 
     def silent(self) -> bool:
         """Whether the other box is away."""
@@ -273,7 +279,7 @@ class Both:
                 "box": place.box,
                 "seen": self._told,
                 "said": plain_said(said, known),
-                "beat": self._beat(place, self._box).to_data(),
+                "beat": self._core.own.beat(place.own).to_data(),
                 "fetch": fetching.job.revision.id if fetching else "",
             }
 
@@ -478,27 +484,6 @@ class Both:
     def _role(self) -> str:
         role = client.role(self._core.host, self._core.paths)
         return role.role if role else HELD
-
-    def _beat(self, place: Place, box: Box) -> Beat:
-        core, now = self._core, self._clock()
-        if now - self._counted[0] > COUNTING:
-            self._counted = now, core.connections()
-        role = client.role(core.host, core.paths)
-        where = agreement.stands(box)
-        return Beat(
-            hostname=place.own,
-            role=role.role if role else HELD,
-            since=max(0.0, now - role.since) if role else 0.0,
-            reason=role.reason if role else "the box has just started",
-            version=core.paths.version,
-            revision=core.confirmed or 0,
-            digest=core.running.digest,
-            lineage=tuple(one.digest for one in reversed(box.lineage[-LINEAGE:])),
-            ready=core.paths.first_round.exists() and where is not Standing.BEHIND and box.job is None,
-            connections=self._counted[1],
-            time=int(time.time()),
-            lacks=core.lacks,
-        )
 
     def _tell_faults(self) -> None:
         place, box = self._place, self._box

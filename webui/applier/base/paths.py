@@ -110,6 +110,11 @@ class Paths:
         return self.shared / "lead-changes"
 
     @property
+    def drills(self) -> Path:
+        """What drills of the pair have shown (drills.py)."""
+        return self.shared / "pair-drills"
+
+    @property
     def pair_hold(self) -> Path:
         """That an admin holds this box of the pair (pair_hold.py)."""
         return self.shared / "pair-hold"

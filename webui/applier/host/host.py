@@ -16,12 +16,13 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, cast
 
 from applier.host.ipvs_netlink import NetlinkError, is_last
+from applier.host.neighbours import LiveNeighbours
 
 COMMAND_TIMEOUT = 20.0  # seconds, for commands that answer at once on an idle box
 NETLINK_TIMEOUT = 10.0
@@ -78,6 +79,18 @@ class Program(Protocol):
         """And wait for it."""
 
 
+class Neighbours(Protocol):
+    """The cards of some interfaces, by which neighbours are asked."""
+
+    def ask(self, interface: str, frame: bytes) -> None:
+        """Send a question; one that cannot be sent is lost."""
+
+    def answers(self, seconds: float) -> Iterator[tuple[str, str, float]]:
+        """What comes meanwhile: interface, the address that somebody has there, and when, on CLOCK_BOOTTIME."""
+
+    def close(self) -> None: ...
+
+
 class Host(Protocol):
     def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
         """Run it to its end, whatever that is. HostError if it cannot be run or does not end in time."""
@@ -125,6 +138,9 @@ class Host(Protocol):
 
     def send(self, interface: str, frame: bytes) -> None:
         """Put a whole Ethernet frame on the wire."""
+
+    def neighbours(self, interfaces: Collection[str]) -> Neighbours:
+        """To be closed. HostError where an interface is not there."""
 
     def multicast(self, interface: str, group: str, port: int, datagrams: Sequence[bytes]) -> None:
         """Send datagrams over UDP to all of an IPv4 group that are one hop away by this interface."""
@@ -384,6 +400,13 @@ class Live:
                 raw.send(frame)
         except OSError as error:
             raise HostError(f"send by {interface}", None, error.strerror or str(error)) from None
+
+    def neighbours(self, interfaces: Collection[str]) -> Neighbours:
+        try:
+            return LiveNeighbours(interfaces)
+        except OSError as error:
+            names = ", ".join(sorted(interfaces))
+            raise HostError(f"ask the neighbours at {names}", None, error.strerror or str(error)) from None
 
     def multicast(self, interface: str, group: str, port: int, datagrams: Sequence[bytes]) -> None:
         try:

@@ -33,6 +33,11 @@ def hand_over(host: Host, paths: Paths, reason: str = "") -> None:
     _ask(host, paths, _short(f"hand-over {reason}"))
 
 
+def alive(host: Host, paths: Paths, relieved: bool) -> None:
+    """Tell it that the applier is alive. `relieved`: the other box may lead once it is not any more."""
+    _ask(host, paths, "alive relieved" if relieved else "alive")
+
+
 def announce(host: Host, paths: Paths) -> None:
     """Tell the neighbours again: the other box has let go of the addresses."""
     _ask(host, paths, "announce")

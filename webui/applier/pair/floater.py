@@ -36,15 +36,17 @@ PID = "vrrp.pid"  # of the process of keepalived's that elects; ../../../overlay
 SERIES = (0.1, 0.5, 2.0)  # seconds after the first announcement, when it is said again; a frame may be lost
 AGAIN = 10.0  # seconds between announcements later: who has heard of another holder hears the truth
 IDLE = 2.5  # seconds until it looks anyway whether keepalived has come, or somebody has changed the hold
+APPLIER = 10.0  # seconds without a word of the applier, after which the other box leads if it can
 HAND_OVER = 2.0  # seconds for which it holds the box: the other one takes over within some milliseconds
 AFTER_ALL, WAKES = 0.2, 0.5  # seconds that a group may be behind its instances, and for which it is held then
 LATE, SETTLES = 0.5, 1.0  # seconds: so late has it stood still; so long keepalived may take to notice that as well
 CONNECTIONS, LINE = 8, 200  # commands under way at once, and the longest one in bytes
+COMMANDS = "hold [REASON], release, hand-over [REASON], alive [relieved], announce, reload [remove]"
 PRIORITY = 20  # real-time; below keepalived (50) and the kernel's packet threads
 LOOP = 5_000_000  # microseconds of the processor without a pause, after which the kernel ends it
 RENEWALS = 4  # in the time of a lease
 # Why it holds the box by itself.
-WAKING, ENDED = "waking up", "the floater was ended"
+WAKING, ENDED, DEAD = "waking up", "the floater was ended", "the applier does not answer"
 NOT_THERE = (errno.EADDRNOTAVAIL, errno.ENODEV)  # what is to be dropped, is dropped
 _PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
 _MAC_OF = 0x8927  # SIOCGIFHWADDR
@@ -161,6 +163,8 @@ class Floater:
         if self._leads and self._stood_still(due, began):
             self._excused = True
             self._due, self._series = dict.fromkeys(self._due, now() + SETTLES), []
+            if self._give_up in self._due:  # the applier has stood still as well
+                self._due[self._give_up] = now() + APPLIER
         self._excused = self._excused and now() < min(self._due.values())
         for work in [work for work, when in self._due.items() if when <= now()]:
             # What came before it may have made it needless.
@@ -398,6 +402,10 @@ class Floater:
                     self._hold_for(roles.handing_over(" ".join(reason)), HAND_OVER)
                 case ["hand-over", *_]:
                     return f"error: this box does not lead: {' '.join(filter(None, self._describe()))}"
+                case ["alive", *relieved]:
+                    self._due.pop(self._give_up, None)
+                    if relieved == ["relieved"]:
+                        self._due[self._give_up] = now() + APPLIER
                 case ["announce"]:
                     self._announce_often()
                 case ["reload"]:
@@ -405,7 +413,7 @@ class Floater:
                 case ["reload", "remove"]:
                     self._reload(remove=True)
                 case _:
-                    return "error: one of: hold [REASON], release, hand-over [REASON], announce, reload [remove]"
+                    return f"error: one of: {COMMANDS}"
         except Wrong as error:
             return f"error: {FLOATING}: {error}"
         except OSError as error:
@@ -416,6 +424,12 @@ class Floater:
         """Have keepalived tell its group apart from its instances: who was held stands by in both."""
         if self._heard.ahead and roles.hold_reason(self._text(HOLD)) is None:
             self._hold_for(WAKING, WAKES)
+
+    def _give_up(self) -> None:
+        """The applier is dead, and has said before that the other box can lead. Once: it may have died there, too."""
+        if self._leads:
+            say(DEAD)
+            self._hold_for(roles.handing_over(DEAD), HAND_OVER)
 
     def _hold_for(self, reason: str, seconds: float) -> None:
         self._hold(reason)

@@ -31,6 +31,7 @@ class Lookout:
         self._role = ""  # of this box, when it was looked at last
         self._told = (0.0, "")  # when and why the other box was held or could not lead
         self._since: dict[str, float] = {}  # of each trouble
+        self.relieved = False  # this box leads, and the other one should as soon as this one cannot any more
 
     def run(self) -> NoReturn:
         """For good; in a box without a pair it does nothing."""
@@ -45,10 +46,11 @@ class Lookout:
         boxes, now = self._pairs.boxes(), self._clock()
         if boxes is None:
             self._tell({}, now)
-            self._role = ""
+            self._role, self.relieved = "", False
             return
         seen = self._pairs.seen(boxes)
         self.note(seen)
+        self.relieved = seen.own.role == LEADS and self._by_itself and standing.refusal(seen) is None
         self._tell(standing.troubles(seen), now)
         if now >= self._next_look:
             self._next_look = now + fitness.EVERY
@@ -78,6 +80,12 @@ class Lookout:
 
     # --- which one is fitter -----------------------------------------------------------------------
 
+    @property
+    def _by_itself(self) -> bool:
+        """Whether the lead may move without an admin. What is being changed may move it, or wait for the other box."""
+        pair = self._core.running.snapshot.pair
+        return pair is not None and pair.hand_over_by_itself and not self._core.turn.taken
+
     def _look(self, boxes: tuple[PairBox, PairBox], seen: Pair) -> None:
         core, pairs = self._core, self._pairs
         try:
@@ -85,18 +93,15 @@ class Lookout:
         except ApplierRefused as refusal:
             log.error("the hold of an admin: %s", refusal)
         faults = {fault["code"]: fault["message"] for fault in core.faults.to_data()}
-        pairs.observed = looking.observe(core.host, core.paths, core.running.own, core.reasons.downs, faults)
-        pair = core.running.snapshot.pair
+        core.own.observed = looking.observe(core.host, core.paths, core.running.own, core.reasons.downs, faults)
         ready = standing.refusal(seen) is None
-        own, peer = pairs.observed.lacks, Lacks(*seen.peer.lacks) if seen.peer and ready else None
+        own, peer = core.own.observed.lacks, Lacks(*seen.peer.lacks) if seen.peer and ready else None
         self._course = fitness.after(self._course, self._clock(), own, peer)
         led_since = self._clock() - seen.own.since
         if (
             peer is not None
-            and pair is not None
-            and pair.hand_over_by_itself
+            and self._by_itself
             and seen.own.role == LEADS
-            and not core.turn.taken  # what is being changed may hand over by itself, or wait for the other box
             and fitness.due(self._course, own, led_since)
         ):
             self._hand_over(boxes, own, peer)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host
-from applier.kept.generations import Generations
 from applier.pair import client
 from applier.pair.beat import LINEAGE, MAX_WORDS, Beat
-from applier.pair.fitness import Lacks
-from applier.pair.roles import FAULTY, LEADS, STANDS_BY, Role
+from applier.pair.fitness import Observed
+from applier.pair.roles import FAULTY, Role
+from lbconfig.agreement import Lineage
 from lbconfig.target import Target
 
 NOT_RUNNING = "the floater does not run"
+COUNTING = 5.0  # seconds for which a number of connections is told
 
 
 class Core(Protocol):
@@ -23,38 +24,46 @@ class Core(Protocol):
 
     paths: Paths
     host: Host
-    generations: Generations
     running: Target
-    confirmed: int | None
+
+    @property
+    def ready(self) -> bool: ...
+
+    @property
+    def lineage(self) -> Lineage: ...
+
+    def connections(self) -> int: ...
 
 
-def beat(core: Core, hostname: str, now: float, lacks: Lacks, lineage: Sequence[str], connections: int = 0) -> Beat:
-    """`now`: on CLOCK_BOOTTIME."""
-    role = client.role(core.host, core.paths) or Role(FAULTY, now, NOT_RUNNING)
-    return Beat(
-        hostname,
-        role.role,
-        max(0.0, now - role.since),
-        role.reason[:MAX_WORDS],
-        core.paths.version[:MAX_WORDS],
-        core.running.number or 0,
-        core.running.digest,
-        tuple(lineage),
-        role.role in (LEADS, STANDS_BY),
-        connections,
-        int(time.time()),
-        lacks,
-    )
+class Own:
+    """Makes the beat of this box, for the other one and for its own pages alike."""
 
+    def __init__(self, core: Core, clock: Callable[[], float]) -> None:
+        self.observed = Observed()  # by lookout.py, every two seconds
+        self._core = core
+        self._clock = clock
+        self._counted = (float("-inf"), 0)
 
-class Ancestors:
-    """The digests of what the pair has confirmed, the newest first; read anew with each revision only."""
+    def beat(self, hostname: str) -> Beat:
+        core, now = self._core, self._clock()
+        role = client.role(core.host, core.paths) or Role(FAULTY, now, NOT_RUNNING)
+        return Beat(
+            hostname=hostname,
+            role=role.role,
+            since=max(0.0, now - role.since),
+            reason=role.reason[:MAX_WORDS],
+            version=core.paths.version[:MAX_WORDS],
+            revision=core.running.number or 0,
+            digest=core.running.digest,
+            lineage=tuple(one.digest for one in reversed(core.lineage[-LINEAGE:])),
+            ready=core.ready,
+            connections=self._connections(now),
+            time=int(time.time()),
+            lacks=self.observed.lacks,
+        )
 
-    def __init__(self) -> None:
-        self._known: tuple[int | None, tuple[str, ...]] = (None, ())
-
-    def __call__(self, core: Core) -> tuple[str, ...]:
-        if self._known[0] != core.confirmed or not self._known[1]:
-            lineage = core.generations.lineage()[-LINEAGE:]
-            self._known = (core.confirmed, tuple(one.digest for one in reversed(lineage)))
-        return self._known[1]
+    def _connections(self, now: float) -> int:
+        """The number that was counted last, for some seconds: the whole table is read for it."""
+        if now - self._counted[0] > COUNTING:
+            self._counted = now, self._core.connections()
+        return self._counted[1]

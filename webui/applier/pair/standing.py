@@ -59,7 +59,7 @@ def sentence(pair: Pair) -> str:
     if first.role != LEADS:
         return f"Neither box leads: {_does(own)}, {_does(peer)}."
     versions = f"; {peer.hostname} runs {peer.version}, {own.hostname} {own.version}"
-    also = _in_step(pair, of_peer=second is peer)
+    also = _in_step(pair, of_peer=second is peer) + _knows(pair, first, second)
     return f"{_does(first)}, {_does(second)}{also}{versions if peer.version != own.version else ''}."
 
 
@@ -80,10 +80,11 @@ def troubles(pair: Pair) -> dict[str, str]:
     own, peer = pair.own, pair.heard
     if peer is None:
         since = f"away since {pair.last}" if pair.last else "away: it was not heard since this box started"
-        return {"pair-away": f"{pair.name} is {since}; it follows when it is back."}
+        return {"pair-away": f"{pair.name} is {since}; {_without_word(pair)}."}
     found = {}
     if own.role == peer.role == LEADS:
-        found["pair-both"] = "Both lead: there is no path between them."
+        # They hear each other over the link, so what is cut is what keepalived says on the networks and the cable.
+        found["pair-both"] = "Both lead: neither box hears the VRRP of the other one (protocol 112)."
     elif LEADS not in (own.role, peer.role):
         found["pair-none"] = f"Neither box of the pair leads: {_does(own)}, {_does(peer)}."
     found |= {
@@ -96,6 +97,15 @@ def troubles(pair: Pair) -> dict[str, str]:
             f"{'ahead' if pair.clock > 0 else 'behind'}. Set time servers on both boxes."
         )
     return found
+
+
+def _without_word(pair: Pair) -> str:
+    """What is known of a peer that says nothing."""
+    if pair.own.role == LEADS:
+        return "if it is running, both lead; it follows when it is back"
+    if pair.own.role == STANDS_BY:
+        return f"{pair.own.hostname} stands by, so {pair.name} still leads, and only the link between the boxes is down"
+    return "it follows when it is back"
 
 
 def _does(box: Beat) -> str:
@@ -112,6 +122,13 @@ def _in_step(pair: Pair, of_peer: bool) -> str:
     if older is None:
         return " and is in step"
     return " and is behind" if older == of_peer else "; the one that leads is behind"
+
+
+def _knows(pair: Pair, leads: Beat, other: Beat) -> str:
+    """How many of the connections would go on. Both numbers are some seconds old, so the second may be larger."""
+    if other.role != STANDS_BY or step(pair) != "in step":
+        return ""
+    return f"; it knows {min(other.connections, leads.connections):,} of {leads.connections:,} connections"
 
 
 def refusal(pair: Pair) -> ApplierRefused | None:

@@ -17,9 +17,10 @@ from applier.kept.generations import Generations
 from applier.kept.lead_changes import LeadChanges
 from applier.kept.pair_hold import Hold, Moment
 from applier.kept.turn import Turn
-from applier.pair import client, fitness, own, standing
+from applier.pair import client, fitness, standing
 from applier.pair.beat import Beat
-from applier.pair.fitness import Lacks, Observed
+from applier.pair.fitness import Lacks
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
@@ -50,20 +51,16 @@ class Core(Protocol):
     running: Target
     confirmed: int | None
     peer: Peer
-
-    def connections(self) -> int:
-        """How many the table has, for people."""
+    own: Own
 
 
 class Pairs:
     def __init__(self, core: Core, clock: Callable[[], float], tell: Callable[[Core], object] = tell_peer) -> None:
         self.changes = LeadChanges(core.paths.lead_changes)
-        self.observed = Observed()  # by lookout.py, every two seconds
         self.asked = (0.0, "")  # when and why this box was told last to hand over
         self._core = core
         self._clock = clock
         self._tell = tell
-        self._ancestors = own.Ancestors()
 
     # --- verbs -----------------------------------------------------------------------------------
 
@@ -71,7 +68,7 @@ class Pairs:
         boxes = self.boxes()
         if boxes is None:
             return no_pair()
-        seen = self.seen(boxes, self._core.connections())
+        seen = self.seen(boxes)
         both = [self._own_status(boxes[0], seen.own), _peer_status(boxes[1], seen)]
         refusal = standing.refusal(seen) if seen.own.role == LEADS else standing.not_leading(seen)
         snapshot = self._core.running.snapshot
@@ -90,7 +87,7 @@ class Pairs:
     def pair_hand_over(self, user: str) -> PairState:
         """Let the other box lead. Answers once it does."""
         with self._core.turn.take(f"{user} is handing over to the other box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             self.hand_over(boxes, f"{user} asked for it")
         log.info("%s has handed over to %s", user, boxes[1].name)
         return self.pair()
@@ -99,7 +96,7 @@ class Pairs:
         """Keep this box from leading; where it leads, the other one does so first. `hours`: 0: until released."""
         core = self._core
         with core.turn.take(f"{user} is holding this box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             hold = Hold(user, now(), hours, self.moment())
             if self._role() == LEADS:
                 self.hand_over(boxes, f"held {hold.reason}")
@@ -115,7 +112,7 @@ class Pairs:
         """Let this box lead again where the other one fails; nothing moves by itself."""
         core = self._core
         with core.turn.take(f"{user} is releasing this box of the pair"):
-            boxes = self._in_a_pair()
+            boxes = self.in_a_pair()
             role = client.role(core.host, core.paths)
             if self.kept_hold() is None and (role is None or role.role != HELD):
                 raise ApplierRefused("not-held", f"{boxes[0].name} is not held.")
@@ -150,9 +147,9 @@ class Pairs:
         both = running.snapshot.pair.boxes
         return both[running.box], both[1 - running.box]
 
-    def seen(self, boxes: tuple[PairBox, PairBox], connections: int = 0) -> Pair:
+    def seen(self, boxes: tuple[PairBox, PairBox]) -> Pair:
         core, clock = self._core, self._clock()
-        mine = own.beat(core, boxes[0].name, clock, self.observed.lacks, self._ancestors(core), connections)
+        mine = core.own.beat(boxes[0].name)
         peer, heard = core.peer.known
         if peer is None or heard is None:
             return Pair(mine, boxes[1].name, None, None, "", None)
@@ -229,7 +226,8 @@ class Pairs:
 
     # ---------------------------------------------------------------------------------------------
 
-    def _in_a_pair(self) -> tuple[PairBox, PairBox]:
+    def in_a_pair(self) -> tuple[PairBox, PairBox]:
+        """This box and the other one, or ApplierRefused."""
         boxes = self.boxes()
         if boxes is None:
             raise ApplierRefused("no-pair", NO_PAIR)
@@ -263,7 +261,7 @@ class Pairs:
         }
 
     def _own_status(self, box: PairBox, said: Beat) -> PairBoxStatus:
-        lacks = fitness.sentences(self.observed)
+        lacks = fitness.sentences(self._core.own.observed)
         return status_of(box.name, _addresses(box), said, 0.0, lacks) | {"own": True}
 
 

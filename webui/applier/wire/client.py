@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from applier.wire.shapes_capacity import Capacity, WatchStarted
     from applier.wire.shapes_joining import Asked, Joining
     from applier.wire.shapes_machine import MachineStatus
-    from applier.wire.shapes_pair import AlongState, Brought, PairState
+    from applier.wire.shapes_pair import AlongState, Brought, DrillState, PairState
     from lbconfig.model.snapshot import Snapshot
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
@@ -246,6 +246,14 @@ class Client:
     def pair_hand_over(self, user: str) -> PairState:
         """Let the other box lead; answers once it does."""
         return self._ask("pair_hand_over", user=user)
+
+    def pair_drills(self) -> DrillState:
+        """What hand-overs that were tried have shown, and whether one is under way."""
+        return self._ask("pair_drills")
+
+    def pair_drill(self, back: bool, user: str) -> DrillState:
+        """Begin to try a hand-over, and with `back` one by the other box afterwards. Follow pair_drills()."""
+        return self._ask("pair_drill", back=back, user=user)
 
     def pair_hold(self, hours: int, user: str) -> PairState:
         """Keep this box from leading for so many hours; 0: until it is released."""

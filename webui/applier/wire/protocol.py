@@ -50,6 +50,7 @@ MAX_REQUEST = 8 * 1024 * 1024  # bytes
 MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
 DIGEST = 64  # characters: SHA-256, hexadecimal
+MAX_COMPARED = 4 * 1024 * 1024  # characters: numbers of connections (parts/pair/comparing.py)
 MAX_PEM = 64 * 1024  # characters
 MAX_STAMPS = 8
 LONGEST_STAMP = 200  # characters
@@ -200,6 +201,9 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "along_stamps": {},
     "along_document": {"name": _document},
+    "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
+    "drill_done": {"drill": _object},
+    "drill_back": {"user": _user},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
@@ -250,6 +254,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "capacity_stop": {"user": _user},
     "pair": {},
     "pair_hand_over": {"user": _user},
+    "pair_drills": {},
+    "pair_drill": {"back": _yes_or_no, "user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
     "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},

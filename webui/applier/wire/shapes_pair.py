@@ -73,6 +73,33 @@ class ErrandLine(TypedDict):
     body: dict[str, object]  # pair/errand_lines.py
 
 
+class Drill(TypedDict):
+    """A hand-over that was tried and measured. The numbers of connections are those that were compared."""
+
+    id: str
+    when: str
+    user: str
+    gave: str  # host name of the box that led before
+    took: str
+    failed: str  # why it came to nothing, or why connections were not compared; empty: neither
+    silence: float | None  # milliseconds until the last address answered at the other box; None: not known
+    unanswered: list[str]  # addresses that did not answer there
+    part: int  # of so many connections one was compared
+    before: int  # open at the box that led
+    after: int  # of these, still open at the other one
+    ended: int  # … ended by clients or servers meanwhile
+    lost: int  # … unknown at the other one
+
+
+class ShownDrill(Drill):
+    sentence: str  # all of it, for people
+
+
+class DrillState(TypedDict):
+    running: str  # what is being tried now; empty: nothing
+    drills: list[ShownDrill]  # the newest first
+
+
 class PairState(TypedDict):
     boxes: list[PairBoxStatus]  # the first box and the second one; empty: this box is in no pair
     sentence: str
