@@ -38,6 +38,7 @@ from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
 from applier.pair.errands import Errands
 from applier.pair.fitness import Lacks
+from applier.pair.joined import Joined
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.peer import Peer
@@ -98,6 +99,7 @@ class Applier:
         self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
         self.peer = Peer()
+        self.joined = Joined(self, clock)
         self.errands = Errands(self, clock)
         self.both = Both(self, self.applies, clock)
         self.drift = Drift(self, self.applies, clock)
@@ -115,7 +117,7 @@ class Applier:
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
         self.lookout = Lookout(self, self.pairs, clock)
-        self.joinings = Joinings(self)
+        self.joinings = Joinings(self, forget=self.joined.forget)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -156,6 +158,11 @@ class Applier:
         beat, heard = self.peer.known
         fresh = heard is not None and self._clock() - heard < SILENT
         return fresh and beat is not None and beat.ready and beat.role == STANDS_BY
+
+    @property
+    def agreement(self) -> Both:
+        """With the other box of the pair."""
+        return self.both
 
     @property
     def lacks(self) -> Lacks:
@@ -281,6 +288,7 @@ class Applier:
                 self.faults.set("start", f"The applier has failed when the box started: {error}.")
                 if self._start is not None:
                     self._start.state = "failed"
+        self.joined.started()
         self.both.started()
         # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
         if not self.running.has_checks or self.paths.first_round.exists():
@@ -459,6 +467,7 @@ def main() -> None:
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
+    threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
