@@ -136,7 +136,7 @@ class Applier:
             self.capacities.capacity_stop,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
-            self.joinings.pair_probe,
+            self.joinings.pair_probe, self.joined.pair_forgotten,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
@@ -163,6 +163,17 @@ class Applier:
     def agreement(self) -> Both:
         """With the other box of the pair."""
         return self.both
+
+    @property
+    def asks(self) -> Errands:
+        """What the other box of the pair does for this one."""
+        return self.errands
+
+    @property
+    def joined_with(self) -> tuple[str, str] | None:
+        """The pair that this box was joined for and is not in yet, and the other box's host name."""
+        found = self.joined.alone
+        return (found.id, found.other) if found else None
 
     @property
     def lacks(self) -> Lacks:

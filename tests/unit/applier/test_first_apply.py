@@ -1,6 +1,7 @@
 """Two boxes that were joined, from there on: the first apply is for both, whatever happens, or they are none."""
 
 import dataclasses
+import threading
 
 import pytest
 import two_boxes
@@ -285,11 +286,49 @@ def test_what_is_forgotten_is_taken_down(make):
     two.until(lambda: waits(two))
     first.applier.applies.roll_back("", first.secret, "")
     two.until(lambda: ended(two))
-    first.applier.joinings.pair_forget("ann")
+    forget(two, first)
     assert "pair0" not in first.host.links and not first.host.pair.services["pair"]
+    two.beat(6)
+    for box in two.boxes:
+        assert "pair0" not in box.host.links and not box.paths.joined.exists(), "the other one was told"
+        assert box.both.place is None and box.applier.peer.beat is None
+        assert not box.applier.drift.look()["differences"]
+
+
+def forget(two: Two, box: Half) -> None:
+    """It asks the other one, and waits for the answer."""
+    asker = threading.Thread(target=box.applier.joinings.pair_forget, args=("ann",))
+    asker.start()
+    while asker.is_alive():
+        two.errands()
+        asker.join(0.01)
+
+
+def test_a_box_that_cannot_be_told_says_that_the_other_one_is_silent(make):
+    two = make()
+    first, second = two.boxes
+    two.stop(1)
+    two.beat(25)
+    first.applier.joinings.pair_forget("ann")
+    assert "pair0" not in first.host.links
+    two.on[1] = True
+    two.beat(130)
+    assert "choose Forget" in second.faults()["joined-silent"]
+    second.applier.joinings.pair_forget("ann")
     two.beat(2)
-    assert first.both.place is None and first.applier.peer.beat is None
-    assert not first.applier.drift.look()["differences"]
+    assert not second.faults() and "pair0" not in second.host.links
+
+
+def test_what_was_forgotten_late_takes_no_pair_apart(make):
+    """The word of the other box came before the apply, and its time is over after it."""
+    two = make()
+    second = two.boxes[1]
+    second.applier.joined.pair_forgotten(ID)
+    second.applier.joined._forgotten = (ID, two.now + 1000)
+    complete(two)
+    second.applier.joined._forgotten = (ID, two.now - 1000)
+    two.beat(2)
+    assert "pair0" in second.host.links and paired(two) and not any(box.both.silent() for box in two.boxes)
 
 
 def test_a_box_that_left_at_once_does_not_follow_the_other_one_back(make):

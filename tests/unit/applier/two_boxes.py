@@ -217,6 +217,14 @@ class Two:
             if self.on[other.number] and not self.cut:
                 (errands.pair_asked if line["kind"] == "ask" else errands.pair_answered)(line["body"])
 
+    def errands(self) -> None:
+        """Whatever the boxes ask and answer each other, as long as there is any of it."""
+        while any(box.applier.errands.has_lines for box in self.boxes):
+            for box, other in (self.boxes, self.boxes[::-1]):
+                for line in box.applier.errands.pair_errands() if box.applier.errands.has_lines else ():
+                    verb = other.applier.errands.pair_asked if line["kind"] == "ask" else None
+                    (verb or other.applier.errands.pair_answered)(json.loads(json.dumps(line["body"])))
+
     def _arrives(self, box: Half, told: dict) -> None:
         other = self.boxes[1 - box.number]
         if not box.connected:

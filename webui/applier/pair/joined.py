@@ -8,8 +8,8 @@ so.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
@@ -20,6 +20,7 @@ from applier.pair.joining import record
 from applier.pair.joining.record import Record
 from applier.parts.pair import link
 from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Nothing
 from lbconfig.agreement import Standing
 from lbconfig.pair import LINK_PORT
 from lbconfig.render.pair_rules import JOINED
@@ -29,12 +30,18 @@ log = logging.getLogger("applier")
 
 EVERY = 1.0  # seconds between two looks
 AGAIN = 10.0  # seconds after which the firewall is told again: rules that are loaded anew do not know it
+TELLS = 5.0  # seconds that the other box may take to hear that it is forgotten
+LATER = 2.0  # seconds for its answer to arrive, before it takes the link down
 SILENT = 60.0  # seconds without a word, after which it is a fault
 
 
 class Agreement(Protocol):
     def silent(self) -> bool: ...
     def standing(self) -> Standing | None: ...
+
+
+class Asks(Protocol):
+    def ask(self, verb: str, arguments: Mapping[str, object], within: float) -> dict[str, Any]: ...
 
 
 class Core(Protocol):
@@ -48,6 +55,8 @@ class Core(Protocol):
     confirmed: int | None
 
     @property
+    def asks(self) -> Asks: ...
+    @property
     def agreement(self) -> Agreement: ...
 
 
@@ -60,6 +69,7 @@ class Joined:
         self._opened = ("", float("-inf"))  # the rules that let the other box in, and when they were told
         self._heard: float | None = None  # when the other box was heard, or could have been for the first time
         self._trouble = ""  # as the log was told
+        self._forgotten: tuple[str, float] | None = None  # the pair that the other box has given up, and when
 
     @property
     def record(self) -> Record | None:
@@ -108,23 +118,54 @@ class Joined:
             if found is not None and self._is_over(found):
                 self._end(found)
                 log.info("%s runs the configuration of the pair", found.other)
+            if self._forgotten and self._clock() - self._forgotten[1] > LATER:
+                self._obey(self._forgotten[0])
             self._settle()
         self._tell()
 
+    def pair_forgotten(self, pair: str) -> Nothing:
+        """For the other box, whose admin has ended what the two were joined for. A pair that is confirmed stays."""
+        found = self.alone
+        if found is not None and found.id == pair:
+            log.info("%s has forgotten this box", found.other)
+            self._forgotten = pair, self._clock()
+        return {}
+
     def forget(self) -> None:
-        """Know nobody any more, and take the link down. ApplierRefused while something else changes the system."""
-        core = self._core
-        if record.load(core.paths) is None:
-            record.forget(core.paths)  # one that cannot be read
+        """Know nobody any more, and take the link down, here and at the other box if that is heard.
+
+        ApplierRefused while something else changes the system.
+        """
+        if refused := self._core.turn.refusal():
+            raise refused
+        found = self.alone
+        if found is None:
+            if self._core.running.snapshot.pair is None:
+                record.forget(self._core.paths)  # one that cannot be read
             return
+        try:
+            self._core.asks.ask("pair_forgotten", {"pair": found.id}, TELLS)
+        except ApplierRefused as error:
+            log.warning("%s was not told that it is forgotten: %s", found.other, error.message)
+        self._drop()
+
+    # ---------------------------------------------------------------------------------------------
+
+    def _obey(self, pair: str) -> None:
+        """Forget, as the other box has; unless the two have become a pair meanwhile."""
+        found = self.alone
+        if found is not None and found.id == pair:
+            self._drop()
+        self._forgotten = None
+
+    def _drop(self) -> None:
+        core = self._core
         with core.turn.take("the box forgets the one that it was joined with"):
             record.forget(core.paths)
             try:
                 self._put("")
             except HostError as error:
                 raise ApplierRefused("pair-error", f"The link to the other box was not taken down: {error}.") from None
-
-    # ---------------------------------------------------------------------------------------------
 
     def _is_over(self, found: Record) -> bool:
         """The second box needs nothing of it any more once the pair is confirmed. The first one waits for the second:

@@ -180,7 +180,9 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 }
 # What the other box of a pair may ask, over the channel (pair/errands.py). It may be somebody else's by now: so nothing
 # here runs a text of its own, and what changes the system says so in its log.
-FOR_PEER: Mapping[str, Mapping[str, Check]] = {}
+FOR_PEER: Mapping[str, Mapping[str, Check]] = {
+    "pair_forgotten": {"pair": _text(DIGEST)},
+}
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
     "missing": {"names": _names},

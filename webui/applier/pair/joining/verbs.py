@@ -300,8 +300,8 @@ class Joinings:
     def _close(self) -> None:
         """Nobody waits, and nobody is known. The thread that waits ends the program: it may be reading from it."""
         with self._state:
-            self._forget()
             opened, self._open, self._said = self._open, None, ""
+        self._forget()
         if opened and opened.thread:
             with contextlib.suppress(HostError):  # it has ended by itself
                 opened.program.say("")  # any word but one that is waited for
