@@ -39,6 +39,7 @@ from applier.kept.turn import Held, Turn
 from applier.pair.along import Along
 from applier.pair.drills import Drills
 from applier.pair.errands import Errands
+from applier.pair.joined import Joined
 from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.own import Own
@@ -102,6 +103,7 @@ class Applier:
         self.early = Early(paths, host, self.generations)
         self.applies = Applies(self, clock)
         self.peer = Peer()
+        self.joined = Joined(self, clock)
         self.errands = Errands(self, clock)
         self.along = Along(self)
         self.own = Own(self, clock)
@@ -122,8 +124,8 @@ class Applier:
         self.pairs = Pairs(self, clock)
         self.drills = Drills(self, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
+        self.joinings = Joinings(self, forget=self.joined.forget)
         self.pulse = Pulse(self, self.lookout)
-        self.joinings = Joinings(self)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -146,7 +148,7 @@ class Applier:
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
-            self.joinings.pair_probe,
+            self.joinings.pair_probe, self.joined.pair_forgotten,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
@@ -177,6 +179,22 @@ class Applier:
     @property
     def lineage(self) -> Lineage:
         return self.both.lineage
+
+    @property
+    def agreement(self) -> Both:
+        """With the other box of the pair."""
+        return self.both
+
+    @property
+    def asks(self) -> Errands:
+        """What the other box of the pair does for this one."""
+        return self.errands
+
+    @property
+    def joined_with(self) -> tuple[str, str] | None:
+        """The pair that this box was joined for and is not in yet, and the other box's host name."""
+        found = self.joined.alone
+        return (found.id, found.other) if found else None
 
     def handle(self, request: Request, uid: int) -> object:
         return self.verbs[request.verb](**request.fields)
@@ -297,6 +315,7 @@ class Applier:
                 self.faults.set("start", f"The applier has failed when the box started: {error}.")
                 if self._start is not None:
                     self._start.state = "failed"
+        self.joined.started()
         self.both.started()
         # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
         if not self.running.has_checks or self.paths.first_round.exists():
@@ -476,6 +495,7 @@ def main() -> None:
     threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
     threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
+    threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()

@@ -155,10 +155,11 @@ def named_floating(network: Network) -> dict[str, str]:
 def peers_addresses(snapshot: Snapshot) -> tuple[str, ...]:
     """The peer's own addresses, in order. `snapshot` is a view; empty without a pair."""
     both = sides(snapshot)
-    return tuple(sorted(_own(both.peer.network), key=order)) if both else ()
+    return tuple(sorted(own_addresses(both.peer.network), key=order)) if both else ()
 
 
-def _own(network: Network) -> set[str]:
+def own_addresses(network: Network) -> set[str]:
+    """The fixed ones of a box, without lengths and without what floats."""
     return {text.partition("/")[0] for one in network.interfaces if one.on for text in one.addresses}
 
 

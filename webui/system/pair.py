@@ -109,6 +109,8 @@ def _forget(found: SetAside) -> None:
     """It is remembered that it was there, so that the other box does not bring it again."""
     SetAside.objects.filter(pk=found.pk).update(snapshot="")
 
+
+def _ask(request, template: str, do: Callable[[str], PairState | None], **more):
     """One question; what is posted is the yes."""
     if request.method != "POST":
         state = _state(request)

@@ -33,6 +33,7 @@ class ModelHost:
         self.paths = paths
         self.clock = 1000.0
         self.rules: str | None = None
+        self.joined: set[str] = set()  # addresses that the rules let in besides
         self.settings = {"kernel/hostname": "(none)", "net/ipv4/conf/all/promote_secondaries": "0"}
         self.settings |= {setting.key: "0" for setting in sysctl.settings()}
         self.settings |= {f"net/ipv4/vs/{name}": "0" for name in OF_A_PAIR}
@@ -120,6 +121,12 @@ class ModelHost:
                 return self.change("nft -c", lambda: self._nft(path, check=True))
             case ["nft", "-f", path]:
                 return self.change("nft -f", lambda: self._nft(path))
+            case ["nft", "add", "element", "inet", "fairlead", "joined" | "joined6", element]:
+                self.joined.add(element.strip("{ }"))
+                return Output(0, "", "")
+            case ["nft", "flush", "set", "inet", "fairlead", "joined" | "joined6"]:
+                self.joined.clear()
+                return Output(0, "", "")
             case ["ipvsadm", "-R"]:
                 lines = stdin.splitlines()
                 half = lines[: len(lines) // 2]
@@ -369,6 +376,7 @@ class ModelHost:
             return Output(1, "", "Error: No such file or directory; did you mean a kernel with nft_limit?")
         if not check:
             self.rules = text
+            self.joined.clear()
             self._check_rules()
         return Output(0, "", "")
 

@@ -127,8 +127,11 @@ class Two:
             box.paths.run.mkdir(parents=True, exist_ok=True)
             box.start()
             pair_key.make(box.host, box.paths)
-            assert box.apply(OLD)["state"] == "done", box.applier.status()["apply"]
-            box.may_lead(box.number == 0)
+            self.set_up(box)
+
+    def set_up(self, box: Half) -> None:
+        assert box.apply(OLD)["state"] == "done", box.applier.status()["apply"]
+        box.may_lead(box.number == 0)
 
     # --- the boxes -----------------------------------------------------------------------------------
 
@@ -138,11 +141,16 @@ class Two:
             for box in self.boxes:
                 if self.on[box.number]:
                     box.boottime = self.now - box.booted
+                    box.applier.joined.tick()
                     box.both.tick()
                     self.settle()
             for box in self.boxes:
-                if self.on[box.number]:
+                if self.on[box.number] and self.speaks(box):
                     self._talk(box)
+
+    def speaks(self, box: Half) -> bool:
+        """Whether anything it says leaves it."""
+        return True
 
     def until(self, done: Callable[[], bool], beats: int = 60) -> None:
         for _ in range(beats):
@@ -208,6 +216,14 @@ class Two:
             errands = other.applier.errands
             if self.on[other.number] and not self.cut:
                 (errands.pair_asked if line["kind"] == "ask" else errands.pair_answered)(line["body"])
+
+    def errands(self) -> None:
+        """Whatever the boxes ask and answer each other, as long as there is any of it."""
+        while any(box.applier.errands.has_lines for box in self.boxes):
+            for box, other in (self.boxes, self.boxes[::-1]):
+                for line in box.applier.errands.pair_errands() if box.applier.errands.has_lines else ():
+                    verb = other.applier.errands.pair_asked if line["kind"] == "ask" else None
+                    (verb or other.applier.errands.pair_answered)(json.loads(json.dumps(line["body"])))
 
     def _arrives(self, box: Half, told: dict) -> None:
         other = self.boxes[1 - box.number]

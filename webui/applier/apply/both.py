@@ -25,18 +25,35 @@ from applier.kept.generations import Damaged, Generations
 from applier.kept.turn import Turn, beside
 from applier.pair import client
 from applier.pair.beat import read as read_beat
+from applier.pair.joined import Joined
+from applier.pair.joining.record import Record, root
 from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.roles import HELD, LEADS, STANDS_BY, hold_reason
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing, PairTold
 from lbconfig import agreement
-from lbconfig.agreement import BEAT, SILENT, Box, Confirm, GoBack, Lineage, Next, Part, Revision, Standing, Tell, Try
+from lbconfig.agreement import (
+    BEAT,
+    SILENT,
+    Box,
+    Confirm,
+    GoBack,
+    Lineage,
+    Next,
+    Part,
+    Revision,
+    Said,
+    Stage,
+    Standing,
+    Tell,
+    Try,
+)
 from lbconfig.agreement_lines import About, Content, LineError, plain_content, plain_said, read_content, read_said
-from lbconfig.diff.pair import cuts_the_link
+from lbconfig.diff.pair import cuts_the_link, parts_them
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Snapshot, to_data
-from lbconfig.pair import sides
+from lbconfig.pair import LINK_PORT, sides
 from lbconfig.render import files_digest, render
 from lbconfig.target import Target
 
@@ -60,12 +77,14 @@ class Core(Protocol):
     confirmed: int | None
     peer: Peer
     own: Own
+    joined: Joined
 
 
 class Tries(Protocol):
     """What tries a configuration of the other box's, in a thread of its own (verbs.py)."""
 
     def take_part(self, content: Content, revision: Revision, share: Share, within: float, follows: bool) -> None: ...
+    def look_at(self, content: Content, revision: Revision, other: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +117,17 @@ class Fetching:
     since: float
 
 
+@dataclass
+class Ahead:
+    """A configuration that both boxes are to try at once: it has to be here, and good, before they lose each other."""
+
+    revision: Revision
+    since: float
+    content: Content | None = None
+    looked: bool = False
+    why: str = ""  # it is not good
+
+
 class Both:
     def __init__(self, core: Core, tries: Tries, clock: Clock) -> None:
         self._core = core
@@ -112,6 +142,7 @@ class Both:
         self._share: Share | None = None  # in the change that is under way
         self._offer: Content | None = None  # what the other box may fetch of it
         self._fetching: Fetching | None = None
+        self._ahead: Ahead | None = None
         self._outcomes: deque[tuple[Revision, str]] = deque()  # of tries, as their threads told them
         self._wake = threading.Event()  # an outcome was told
         self._proved_by = ""
@@ -125,7 +156,7 @@ class Both:
 
     def started(self) -> None:
         """The box runs what it is to begin with."""
-        if self._core.running.in_pair:
+        if self._core.running.in_pair or self._core.joined.alone:
             self._since = self._clock()
 
     @property
@@ -152,6 +183,11 @@ class Both:
         with self._lock:
             return agreement.stands(self._box) if self._box else None
 
+    def makes(self, new: Snapshot) -> bool:
+        """Whether it is the first configuration of the pair that this box was joined for."""
+        found = self._core.joined.alone
+        return found is not None and new.pair is not None and new.pair.id == found.id
+
     def plan(self, new: Snapshot, user: str, comment: str) -> Plan:
         """A change of both boxes, not begun yet. ApplierRefused where none can begin at this box now.
 
@@ -161,6 +197,8 @@ class Both:
             self._attend()
             place, box = self._in_pair()
             now, beat = self._clock(), self._core.peer.beat
+            if self._core.running.snapshot.pair is None and place.box == 1:
+                raise ApplierRefused("not-the-desk", f"The pair is made at {place.other}. Apply the changes there.")
             if box.other is None and now - self._since < SILENT:
                 raise ApplierRefused("busy", f"{place.own} has just started, and listens for {place.other}; try again.")
             if not box.silent(now):
@@ -172,6 +210,8 @@ class Both:
                 if beat is not None:
                     with contextlib.suppress(OSError):  # the number would be another one there; it is for people
                         self._core.generations.skip_to(beat.revision)
+            elif joined := self._core.joined.alone:
+                raise ApplierRefused("peer-away", _unheard(joined))
             revision = Revision(secrets.token_hex(agreement.ID_LENGTH // 2), canonical.digest(new))
             return Plan(revision, new, place.own, user, comment)
 
@@ -180,11 +220,13 @@ class Both:
         with self._lock:
             place, box = self._in_pair()
             now, new, revision = self._clock(), plan.new, plan.revision
-            alone = box.silent(now)
+            alone, joined = box.silent(now), self._core.joined.alone
+            if alone and joined:
+                raise ApplierRefused("peer-away", _unheard(joined))
             share = Share(revision, place.other, self._tried, alone)
             files = files_digest(render(new))
             about = About(revision.id, files, number, plan.desk, plan.user, plan.comment, apply, secret)
-            together = not alone and cuts_the_link(self._core.running.snapshot, new)
+            together = not alone and self._loses_the_other(new, joined)
             try:
                 following = agreement.begin(box, revision, within, now, alone=alone, together=together)
             except agreement.Refused as error:
@@ -192,6 +234,11 @@ class Both:
             self._share, self._offer = share, Content(about, to_data(new))
             self._go(following)
             return share
+
+    def _loses_the_other(self, new: Snapshot, joined: Record | None) -> bool:
+        if joined and new.pair:
+            return parts_them(new.pair, joined.address)
+        return cuts_the_link(self._core.running.snapshot, new)
 
     def prove(self, revision: str, user: str) -> bool:
         """The admin reaches this box. Whether there is anything that he can confirm by it."""
@@ -255,7 +302,8 @@ class Both:
                 heard = read_said(said, known)
             except LineError as error:
                 raise _wrong(error) from None
-            self._go(agreement.hear(self._box, heard, self._clock()))
+            self._go(agreement.hear(self._box, self._once_here(self._box, heard), self._clock()))
+            self._turn_down()
             return {"known": True}
 
     def pair_tells(self, seen: int, lineage: str) -> PairTold | Nothing:
@@ -273,14 +321,13 @@ class Both:
             # To the other box, "the other box" is this one.
             said = replace(said, refused=tuple((id, why.replace(OTHER, place.other)) for id, why in said.refused))
             known = said.lineage if said.lineage[-1].id == lineage else None
-            fetching = self._fetching
             return {
                 "pair": place.pair,
                 "box": place.box,
                 "seen": self._told,
                 "said": plain_said(said, known),
                 "beat": self._core.own.beat(place.own).to_data(),
-                "fetch": fetching.job.revision.id if fetching else "",
+                "fetch": self._wanted,
             }
 
     def pair_content(self, id: str) -> dict[str, object]:
@@ -298,11 +345,62 @@ class Both:
         except LineError as error:
             raise _wrong(error) from None
         with self._lock:
-            fetching = self._fetching
+            fetching, ahead = self._fetching, self._ahead
             if fetching and fetching.job.revision.id == found.about.id:
                 self._fetching = None
                 self._take_part(fetching, found)
+            elif ahead and ahead.revision.id == found.about.id and ahead.content is None:
+                ahead.content = found
+                self._look_at(ahead, found)
         return {}
+
+    @property
+    def _wanted(self) -> str:
+        """The id of the configuration that the other box is asked for; empty: none."""
+        if self._fetching:
+            return self._fetching.job.revision.id
+        return self._ahead.revision.id if self._ahead and self._ahead.content is None else ""
+
+    # --- what both boxes try at once -------------------------------------------------------------------
+
+    def _once_here(self, box: Box, heard: Said) -> Said:
+        """What the other box says, but for a change that both are to try at once and that is not here yet.
+
+        The other box begins as soon as this one has taken it, and then nothing may come any more.
+        """
+        job = heard.job
+        if box.job or job is None or job.part is not Part.DESK or not job.together or job.stage is not Stage.ASKS:
+            self._ahead = self._ahead if box.job else None
+            return heard
+        if agreement.why_not(box, job.revision.id):
+            return heard
+        if self._ahead is None or self._ahead.revision != job.revision:
+            self._ahead = Ahead(job.revision, self._clock())
+        late = self._clock() - self._ahead.since > FETCHING
+        return heard if self._ahead.looked or late else replace(heard, job=None)
+
+    def _look_at(self, ahead: Ahead, content: Content) -> None:
+        place = self._place
+
+        def work() -> str:
+            try:
+                self._tries.look_at(content, ahead.revision, place.other if place else OTHER)
+            except ApplierRefused as error:
+                return _refusal(error)
+            return ""
+
+        def tell(why: str) -> None:
+            ahead.looked, ahead.why = True, _line(why)
+
+        name = f"pair-look-{ahead.revision.id[:8]}"
+        beside(name, work, lambda error: f"The applier made a mistake: {error!r}.", tell)
+
+    def _turn_down(self) -> None:
+        """What both were to try at once, and what this box cannot run: nothing was touched at either."""
+        ahead, box = self._ahead, self._box
+        if ahead and ahead.why and box and box.job and box.job.revision == ahead.revision:
+            self._ahead = None
+            self._go(agreement.give_up(box, ahead.why))
 
     # --- the clock -------------------------------------------------------------------------------------
 
@@ -342,7 +440,8 @@ class Both:
             return
         if core.running.number != core.confirmed:
             return  # it is not known yet what will be confirmed
-        place = _place(core.running)
+        joined = core.joined.alone
+        place = _joined_place(core.running, joined) if joined else _place(core.running)
         old, self._place = self._place, place
         if place is None:
             self._box = None
@@ -350,7 +449,8 @@ class Both:
                 core.peer.forget()
                 core.faults.clear("pair-forked", "pair-behind")
         elif self._box is None or old is None or (old.pair, old.box) != (place.pair, place.box):
-            lineage = core.generations.lineage()
+            lineage = (root(joined),) if joined else core.generations.lineage()
+            self._since = self._clock() if joined and old is None else self._since
             # Messages are in order as long as this number is larger after each start; on a new connection none is old.
             self._box = agreement.restarted(place.box, int(self._clock() * 1000), lineage) if lineage else None
 
@@ -408,7 +508,7 @@ class Both:
         if share and job and not confirmed:
             place = self._place
             share.go_back(_sentence(agreement.why_not(box, job.revision.id) or "the change was given up", place))
-        self._share, self._offer, self._proved_by = None, None, ""
+        self._share, self._offer, self._ahead, self._proved_by = None, None, None, ""
 
     def _try(self, box: Box, revision: Revision) -> None:
         job, place = box.job, self._place
@@ -420,7 +520,11 @@ class Both:
             return
         self._share = Share(revision, place.other, self._tried)
         self._share.let_try()
-        self._fetching = Fetching(job, self._share, self._clock())
+        fetching, ahead = Fetching(job, self._share, self._clock()), self._ahead
+        if ahead and ahead.content and ahead.revision == revision:
+            self._take_part(fetching, ahead.content)
+        else:
+            self._fetching = fetching
 
     def _take_part(self, fetching: Fetching, content: Content) -> None:
         job, share = fetching.job, fetching.share
@@ -525,6 +629,17 @@ class Both:
 def _place(running: Target) -> Place | None:
     both, pair = sides(running.own) if running.in_pair else None, running.snapshot.pair
     return Place(pair.id, both.number, both.own.name, both.peer.name) if both and pair else None
+
+
+def _joined_place(running: Target, joined: Record) -> Place:
+    return Place(joined.id, joined.box, running.own.network.hostname, joined.other)
+
+
+def _unheard(joined: Record) -> str:
+    return (
+        f"{joined.other} is not heard at {joined.address}. A pair begins with both boxes: is it on, and does UDP port "
+        f"{LINK_PORT} pass between the two?"
+    )
 
 
 def refuse_unless_in_step(standing: Standing | None, place: Place) -> None:

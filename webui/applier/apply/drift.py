@@ -18,7 +18,7 @@ from applier.apply.deadline import Clock, boottime
 from applier.apply.engine import Engine
 from applier.apply.job import Job
 from applier.apply.network_steps import names_differ, time_differs
-from applier.apply.pair_steps import daemons_differ, election_differs, floating_wrong
+from applier.apply.pair_steps import daemons_differ, election_differs, floating_wrong, link_of
 from applier.apply.runs import RunRecord
 from applier.apply.verbs import Applies, Core
 from applier.hardware import tune as hardware
@@ -139,12 +139,12 @@ def _checks(job: Job) -> list[Difference]:
 
 
 def _pair(job: Job) -> list[Difference]:
-    conf = job.new.pair_conf
+    conf = link_of(job)
     words = link.altered(job.host, job.paths, conf)
     if words is not None:
         should, why = ("as configured", "The other box is not heard.") if conf else ("none", "This box has no peer.")
         return [Difference("pair", "link to the other box (pair0)", should, words, why)]
-    if conf and daemons_differ(job):
+    if job.new.pair_conf and daemons_differ(job):
         why = "When the other box takes over, connections that it was not told of are cut off."
         return [Difference("pair", "synchronisation of connections", "to and from the other box", "not so", why)]
     return [*_election(job)] if job.new.in_pair else []

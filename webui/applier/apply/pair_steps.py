@@ -10,6 +10,7 @@ from applier.host.host import HostError, wait_until
 from applier.host.ipvs_netlink import Daemon
 from applier.pair import election, ready, roles
 from applier.pair.election import Files
+from applier.pair.joining import record
 from applier.parts.network.present import links
 from applier.parts.pair import daemons, link
 from lbconfig.pair import floating
@@ -38,8 +39,11 @@ class MakePairLink(PairStep):
     name = "pair-link"
     why = "After the interfaces that it may run over, and before all that goes through it."
 
+    def concerns(self, job: Job) -> bool:
+        return super().concerns(job) or bool(link_of(job))
+
     def due(self, job: Job) -> bool:
-        return link.altered(job.host, job.paths, job.new.pair_conf) is not None
+        return link.altered(job.host, job.paths, link_of(job)) is not None
 
     def do(self, job: Job) -> str:
         saved = job.saved
@@ -47,8 +51,8 @@ class MakePairLink(PairStep):
         saved.pair_daemons = daemons.running(job.host)
         # They hold on to the link and to the address that it has now; what is wanted comes in a step of its own.
         daemons.put(job.host, ())
-        link.put(job.host, job.paths, job.new.pair_conf)
-        return "made" if job.new.pair_conf else "removed"
+        link.put(job.host, job.paths, link_of(job))
+        return "made" if link_of(job) else "removed"
 
     def undo(self, job: Job) -> None:
         if job.saved.pair is None or job.saved.pair_daemons is None:
@@ -164,9 +168,18 @@ class Elect(PairStep):
     def undo(self, job: Job) -> None:
         saved = job.saved.keepalived
         if saved == "":
-            election.end(job.host, job.paths)
+            # Boxes that were joined before this go on talking.
+            election.end(job.host, job.paths, channel=not job.saved.pair)
         elif saved is not None and job.host.read(job.paths.keepalived) != saved:
             election.restart(job.host, job.paths, saved)
+
+
+def link_of(job: Job) -> str:
+    """What the link to the other box is made of, in a pair or where the boxes were joined; empty: there is none."""
+    if job.new.snapshot.pair is not None:
+        return job.new.pair_conf
+    joined = record.load(job.paths)
+    return record.conf(joined) if joined else ""
 
 
 def election_differs(job: Job) -> str | None:

@@ -39,6 +39,7 @@ from applier.kept import storage
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Descent, Generations
 from applier.kept.turn import Held, Turn
+from applier.pair.joining import record as joining
 from applier.parts import web_server
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, Ending, RunState, RunStatus
@@ -138,7 +139,7 @@ class Applies:
             within = confirm_within or (USUAL if found.asks else 0)
             secret = secrets.token_urlsafe(24) if within else ""
             ask = Ask.of(found, within) if within else None
-            if core.running.in_pair and new.pair:
+            if new.pair and (core.running.in_pair or core.both.makes(new)):
                 name = self._begin_both(held, new, user, comment, client, ask, secret)
                 return {"apply": name, "secret": secret, "confirm_within": within}
             number = self.store(new, user, comment, client)
@@ -172,17 +173,10 @@ class Applies:
     def take_part(self, content: Content, revision: Revision, share: Share, within: float, follows: bool) -> None:
         """Try what is applied at the other box of the pair, or what that one runs already. ApplierRefused: not here."""
         core, about = self._core, content.about
-        new = parse(content.snapshot)
-        if canonical.digest(new) != revision.digest:
-            words = f"The configuration that {share.other} sent is not the one that it speaks of."
-            raise ApplierRefused("digest-mismatch", words)
+        new = _sent(content, revision, share.other)
         what = f"the box follows {share.other}" if follows else f"the changes of {about.user} are being applied"
         with core.turn.take(what, wait=follows) as held:
-            ran = core.running.snapshot
-            if files_digest(render(new)) != about.files:
-                words = f"The software of this box makes other files of the configuration than that of {share.other}."
-                raise ApplierRefused("other-software", f"{words} Update both boxes to the same version.")
-            admit(new, ran, about.files, core.confirmed, core.confirmed, "", core.leases(), core.cards(), core.key())
+            self._admit(new, content, share.other)
             with contextlib.suppress(OSError):  # a number more or less: it is for people
                 core.generations.skip_to(about.number - 1)
             user, comment = ("pair", f"as {share.other} runs it") if follows else (about.user, about.comment)
@@ -192,6 +186,18 @@ class Applies:
             record.ask = Ask.of(cutoff(core.running.snapshot, new), round(within)) if within else None
             target = core.target(number, new)
             self.begin(held, record, lambda: self.carry_out(target, record, about.secret, share), share)
+
+    def look_at(self, content: Content, revision: Revision, other: str) -> None:
+        """Whether this box could run what is applied at the other one. ApplierRefused: it could not."""
+        self._admit(_sent(content, revision, other), content, other)
+
+    def _admit(self, new: Snapshot, content: Content, other: str) -> None:
+        core, files = self._core, content.about.files
+        ran = core.running.snapshot
+        if files_digest(render(new)) != files:
+            words = f"The software of this box makes other files of the configuration than that of {other}."
+            raise ApplierRefused("other-software", f"{words} Update both boxes to the same version.")
+        admit(new, ran, files, core.confirmed, core.confirmed, "", core.leases(), core.cards(), core.key())
 
     def progress(self) -> RunStatus | None:
         """The last apply or repair; quick, so one may ask often."""
@@ -345,6 +351,9 @@ class Applies:
         with contextlib.suppress(HostError):
             web_server.forget(core.host, core.paths, course.before.snapshot.management)
         core.faults.clear("generation-missing", "not-restored", "start", "not-in-pair")
+        if course.before.in_pair and not target.in_pair:
+            with contextlib.suppress(OSError):
+                joining.forget(core.paths)  # that may be there as long as the other box had not followed
         core.early.keep(course.engine.job)
         record.message = confirmed_sentence(target.number, user if user != record.user else "")
         if course.share and course.share.alone:
@@ -504,6 +513,14 @@ class Applies:
         for name in {*IN_A_PAIR} - {step["name"] for step in logged}:
             record.leave_out(name)
         return record
+
+
+def _sent(content: Content, revision: Revision, other: str) -> Snapshot:
+    new = parse(content.snapshot)
+    if canonical.digest(new) != revision.digest:
+        words = f"The configuration that {other} sent is not the one that it speaks of."
+        raise ApplierRefused("digest-mismatch", words)
+    return new
 
 
 def _why(decision: Decision, note: Pending) -> str:

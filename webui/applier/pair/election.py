@@ -51,13 +51,31 @@ def up(host: Host, paths: Paths) -> None:
     wait_until(host, WHAT, STARTS, lambda: _missing(host, paths))
 
 
-def end(host: Host, paths: Paths) -> None:
-    """Stop both, the addresses go with them, and leave nothing behind. HostError where they do not end."""
-    for name in (CHANNEL, VRRP, FLOATER):
+def end(host: Host, paths: Paths, channel: bool = True) -> None:
+    """Stop both, the addresses go with them, and leave nothing behind. HostError where they do not end.
+
+    `channel`: that one as well.
+    """
+    if channel:
+        end_channel(host, paths)
+    for name in (VRRP, FLOATER):
         run(host, ["sv", "-w", str(ENDS), "down", _folder(paths, name)])
     # The last one says that something of them may be there.
     for path in (paths.role, paths.hold, paths.floating, paths.keepalived):
         host.put(path, None)
+
+
+def talks(host: Host, paths: Paths) -> bool:
+    """Whether the channel runs."""
+    return _process(host, paths, CHANNEL) is not None
+
+
+def begin_channel(host: Host, paths: Paths) -> None:
+    run(host, ["sv", "up", _folder(paths, CHANNEL)])
+
+
+def end_channel(host: Host, paths: Paths) -> None:
+    run(host, ["sv", "-w", str(ENDS), "down", _folder(paths, CHANNEL)])
 
 
 def restart(host: Host, paths: Paths, keepalived: str) -> None:

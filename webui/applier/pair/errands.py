@@ -31,6 +31,7 @@ AT_ONCE = 4  # errands of the other box that are done here side by side
 UNDER_WAY = 16  # questions of this box that wait for an answer
 KEPT = 32 << 20  # bytes that wait for the process that carries them
 IDS = 256  # of the other box's questions that are remembered
+FROM_JOINED = frozenset({"pair_forgotten"})  # what boxes ask each other that were joined and are no pair yet
 LOOKS = 1.0  # seconds between two looks whether the other box is still heard
 
 
@@ -39,6 +40,10 @@ class Core(Protocol):
 
     running: Target
     peer: Peer
+
+    @property
+    def joined_with(self) -> tuple[str, str] | None:
+        """The pair that this box was joined for and is not in yet, and the other box's host name."""
 
     def handle(self, request: Request, uid: int) -> object: ...
 
@@ -80,7 +85,10 @@ class Errands:
 
         Whether it was done is not known then. For a thread that holds no lock: it waits up to `within` seconds.
         """
-        pair, name = self._pair(), self._other()
+        between = self._between(verb)
+        if between is None:
+            raise ApplierRefused("no-pair", "This box is in no pair.")
+        pair, name = between
         if self._silent():
             raise ApplierRefused("peer-away", f"{name} is not heard.")
         question, reply = Ask(secrets.token_hex(16), verb, arguments), Reply()
@@ -119,13 +127,13 @@ class Errands:
         """What is to be sent, as soon as there is something, or nothing after a beat."""
         with self._news:
             self._news.wait_for(lambda: self._lines, agreement.BEAT)
-            pair = self._core.running.snapshot.pair if self._core.running.in_pair else None
+            here = {between[0] for between in (self._between(""), self._core.joined_with) if between}
             found: list[ErrandLine] = []
             room = MAX_LINE
             while self._lines and (not found or self._lines[0].size <= room):
                 line = self._lines.popleft()
                 given_up = line.kind == ASK and line.body["id"] not in self._waiting
-                if pair is not None and line.pair == pair.id and not given_up:  # else the box has left that pair
+                if line.pair in here and not given_up:  # else the box has left that pair
                     found.append({"kind": line.kind, "body": dict(line.body)})
                     room -= line.size
             return found
@@ -136,9 +144,10 @@ class Errands:
             question = read_ask(errand)
         except LineError as error:
             raise _wrong(error) from None
-        if not self._core.running.in_pair:
+        between = self._between(question.verb)
+        if between is None:
             return {}
-        pair = self._pair()
+        pair, _ = between
         with self._news:
             if question.id in self._asked:
                 return {}
@@ -201,16 +210,12 @@ class Errands:
                 self._lines.popleft()
             self._news.notify_all()
 
-    def _pair(self) -> str:
-        running = self._core.running
-        if running.snapshot.pair is None or not running.in_pair:
-            raise ApplierRefused("no-pair", "This box is in no pair.")
-        return running.snapshot.pair.id
-
-    def _other(self) -> str:
-        running = self._core.running
-        pair, box = running.snapshot.pair, running.box
-        return "The other box" if pair is None or box is None else pair.boxes[1 - box].name
+    def _between(self, verb: str) -> tuple[str, str] | None:
+        """The pair, and the other box's host name, where the two may ask each other this; None: they may not."""
+        pair, box = self._core.running.snapshot.pair, self._core.running.box
+        if pair is not None and box is not None:
+            return pair.id, pair.boxes[1 - box].name
+        return self._core.joined_with if verb in FROM_JOINED else None
 
     def _silent(self) -> bool:
         heard = self._core.peer.heard

@@ -204,6 +204,7 @@ FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
     "drill_done": {"drill": _object},
     "drill_back": {"user": _user},
+    "pair_forgotten": {"pair": _text(DIGEST)},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},

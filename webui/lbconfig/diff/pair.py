@@ -11,7 +11,7 @@ from lbconfig.diff.tuning import tuning_changes
 from lbconfig.model.network import Network
 from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import ORDINALS, heartbeats
+from lbconfig.pair import ORDINALS, heartbeats, own_addresses
 
 MADE = "Addresses of this box may become floating ones, and it gets new ones of its own; connections to them go on."
 ENDED = "If this box fails, no other one takes over."
@@ -36,6 +36,15 @@ def cuts_the_link(old: Snapshot, new: Snapshot) -> bool:
     if old.pair is None or new.pair is None:
         return old.pair != new.pair
     return any(_link(one) != _link(other) for one, other in zip(old.pair.boxes, new.pair.boxes, strict=True))
+
+
+def parts_them(pair: Pair, place: str) -> bool:
+    """Whether two boxes that were joined lose each other while the second one alone runs the pair's configuration.
+
+    `place`: where the first one found it. WireGuard answers wherever the other box was heard last: so as long as the
+    second one keeps that address, it is found there, and answers the first one at whatever address that has.
+    """
+    return place not in own_addresses(pair.boxes[1].network)
 
 
 def _link(box: PairBox) -> tuple[object, ...]:

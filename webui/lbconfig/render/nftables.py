@@ -217,6 +217,7 @@ def _input(all_of: All) -> list[str]:
         f"icmpv6 type {{ {icmp.names(6, Care.SILENT)} }} drop",
         *([f"iifname {{ {', '.join(dhcp)} }} udp sport 67 udp dport 68 accept"] if dhcp else []),
         f"{later} counter drop",
+        *([] if snapshot.pair else pair_rules.from_joined()),
         *_to_web(snapshot.management),
         *([] if snapshot.pair else _to_join(snapshot.management)),
         *([f"jump {own_rules.CHAINS[Where.BOX]}"] if own_rules.used(firewall, Where.BOX) else []),

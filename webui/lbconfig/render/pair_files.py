@@ -47,15 +47,20 @@ def render_link(snapshot: Snapshot) -> str:
     both = sides(snapshot)
     if both is None:
         return ""
-    address = ADDRESSES[1 - both.number].partition("/")[0]
+    return link_text(both.number, both.peer.key, both.peer.cable_address.partition("/")[0])
+
+
+def link_text(own: int, key: str, place: str) -> str:
+    """The same of any two boxes. `own`: which of them this one is; `key`, `place`: the other one's, and its address."""
+    address = ADDRESSES[1 - own].partition("/")[0]
     lines = [
         "[Interface]",
         f"ListenPort = {LINK_PORT}",
         "",
         "[Peer]",
-        f"PublicKey = {both.peer.key}",
+        f"PublicKey = {key}",
         f"AllowedIPs = {', '.join((f'{address}/32', *SYNC_GROUPS))}",
-        f"Endpoint = {endpoint(both.peer.cable_address.partition('/')[0], LINK_PORT)}",
+        f"Endpoint = {endpoint(place, LINK_PORT)}",
         f"PersistentKeepalive = {KEEPALIVE}",
     ]
     return "".join(f"{line}\n" for line in lines)

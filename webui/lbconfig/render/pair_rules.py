@@ -1,4 +1,4 @@
-"""What the firewall of a pair's box knows of its peer. Without a pair each function gives nothing.
+"""What the firewall of a pair's box knows of its peer. Without a pair each function but one gives nothing.
 
 The kernel's sync trusts whoever can send to its port: on any interface but the link of the pair, a neighbour could
 write the table of connections. Its socket is open as the others are, so the drop stands before the rule about those.
@@ -19,6 +19,7 @@ from lbconfig.wanted.pair_link import LINK
 
 CHAIN = "from_peer"
 VRRP = "meta l4proto 112"
+JOINED = "joined"  # sets: where the other box speaks from that does not run the pair's configuration yet
 
 
 def sets(all_of: All) -> list[str]:
@@ -32,6 +33,7 @@ def sets(all_of: All) -> list[str]:
         lines += one_set(f"heartbeats{suffix}", f"ifname . {kind}", _once(speaks), "the peer's advertisements")
         own = [text for view in all_of for text in peers_addresses(view) if addresses.version(text) == version]
         lines += one_set(f"peer{suffix}", kind, _once(own), "the peer's own addresses")
+        lines += one_set(f"{JOINED}{suffix}", kind, [], "where the peer was when the boxes were joined", "timeout")
     return lines
 
 
@@ -59,6 +61,7 @@ def at_input(all_of: All) -> list[str]:
         f'udp dport {SYNC_PORT} iifname != "{LINK}" counter drop',
         f'iifname "{LINK}" goto {CHAIN}',
         *_once(rule for view in all_of for rule in _cable(view)),
+        *(f"ip{suffix} saddr @{JOINED}{suffix} udp dport {LINK_PORT} accept" for _, suffix, _ in FAMILIES),
         f"udp dport {LINK_PORT} counter drop",
         f"{VRRP} iifname . ip saddr @heartbeats accept",
         f"{VRRP} iifname . ip6 saddr @heartbeats6 accept",
@@ -73,6 +76,14 @@ def _cable(view: Snapshot) -> list[str]:
     peer = both.peer.cable_address.partition("/")[0]
     suffix = "6" if addresses.version(peer) == 6 else ""
     return [f'iifname "{both.own.cable}" ip{suffix} saddr {peer} udp dport {LINK_PORT} accept']
+
+
+def from_joined() -> list[str]:
+    """For a box that is alone: if another one has joined it, the channel comes by the link, and nothing else does.
+
+    The link itself needs no rule of its own there: its port is an open socket, and it hears whoever has the key.
+    """
+    return [f'iifname "{LINK}" tcp dport {CHANNEL_PORT} accept', f'iifname "{LINK}" counter drop']
 
 
 def at_forward(all_of: All) -> list[str]:

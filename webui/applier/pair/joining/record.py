@@ -1,20 +1,23 @@
 """What two boxes have agreed, until it is applied: on the disk of both, or of the second one alone.
 
-It is no pair yet, and changes nothing: the first box makes its proposal of it.
+It is no pair yet: the boxes are linked by it (pair/joined.py), and the first one makes its proposal of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import logging
 from dataclasses import dataclass
 
 from applier.base import durable
 from applier.base.paths import Paths
+from lbconfig.agreement import Revision
 from lbconfig.joining import Facts
 from lbconfig.model.reading import SnapshotError, build
 from lbconfig.model.writing import plain
+from lbconfig.render.pair_files import link_text
 
 log = logging.getLogger("applier")
 
@@ -52,3 +55,13 @@ def load(paths: Paths) -> Record | None:
     except (OSError, ValueError, RecursionError, SnapshotError) as error:
         log.error("%s cannot be read: %s", paths.joined, error)
         return None
+
+
+def conf(record: Record) -> str:
+    """The link between the two (pair.conf), until the configuration of the pair has one."""
+    return link_text(record.box, record.keys[1 - record.box], record.address)
+
+
+def root(record: Record) -> Revision:
+    """Where the lineage of both boxes begins: what each of them had before is no part of it (decision 103)."""
+    return Revision(record.id, hashlib.sha256(f"joined {record.id}".encode()).hexdigest())

@@ -125,11 +125,14 @@ class Joinings:
         command: Callable[[str], Sequence[str]] = confined,
         port: int = JOIN_PORT,
         key: Callable[[Host, Paths], str] = pair_key.make,
+        forget: Callable[[], None] | None = None,
     ) -> None:
+        """`forget`: what was agreed, and what was made of it. Raises ApplierRefused."""
         self._core = core
         self._command = command
         self._port = port
         self._key = key
+        self._forget = forget or (lambda: record.forget(core.paths))
         self._lock = threading.Lock()  # one verb changes something at a time
         self._state = threading.Lock()  # of the three below, and of what is on the disk
         self._open: Open | None = None
@@ -193,7 +196,7 @@ class Joinings:
             key = self._new_key()
             program = self._start("second", Dials(address, self._port, code, key))
             try:
-                self._become_second(Talk(program), address, key)
+                self._become_second(Talk(program), key)
             finally:
                 program.end()
         except JoinError as error:
@@ -273,7 +276,7 @@ class Joinings:
 
     # --- the second box --------------------------------------------------------------------------
 
-    def _become_second(self, talk: Talk, address: str, key: str) -> None:
+    def _become_second(self, talk: Talk, key: str) -> None:
         """What is kept here and not there is no pair, and is forgotten when somebody joins again."""
         end = self._core.host.now() + LONGEST
         met = talk.hear(Met)
@@ -283,7 +286,7 @@ class Joinings:
         agreed = talk.hear(Agreed)
         if self._core.host.now() > end:
             raise JoinError("The other box is too slow to be joined.")
-        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, address, int(time.time()), None, ())
+        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, met.address, int(time.time()), None, ())
         record.keep(self._core.paths, found)
         talk.say(Kept())
         talk.hear(Done)
@@ -297,8 +300,8 @@ class Joinings:
     def _close(self) -> None:
         """Nobody waits, and nobody is known. The thread that waits ends the program: it may be reading from it."""
         with self._state:
-            record.forget(self._core.paths)
             opened, self._open, self._said = self._open, None, ""
+        self._forget()
         if opened and opened.thread:
             with contextlib.suppress(HostError):  # it has ended by itself
                 opened.program.say("")  # any word but one that is waited for

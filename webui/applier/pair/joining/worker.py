@@ -152,7 +152,7 @@ def wait(setup: Waits, root: Lines) -> None:
             if not ready:
                 root.send(Waiting(left))
                 continue
-            plain, address = listener.accept()
+            plain, _ = listener.accept()
             plain.settimeout(PATIENCE)
             try:
                 with plain, context.wrap_socket(plain, server_side=True) as secure:
@@ -160,7 +160,7 @@ def wait(setup: Waits, root: Lines) -> None:
                     nonce = secrets.token_hex(NONCE_BYTES)
                     key, good = as_first(other, known, certificate, nonce, setup.key)
                     if good:
-                        root.send(Met(key, address[0].removeprefix("::ffff:")))
+                        root.send(Met(key, plain_address(secure)))
                         relay("first box", root, other)
                         return
                     left -= 1
@@ -204,13 +204,20 @@ def dial(setup: Dials, root: Channel) -> None:
     try:
         with _connected(setup) as plain, context.wrap_socket(plain) as secure:
             certificate = hashlib.sha256(secure.getpeercert(binary_form=True) or b"").digest()
+            address = plain_address(secure)
             other = Lines(secure, secure)
             nonce = secrets.token_hex(NONCE_BYTES)
             key = as_second(other, setup.code, certificate, nonce, setup.key)
-            root.send(Met(key, setup.address))
+            root.send(Met(key, address))
             relay("second box", root, other)
     except OSError:
         root.send(Refused("Something else than a box that waits for another one answers there.", "address"))
+
+
+def plain_address(connection: socket.socket) -> str:
+    """Of the other end, however it was called by who connected. OSError where that is gone."""
+    address: str = connection.getpeername()[0]
+    return address.removeprefix("::ffff:")
 
 
 def _connected(setup: Dials) -> socket.socket:
