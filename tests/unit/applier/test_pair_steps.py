@@ -17,6 +17,7 @@ from applier.apply.drift import AGAIN
 from applier.apply.runs import IN_A_PAIR
 from applier.apply.steps import APPLY
 from applier.host.host import PROC_SYS, HostError
+from applier.host.ipvs_sync import LARGEST, SMALL
 from applier.kept import pair_key
 from applier.pair import client, watch
 from applier.pair.beat import Beat
@@ -29,8 +30,8 @@ from lbconfig.model.snapshot import Interface, Scheduler, SettingChoice, Tuning
 from lbconfig.validate.services import validate
 
 THOROUGH = pytest.mark.thorough
-BOTH = {1: ("pair0", 1, 1392), 2: ("pair0", 2, 1392)}
-SECOND = {1: ("pair0", 2, 1392), 2: ("pair0", 1, 1392)}
+BOTH = {1: ("pair0", 1, 152), 2: ("pair0", 2, 1392)}
+SECOND = {1: ("pair0", 2, 152), 2: ("pair0", 1, 1392)}
 
 
 ANOTHER = base64.b64encode(bytes([7]) * 32).decode()
@@ -391,6 +392,32 @@ def test_a_box_that_came_back_hears_of_all_connections_once(box, monkeypatch):
                 box.applier.peer.says(beat, box.boottime)
             box.applier.pair_watch.tick()
         assert len(told) == count, (heard, count)
+
+
+def test_messages_about_connections_are_large_while_many_come(box, monkeypatch):
+    """And the next applier, an apply and drift leave them as they are."""
+    told, total = [], 0
+    monkeypatch.setattr(watch, "tell_peer", lambda core: told.append(box.host.pair.daemons[1][2]))
+
+    def come(rate: int, seconds: int) -> int:
+        nonlocal total
+        for _ in range(seconds):
+            total += rate
+            box.host.files[watch.TOTALS] = f"   Total\n  {total:X} 0 0 0 0\n"
+            ticks(box, 0)
+            box.boottime += 1
+        return box.host.pair.daemons[1][2]
+
+    box.apply(PAIR)
+    assert come(150, 30) == come(500, 9) == come(150, 1) == SMALL and not told
+    assert come(500, 13) == LARGEST and told == [LARGEST]
+    assert box.host.pair.daemons[2] == BOTH[2], "the other thread goes on"
+    box.restart_daemon()
+    assert not objects(box) and come(150, 700) == LARGEST
+    assert box.apply(CHANGED)["state"] == "done" and come(50, 590) == LARGEST
+    with box.applier.turn.take("something else changes the system"):
+        assert come(50, 20) == LARGEST and len(told) == 1
+    assert come(50, 610) == SMALL and told == [LARGEST, SMALL]
 
 
 def test_each_box_is_tuned_by_its_own_choice(box):

@@ -133,13 +133,14 @@ def test_source_nat_writes_a_floating_address():
 
 
 def test_where_no_interface_names_one_a_virtual_address_is_written():
-    """Answers come to it, so it stays tracked, though its own service has no source NAT."""
+    """Answers come to it, so it stays tracked, and its servers too, though its own service has no source NAT."""
     plain = VirtualService(9, "plain", "10.0.2.50", 80, real_servers=(RealServer(9, "10.2.0.19", 80),))
     snapshot = with_both("eth0", floating=())
     found = dataclasses.replace(snapshot, services=(*SERVICES[:3], plain), firewall=Firewall())
     rules = nftables.render(view(found, 1))
     assert '"eth0" : 10.0.2.50' in elements(rules, "floating_interfaces")
     assert "10.0.2.50" in elements(rules, "tracked")
+    assert "10.2.0.19" in elements(rules, "tracked_servers")
 
 
 def test_the_web_page_answers_at_floating_addresses_that_interfaces_name():

@@ -119,7 +119,18 @@ def test_what_once_was_translated_stays_tracked(box):
     load(box, TRACKING, SOURCE_NAT)
     load(box, TRACKING)
     assert fate(box, REQUEST) == "tracked"
-    assert box.box([NFT, "list", "table", "inet", "fairlead_translation"]).count("ct zone set 0") == 2
+    assert box.box([NFT, "list", "table", "inet", "fairlead_translation"]).count("ct zone set 0") == 4
+
+
+def test_a_server_with_nat_beside_one_with_source_nat_is_tracked_both_ways(box):
+    """Of requests alone the kernel makes a second connection, changes its source port, and the server resets both."""
+    web, *others = SNAPSHOT.services
+    first, *rest = web.real_servers
+    servers = (dataclasses.replace(first, forwarding=Forwarding.SNAT), *rest)
+    load(box, dataclasses.replace(SNAPSHOT, services=(dataclasses.replace(web, real_servers=servers), *others)))
+    assert fate(box, REQUEST) == "tracked"
+    assert {fate(box, answer(one.address, CLIENT, TCP, one.port)) for one in servers} == {"tracked"}
+    assert fate(box, answer("2001:db8:2::11", "2001:db8:9::7", TCP, 443)) == "untracked"
 
 
 def test_a_masquerading_box_tracks_services_at_its_own_address_alone(box):

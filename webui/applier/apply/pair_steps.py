@@ -226,7 +226,7 @@ def _goes_on(job: Job) -> bool:
 
 def daemons_differ(job: Job) -> bool:
     """Of a box with a pair."""
-    return {*daemons.running(job.host)} != {*_wanted(job)}
+    return daemons.differ(daemons.running(job.host), _wanted(job))
 
 
 def _wanted(job: Job) -> tuple[Daemon, ...]:

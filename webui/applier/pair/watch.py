@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
-from applier.pair import client, ready, roles
+from applier.kept.turn import Turn
+from applier.pair import client, messages, ready, roles
+from applier.pair.messages import Course
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT, Seen
 from applier.pair.telling import tell_peer
 from applier.parts.pair import daemons, link
+from applier.wire.errors import ApplierRefused
+from lbconfig.capacity.figures import read_totals
 from lbconfig.target import Target
 
 log = logging.getLogger("applier")
 
 EVERY = 1.0  # seconds between two looks
+TOTALS = Path("/proc/net/ip_vs_stats")
 APART = 5.0  # seconds without a beat, after which the other box may have missed connections
 
 
@@ -28,6 +34,7 @@ class Core(Protocol):
     paths: Paths
     running: Target
     peer: Peer
+    turn: Turn
 
     @property
     def loaded(self) -> bool: ...
@@ -42,6 +49,8 @@ class Watch:
         self._heard = 0.0  # when they last became more
         self._why = ""  # the box is held, as the log was told
         self._apart = True
+        self._course: Course | None = None  # of the size of messages
+        self._counted: tuple[float, int] | None = None  # when, and how many connections there had been by then
         self._trouble = ""  # as the log was told
 
     def watch(self) -> None:
@@ -61,10 +70,12 @@ class Watch:
 
     def tick(self) -> None:
         if not self._core.running.in_pair:
-            self._held, self._apart = None, True
+            self._held, self._apart, self._course, self._counted = None, True, None, None
             return
         self._let_lead()
         self._tell()
+        if self._core.loaded and not self._core.turn.taken:
+            self._size_messages()
 
     def _let_lead(self) -> None:
         """Release the hold that the box was started with, once it is ready. Nobody else's hold."""
@@ -93,7 +104,7 @@ class Watch:
         return Seen(
             loaded=core.loaded and core.host.read(core.paths.nftables) == running.rules,
             checked=not running.has_checks or core.host.read(core.paths.first_round) is not None,
-            daemons={*daemons.running(core.host)} == {*daemons.wanted(link.wanted(running.pair_conf))},
+            daemons=not daemons.differ(daemons.running(core.host), daemons.wanted(link.wanted(running.pair_conf))),
             waited=now - held,
             silent=now - self._heard,
             told=beat is not None,
@@ -110,6 +121,38 @@ class Watch:
             self._apart = False
             tell_peer(self._core)
         self._apart = self._apart or not fresh
+
+    def _size_messages(self) -> None:
+        """By the new connections a second. Whoever changes the system has the kernel's threads to himself."""
+        rate = self._rate()
+        if rate is None:
+            return
+        if self._course is None:
+            self._course = Course(daemons.sends_large(self._core.host))
+        course = messages.after(self._course, self._clock(), rate)
+        if course.large != self._course.large:
+            core, link_now = self._core, link.wanted(self._core.running.pair_conf)
+            try:
+                with core.turn.take("the other box is told of connections in messages of another size"):
+                    daemons.resize(core.host, daemons.wanted(link_now), course.large)
+            except ApplierRefused:
+                return  # somebody was quicker; a second later it is tried again
+            log.info("%.0f new connections a second: told in %s messages", rate, "large" if course.large else "small")
+            tell_peer(core)
+        self._course = course
+
+    def _rate(self) -> float | None:
+        """New connections a second since the last look; None where there is nothing to compare."""
+        text, now = self._core.host.read(TOTALS), self._clock()
+        if text is None:
+            return None  # IPVS is not loaded
+        try:
+            total = read_totals(text).connections
+        except ValueError as error:
+            raise HostError(f"read {TOTALS}", None, str(error)) from None
+        before, self._counted = self._counted, (now, total)
+        # The counter begins anew where somebody resets it.
+        return None if before is None or now <= before[0] else max(0, total - before[1]) / (now - before[0])
 
     def _is_fresh(self, now: float, seconds: float) -> bool:
         heard = self._core.peer.heard

@@ -28,6 +28,10 @@ def lasting(all_of: All) -> list[str]:
     must stay tracked, too, also when nothing new is translated any more: so the VIPs of all that ever was are kept.
     A packet with a zone of connection tracking is tracked, whatever `notrack` says behind it (nft_notrack_eval in the
     kernel's nft_ct.c); 0 is the zone of all packets.
+
+    The answers of their servers are tracked as well, also those to clients. Of a plain NAT service at such a VIP, or of
+    a server with NAT beside one with source NAT, the kernel would see requests alone: an acknowledgement then is a new
+    connection to it, whose source port it changes because the first one has that already, and the server resets both.
     """
     if not chain(all_of):
         return []
@@ -36,7 +40,10 @@ def lasting(all_of: All) -> list[str]:
         for version, suffix, kind in FAMILIES:
             vips = _tracked(all_of, version)
             tracked += one_set(f"tracked{suffix}", kind, vips, "VIPs of translated connections", grows=True)
+            servers = _servers(all_of, vips)
+            tracked += one_set(f"tracked_servers{suffix}", kind, servers, "real servers behind these", grows=True)
             rules.append(f"\t\tip{suffix} daddr @tracked{suffix} ct zone set 0")
+            rules.append(f"\t\tip{suffix} saddr @tracked_servers{suffix} ct zone set 0")
     return [
         f"table {LASTING} {{",
         *tracked,
@@ -81,6 +88,25 @@ def _tracked(all_of: All, version: int) -> list[str]:
         for vip in service.vips
         if addresses.version(vip) == version
         and (bool(_with_own_source(service)) or vip in written or (masquerades and vip not in foreign))
+    }
+    return sorted(found, key=order)
+
+
+def _servers(all_of: All, vips: list[str]) -> list[str]:
+    """Real servers whose answers belong to connections of these VIPs.
+
+    Where a rule alone writes sources, IPVS itself tells the kernel to track none of its packets.
+    """
+    if not any(_with_source_nat(service) for snapshot in all_of for service in snapshot.enabled_services):
+        return []
+    tracked = set(vips)
+    found = {
+        server.address
+        for snapshot in all_of
+        for service in snapshot.enabled_services
+        if not tracked.isdisjoint(service.vips)
+        for server in service.machines
+        if addresses.version(server.address) == addresses.version(service.address)
     }
     return sorted(found, key=order)
 
@@ -158,6 +184,11 @@ def _sources(snapshot: Snapshot, version: int) -> tuple[dict[str, str], dict[str
 
 def _masqueraded(all_of: All, version: int) -> list[str]:
     return by_place(all_of, version, _with_own_source)
+
+
+@kept
+def _with_source_nat(service: VirtualService) -> bool:
+    return any(service.forwarding_of(server) is Forwarding.SNAT for server in service.machines)
 
 
 @kept
