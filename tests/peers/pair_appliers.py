@@ -58,7 +58,7 @@ class InRoom(Live):
 
 
 class Errands:
-    """What is asked is done by the other box."""
+    """The other box does what it is asked for."""
 
     def __init__(self) -> None:
         self.other: dict[str, Callable[..., dict[str, Any]]] = {}

@@ -185,7 +185,7 @@ def _take_draft(
     elif step == "take":
         _become(drafts.read(applier.pair_bring(DRAFT)["text"]), mine, state["other"])
     elif not first and state["desk"] != seen.desk:
-        pass  # the lead moves at this moment; the two must not give way to each other
+        pass  # the lead is moving; the two must not give way to each other
     elif step == "set aside mine":
         document = drafts.read(applier.pair_bring(DRAFT)["text"])
         if not _in_history(draft.current()):

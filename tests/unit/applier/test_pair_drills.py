@@ -31,7 +31,7 @@ FIRST = kept.read(
 
 
 class Errands:
-    """As those of the daemon: what is asked is checked, and done by the other box."""
+    """As those of the daemon: a request is checked, and the other box carries it out."""
 
     def __init__(self):
         self.other, self.away = None, False
