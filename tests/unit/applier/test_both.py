@@ -12,6 +12,7 @@ from two_boxes import NEW, OLD, THIRD, Two, network
 from applier.apply import both
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import to_data
+from lbconfig.target import Target
 
 
 @pytest.fixture
@@ -399,3 +400,21 @@ def test_what_is_wrong_is_refused_though_it_comes_from_a_process_of_ours(two):
     assert refusal(both.pair_hears, {"epoch": "x"}).code == "bad-field"
     assert refusal(both.pair_brings, {"about": {}}).code == "bad-field"
     assert "role: is missing" in refusal(both.peer_says, {"hostname": "x", "since": 1}).message
+
+
+class OfAnotherVersion(Target):
+    """What runs, by a version that writes the same configuration in other words."""
+
+    @property
+    def digest(self) -> str:
+        return "f" * 64
+
+
+def test_two_versions_that_write_it_in_other_words_are_in_step(two):
+    second = two.boxes[1]
+    running = second.applier.running
+    second.applier.running = OfAnotherVersion(running.number, running.snapshot, running.box)
+    two.beat(4)
+    for box in two.boxes:
+        found = box.applier.pairs.pair()
+        assert found["step"] == "in step" and "is in step" in found["sentence"], found["sentence"]
