@@ -52,6 +52,7 @@ from applier.pair.watch import Watch
 from applier.parts import firewall, own_certificate
 from applier.service import doctor, trial
 from applier.service.sight import Sight
+from applier.update.rolling.verbs import RollingUpdate
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import FOR_PAIR, Request
@@ -126,6 +127,7 @@ class Applier:
         self.lookout = Lookout(self, self.pairs, clock)
         self.joinings = Joinings(self, forget=self.joined.forget)
         self.pulse = Pulse(self, self.lookout)
+        self.rolling = RollingUpdate(self, clock)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -149,6 +151,9 @@ class Applier:
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
             self.joinings.pair_probe, self.joined.pair_forgotten,
+            self.rolling.pair_update, self.rolling.pair_update_start, self.rolling.pair_update_choose,
+            self.rolling.peer_update_look, self.rolling.peer_update_piece, self.rolling.peer_update_install,
+            self.rolling.peer_update_restart, self.rolling.peer_update_hand_over, self.rolling.peer_update_choose,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
@@ -197,6 +202,7 @@ class Applier:
         return (found.id, found.other) if found else None
 
     def handle(self, request: Request, uid: int) -> object:
+        self.rolling.refuse_meanwhile(request.verb)
         return self.verbs[request.verb](**request.fields)
 
     # --- verbs -----------------------------------------------------------------------------------
@@ -317,6 +323,7 @@ class Applier:
                     self._start.state = "failed"
         self.joined.started()
         self.both.started()
+        self.rolling.start()
         # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
         if not self.running.has_checks or self.paths.first_round.exists():
             self._start_the_rest()
@@ -498,6 +505,7 @@ def main() -> None:
     threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
+    threading.Thread(target=applier.rolling.run, name="rolling", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 
