@@ -41,7 +41,7 @@ class FakeRollingState:
     here: bool = True
     alone: bool = False
     own: Half = INSTALLED
-    peer: Half = replace(INSTALLED, percent=60, received=29_000_000)
+    peer: Half = field(default_factory=lambda: replace(INSTALLED, percent=60, received=29_000_000))
     began: float = field(default_factory=time.monotonic)
 
     def become(self, course: Course) -> None:
