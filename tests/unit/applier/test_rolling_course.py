@@ -151,6 +151,7 @@ def test_what_can_be_decided_and_what_becomes_of_it():
     halted = courses.chosen(COURSE, "stop", "bob")
     assert halted.stopped == "bob has stopped the update." and courses.choices(halted, WAITS, None) == ("leave",)
     assert courses.choices(stopped, WAITS, FAILED) == ("leave",)
+    assert courses.choices(stopped, WAITS, replace(RUNS_NEW, other="")) == ("go-on", "leave"), "that one is too old"
     assert courses.choices(replace(stopped, phase=Phase.OWN), RUNS_NEW, RUNS_NEW) == ("go-on", "leave")
 
 

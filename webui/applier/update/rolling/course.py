@@ -165,7 +165,7 @@ def choices(course: Course, own: Half | None, peer: Half | None, alone: bool = F
     found: list[Choice] = []
     if not any(half is not None and _failed(course, half) for half in (own, peer)):
         found.append("go-on")
-    if own and own.version != course.version and peer and peer.version == course.version:
+    if own and own.version != course.version and peer and peer.version == course.version and peer.other:
         found.append("go-back")
     return (*found, "leave")
 
