@@ -62,7 +62,8 @@ def test_it_is_begun_and_shown_in_plain_words(client, pair, caplog):
     ):
         assert said in text, said
     assert "user admin began to update both boxes" in caplog.text
-    assert 'id="to-update"' not in client.get("/system/pair/").content.decode()
+    for name in ("to-update", "hand-over", "hold"):
+        assert f'id="{name}"' not in client.get("/system/pair/").content.decode()
 
 
 @pytest.mark.parametrize("here", [True, False])
