@@ -179,6 +179,32 @@ def test_it_goes_on_despite_a_doubt_that_an_admin_accepts(world):
     world.until(lambda: world.phase() is Phase.DONE)
 
 
+def test_it_goes_on_after_the_updated_box_has_lost_the_lead_for_a_while(world):
+    world.start()
+    world.until(lambda: world.phase() is Phase.WATCHES)
+    world.power_cut(1)
+    world.until(lambda: world.state()["state"] == "stopped")
+    assert world.state()["sentence"] == "lb1 leads again, so it was not restarted."
+    world.turns(100)
+    world.boxes[0].core.rolling.pair_update_choose("go-on", "ann")
+    world.until(lambda: world.phase() is Phase.DONE)
+    assert world.versions() == [NEW, NEW] and world.roles() == [STANDS_BY, LEADS]
+
+
+def test_an_install_whose_answer_was_lost_is_not_begun_twice(world):
+    lost = []
+
+    def already(verb):
+        if verb == "peer_update_install" and not lost:
+            second = world.boxes[1].core.rolling
+            lost.append(second.peer_update_install(second._kept.id)["job"])
+
+    world.on_ask = already
+    world.start()
+    world.until(lambda: world.phase() is Phase.RESTARTS)
+    assert world.boxes[0].core.rolling._kept.jobs[1] == lost[0]
+
+
 def test_where_the_desk_is_gone_the_other_box_can_end_it(world):
     world.start()
     world.until(lambda: world.phase() is Phase.WATCHES)

@@ -87,7 +87,7 @@ def test_the_next_step_follows_from_how_the_boxes_are(phase, seen, then):
         (Phase.INSTALLS, replace(BEFORE, peer=RUNS_OLD), "lb2 was restarted while version 0.3.0 was installed."),
         (Phase.INSTALLS, replace(BEFORE, own=replace(RUNS_OLD, job="x", job_state="running"), waited=3601.0),
          "could not be installed on both boxes in time"),
-        (Phase.RESTARTS, replace(BEFORE, silent=901.0, waited=901.0), "has not come up with version 0.3.0 within 15"),
+        (Phase.RESTARTS, replace(BEFORE, silent=1801.0, waited=1801.0), "has not come up with version 0.3.0 within 30"),
         (Phase.RESTARTS, replace(BEFORE, peer=FAILED), "lb2: Version 0.3.0 did not come up: the web page answers with"),
         (Phase.RESTARTS, replace(BEFORE, own_role=STANDS_BY, peer_role=LEADS), "lb2 leads by now, so it was not"),
         (Phase.RESTARTS, replace(BEFORE, own_role=FAULTY, waited=61.0), "lb1 does not lead, so lb2 was not restarted."),
@@ -107,8 +107,8 @@ def test_the_next_step_follows_from_how_the_boxes_are(phase, seen, then):
         (Phase.OWN, replace(AFTER, own=FAILED), "lb1: Version 0.3.0 did not come up"),
         (Phase.OWN, replace(AFTER, own_role=LEADS, peer_role=STANDS_BY, waited=61.0), "because lb2 does not lead"),
         (Phase.OWN, replace(AFTER, silent=61.0, waited=61.0), "because lb2 does not lead"),
-        (Phase.OWN, replace(AFTER, own=RUNS_NEW, in_step=False, waited=901.0), "is not in step with lb2"),
-        (Phase.BACK, replace(BEFORE, silent=901.0, waited=901.0), "has not come back with its version before"),
+        (Phase.OWN, replace(AFTER, own=RUNS_NEW, in_step=False, waited=1801.0), "is not in step with lb2"),
+        (Phase.BACK, replace(BEFORE, silent=1801.0, waited=1801.0), "has not come back with its version before"),
         (Phase.BACK, replace(AFTER, own_role=FAULTY, waited=61.0), "lb1 cannot lead, so lb2 was not restarted."),
     ],
 )  # fmt: skip
@@ -146,6 +146,9 @@ def test_what_can_be_decided_and_what_becomes_of_it():
     few = replace(BEFORE, peer=RUNS_NEW, peer_connections=1, waited=500.0)
     assert courses.after(courses.chosen(stopped, "go-on", "bob"), few).course.phase is Phase.HANDS_OVER
     assert courses.chosen(stopped, "go-back", "bob").phase is Phase.BACK
+    for doubt, phase in (("roles", Phase.LEARNS), ("asked", Phase.LEARNS), ("worse", Phase.WATCHES)):
+        watched = replace(stopped, phase=Phase.WATCHES, doubt=doubt)
+        assert courses.chosen(watched, "go-on", "bob").phase is phase, doubt
     assert courses.chosen(stopped, "leave", "bob").phase is Phase.LEFT
     assert courses.choices(COURSE, WAITS, WAITS) == ("stop",)
     halted = courses.chosen(COURSE, "stop", "bob")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.wire.shapes_rolling import Choice, Rolling, RollingStep, State
 
-RETURNS = 900.0  # seconds: three tries of a slot, each with its boot and the patience of bootcheck
+RETURNS = 1800.0  # seconds: three tries of a slot, each with the boot of a large server and the patience of bootcheck
 SETTLES = 120.0  # seconds to be in step and to know the connections
 MOVES = 60.0  # seconds until somebody leads who should
 WATCHED = 60.0  # seconds that the updated box leads before the other one restarts
@@ -51,6 +51,7 @@ class Deed(StrEnum):
     RETURN_PEER = "return-peer"
 
 
+OF_DEGREE = ("connections", "worse", "faults")  # doubts that somebody may accept
 OF_PEER = (Deed.SEND, Deed.INSTALL_PEER, Deed.RESTART_PEER, Deed.HAND_BACK, Deed.RETURN_PEER)
 OVER = (Phase.DONE, Phase.WENT_BACK, Phase.LEFT)
 CHANGES_NOTHING = (Phase.SENDS, Phase.INSTALLS)  # no box has left its version
@@ -178,6 +179,8 @@ def chosen(course: Course, choice: Choice, user: str) -> Course:
         return replace(course, phase=Phase.LEFT, stopped="", doubt="")
     if choice == "go-back":
         return replace(course, phase=Phase.BACK, stopped="", doubt="", accepted=())
+    if course.phase in (Phase.WATCHES, Phase.OWN) and course.doubt not in OF_DEGREE:
+        course = replace(course, phase=Phase.LEARNS)  # who leads may be another one by now
     return replace(course, stopped="", doubt="", accepted=(*course.accepted, course.doubt))
 
 

@@ -95,6 +95,7 @@ class RollingUpdate:
         self._failed: tuple[str, str] | None = None
         self._acknowledged = False  # the other box knows that it is over
         self._receiving = Receiving(core.paths)
+        self._installing = ("", "")  # at the other box: the update and its job
 
     def start(self) -> None:
         """Go on with what is on the disk."""
@@ -208,10 +209,13 @@ class RollingUpdate:
         """Install the bundle that has come; answers the name of the job."""
         course = self._of_desk(id)
         source, updates = f"upload:{id}", self._core.updates
+        if self._installing[0] == id:
+            return {"job": self._installing[1]}  # the answer to that was lost
         found = updates.update_check(source)["version"]
         if found != course.version:
             raise ApplierRefused("bundle-refused", f"The bundle holds version {found} and not {course.version}.")
-        return {"job": updates.update_install(source, course.user)["job"]}
+        self._installing = (id, updates.update_install(source, course.user)["job"])
+        return {"job": self._installing[1]}
 
     def peer_update_restart(self, id: str, version: str) -> Nothing:
         """Start the version in the other slot. Never where this box leads: its clients would notice."""
