@@ -55,6 +55,7 @@ NOT_MEANWHILE = frozenset(
         "repair",
         "restore",
         "pair_choose",
+        "pair_drill",
         "pair_hand_over",
         "pair_hold",
         "update_check",
@@ -79,8 +80,6 @@ class Core(Protocol):
     pair_watch: Watch
     errands: Errands
     updates: Updates
-
-    def connections(self) -> int: ...
 
 
 class RollingUpdate:
@@ -129,7 +128,7 @@ class RollingUpdate:
         core = self._core
         self.refuse_meanwhile("pair_update_start")
         with core.turn.take(f"{user} begins to update both boxes"):
-            boxes = self._in_a_pair()
+            boxes = core.pairs.in_a_pair()
             seen = core.pairs.seen(boxes)
             if seen.own.role != LEADS:
                 elsewhere = f" Update both boxes at {boxes[1].name}." if _leads(seen) else ""
@@ -220,7 +219,7 @@ class RollingUpdate:
     def peer_update_restart(self, id: str, version: str) -> Nothing:
         """Start the version in the other slot. Never where this box leads: its clients would notice."""
         course, name = self._of_desk(id), self._own_name()
-        seen = self._core.pairs.seen(self._in_a_pair())
+        seen = self._core.pairs.seen(self._core.pairs.in_a_pair())
         if seen.own.role == LEADS:
             raise ApplierRefused("leads", f"{name} leads, so it was not restarted.")
         slots = self._core.updates.slots()["slots"]
@@ -294,7 +293,7 @@ class RollingUpdate:
 
     def _seen(self, course: Course, boxes: tuple[PairBox, PairBox]) -> Seen:
         core, clock = self._core, self._clock()
-        pair = core.pairs.seen(boxes, core.connections())
+        pair = core.pairs.seen(boxes)
         heard = pair.heard
         return Seen(
             waited=clock - self._entered,
@@ -384,7 +383,7 @@ class RollingUpdate:
     def _hand_over(self, course: Course) -> None:
         core = self._core
         with core.turn.take(f"both boxes are being updated by {course.user}"):
-            core.pairs.hand_over(self._in_a_pair(), f"both boxes are updated by {course.user}")
+            core.pairs.hand_over(core.pairs.in_a_pair(), f"both boxes are updated by {course.user}")
 
     def _begun(self, course: Course, box: int, job: object) -> None:
         """An install has begun."""
@@ -464,13 +463,7 @@ class RollingUpdate:
         return kept if kept is not None and kept.pair == self._pair() else None
 
     def _own_name(self) -> str:
-        return self._in_a_pair()[0].name
-
-    def _in_a_pair(self) -> tuple[PairBox, PairBox]:
-        boxes = self._core.pairs.boxes()
-        if boxes is None:
-            raise ApplierRefused("no-pair", NO_PAIR)
-        return boxes
+        return self._core.pairs.in_a_pair()[0].name
 
     def _other_slot(self) -> str:
         return next((one["name"] for one in self._core.updates.slots()["slots"] if not one["booted"]), "")
