@@ -24,6 +24,7 @@ ON_BOTH = {
     "hardware-tune", "backup", "factory-reset", "update-upload", "update-review", "update-install", "update-seen",
     "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-hold",
     "pair-release", "pair-choose", "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1",
+    "pair-update", "pair-update-choose",
 }  # fmt: skip
 # And pages that only show something.
 SHOWN = {
