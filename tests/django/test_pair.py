@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from api_robot import error, fields, robot
-from forms_on_page import words
+from forms_on_page import form_values, words
 from tests.fake import pair as fake_pair
 
 from applier.pair.fitness import Observed
@@ -157,6 +157,18 @@ def test_while_the_applier_does_not_answer(client, box, pair):
     box.reachable = False
     assert "Not known at the moment" in words(client.get("/system/pair/"))
     assert client.get("/system/pair/hold/").status_code == 302
+
+
+def test_the_review_asks_both_boxes(client, pair):
+    client.post("/services/1/", form_values(client.get("/services/1/")) | {"scheduler": "lc"})
+    assert "was not asked" not in words(client.get("/changes/"))
+    pair.silent = 60.0
+    text = words(client.get("/changes/"))
+    assert "lb2 was not asked: lb2 is not heard. What it would refuse shows when the changes are applied." in text
+    pair.silent = 0.2
+    pair.refuses = [{"object": "interface 'eth7'", "field": "name", "message": "is not in this box", "path": ""}]
+    text = words(client.get("/changes/"))
+    assert "This draft cannot be applied yet" in text and "Interface 'eth7' (lb2), name : is not in this box." in text
 
 
 # --- the API ---

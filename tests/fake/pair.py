@@ -11,11 +11,12 @@ import copy
 import os
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.fake import run as fake_run
 from tests.fake.part import Part
 
+from applier.apply.peer_review import asked
 from applier.pair import fitness, standing
 from applier.pair.beat import Beat
 from applier.pair.drill import shown
@@ -24,7 +25,7 @@ from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import Nothing
+from applier.wire.shapes import Nothing, Problem, Review
 from applier.wire.shapes_pair import AlongState, Brought, Drill, DrillState, HoldStatus, LeadChange, PairLine, PairState
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class FakePairState:
     texts: dict[str, str] = field(default_factory=dict)
     drills: list[Drill] = field(default_factory=list)
     drilling: str = ""
+    refuses: list[Problem] = field(default_factory=list)  # what the other box has against each change
 
     @property
     def seen(self) -> Pair:
@@ -103,6 +105,18 @@ class FakePairState:
 
     def drill_state(self) -> DrillState:
         return {"running": self.drilling, "drills": [shown(one) for one in self.drills]}
+
+    def reviewed(self, found: Review) -> Review:
+        """As both boxes see it."""
+        if found["problems"]:
+            return found
+
+        def ask() -> dict[str, Any]:
+            if self.silent > standing.AWAY:
+                raise ApplierRefused("peer-away", "lb2 is not heard.")
+            return {"problems": self.refuses, "files": "" if self.refuses else found["digest"]}
+
+        return asked(found, "lb2", "lb1", ask)
 
     def to_data(self) -> PairState:
         seen, refusal = self.seen, self.refusal()

@@ -21,6 +21,7 @@ from applier.apply.drift import Drift
 from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job, Tools
+from applier.apply.peer_review import PeerReview
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
 from applier.apply.steps import CONVERGE
@@ -108,6 +109,7 @@ class Applier:
         self.along = Along(self)
         self.own = Own(self, clock)
         self.both = Both(self, self.applies, clock)
+        self.peer_review = PeerReview(self)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
         self.recovery = Recovery(
@@ -145,6 +147,7 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
+            self.peer_review.peer_check,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
@@ -240,7 +243,8 @@ class Applier:
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
         shown, key = seen if known else None, self.key() if new.pair else ""
-        return review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        found = review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        return self.peer_review.both(new, found)
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.own

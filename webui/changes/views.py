@@ -66,6 +66,7 @@ def review(
         "changes": found["changes"],
         "files": [diffs.read(path, text) for path, text in found["diff"].items()],
         "base": found["base"],
+        "other_box": found["other_box"],
         "cards": cards_form or cards.of_review(found),
     }
     return render(request, "changes/review.html", context, status=status)
