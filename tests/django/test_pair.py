@@ -75,6 +75,18 @@ def test_both_boxes_stand_beside_each_other(client, pair):
     assert "https://192.168.10.21" not in text
 
 
+def test_paths_and_what_only_one_box_sees(client, pair):
+    text = words(client.get("/system/pair/"))
+    assert "Pair cable, eth2: 192.0.2.2 answers" in text and "eth0: 192.168.10.22 answers" in text
+    assert "A question to lb2 is answered after 4 ms." in text
+    pair.paths[0] |= {"alive": False, "silent": 700.0}
+    pair.paths[1] |= {"alive": False, "ever": False}
+    pair.differences = ["rs1 (shop) answers lb1, not lb2: does its firewall let both boxes in?"]
+    text = words(client.get("/live/pair/"))
+    assert "192.0.2.2 is silent for 11 min" in text and "192.168.10.22 has never answered" in text
+    assert "rs1 (shop) answers lb1, not lb2" in text
+
+
 def test_a_box_that_is_away_is_shown_as_it_was(client, pair):
     pair.silent = 700.0
     text = words(client.get("/system/pair/"))

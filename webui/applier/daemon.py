@@ -147,7 +147,7 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
-            self.peer_review.peer_check,
+            self.peer_review.peer_check, self.pairs.seeing.pair_sees,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
@@ -501,6 +501,8 @@ def main() -> None:
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
     threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
+    threading.Thread(target=applier.pairs.hearing.run, name="hearing", daemon=True).start()
+    threading.Thread(target=applier.pairs.seeing.run, name="seeing", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()

@@ -145,6 +145,8 @@ def _state(request) -> dict:
         "held": own is not None and (own["role"] == "held" or found["hold"] is not None),
         "step": STEPS[found["step"]],
         "drills": drills,
+        "paths": [{**path, "words": words_of(path["silent"])} for path in found["paths"]],
+        "lag": "" if found["lag"] is None else f"{found['lag']:,.0f}",
         "hold_left": words_of(found["hold"]["left"]) if found["hold"] and found["hold"]["left"] is not None else "",
     }
 

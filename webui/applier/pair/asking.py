@@ -36,6 +36,11 @@ def chosen(places: Iterable[Place]) -> tuple[Place, ...]:
     return tuple(dict.fromkeys((*all_of_them[:1], *last.values())))[:MOST]
 
 
+def mac_of(host: Host, interface: str) -> str:
+    """Empty where it is not there."""
+    return (host.read(CLASS / interface / "address") or "").strip()
+
+
 def places(host: Host, paths: Paths) -> tuple[Place, ...]:
     """Those to ask for. HostError where the floater's file cannot be read."""
     try:
@@ -100,8 +105,7 @@ class Asking(threading.Thread):
             self.released = role.since
 
     def _question(self, place: Place) -> bytes:
-        mac = (self._host.read(CLASS / place.interface / "address") or "").strip()
-        return question(mac, self._own(place), place.address)
+        return question(mac_of(self._host, place.interface), self._own(place), place.address)
 
     def _own(self, place: Place) -> str:
         """The address of this box there that asks. Without one, as whoever looks whether an address is free."""

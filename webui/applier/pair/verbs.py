@@ -19,11 +19,14 @@ from applier.kept.pair_hold import Hold, Moment
 from applier.kept.turn import Turn
 from applier.pair import client, fitness, standing
 from applier.pair.beat import Beat
+from applier.pair.errands import Errands
 from applier.pair.fitness import Lacks
+from applier.pair.hearing import Hearing
 from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
+from applier.pair.seeing import Seeing
 from applier.pair.standing import Pair
 from applier.pair.telling import tell_peer
 from applier.wire.errors import ApplierRefused
@@ -52,11 +55,14 @@ class Core(Protocol):
     confirmed: int | None
     peer: Peer
     own: Own
+    errands: Errands
 
 
 class Pairs:
     def __init__(self, core: Core, clock: Callable[[], float], tell: Callable[[Core], object] = tell_peer) -> None:
         self.changes = LeadChanges(core.paths.lead_changes)
+        self.hearing = Hearing(core, clock)
+        self.seeing = Seeing(core)
         self.asked = (0.0, "")  # when and why this box was told last to hand over
         self._core = core
         self._clock = clock
@@ -78,6 +84,9 @@ class Pairs:
             "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": None if seen.clock is None else round(seen.clock, 1),
+            "paths": self.hearing.shown(),
+            "lag": None if self.seeing.lag is None else round(self.seeing.lag * 1000, 1),
+            "differences": self.seeing.sentences(boxes[0].name, boxes[1].name),
             "hold": self._hold_status(),
             "refusal": refusal.message if refusal else "",
             "by_itself": snapshot.pair is not None and snapshot.pair.hand_over_by_itself,
@@ -149,16 +158,16 @@ class Pairs:
 
     def seen(self, boxes: tuple[PairBox, PairBox]) -> Pair:
         core, clock = self._core, self._clock()
-        mine = core.own.beat(boxes[0].name)
+        mine, paths = core.own.beat(boxes[0].name), tuple(self.hearing.shown())
         peer, heard = core.peer.known
         if peer is None or heard is None:
-            return Pair(mine, boxes[1].name, None, None, "", None)
+            return Pair(mine, boxes[1].name, None, None, "", None, paths)
         silent = max(0.0, clock - heard)
         last = datetime.fromtimestamp(time.time() - silent, UTC)
         today = last.date() == datetime.now(UTC).date()
         words = f"{last:%H:%M} UTC" if today else f"{last:%Y-%m-%d %H:%M} UTC"
         ahead = peer.time + silent - time.time()
-        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None)
+        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None, paths)
 
     def hand_over(self, boxes: tuple[PairBox, PairBox], why: str) -> None:
         """To the other box, and no connection is lost. Raises ApplierRefused.
@@ -320,6 +329,9 @@ def no_pair() -> PairState:
         "good": True,
         "step": "",
         "clock": None,
+        "paths": [],
+        "lag": None,
+        "differences": [],
         "hold": None,
         "refusal": NO_PAIR,
         "by_itself": False,

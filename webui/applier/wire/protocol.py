@@ -201,6 +201,7 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "along_stamps": {},
     "along_document": {"name": _document},
+    "pair_sees": {},
     "peer_check": {"snapshot": _object},
     "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
     "drill_done": {"drill": _object},
