@@ -147,7 +147,7 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
-            self.peer_review.peer_check, self.pairs.seeing.pair_sees,
+            self.peer_review.peer_check, self.pairs.seeing.pair_sees, self.pairs.pair_knows,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
@@ -458,7 +458,11 @@ class Applier:
 
     def connections(self) -> int:
         """How many the kernel knows, those that are being closed among them."""
-        return self.sight.connections()
+        return self.sight.connections()[0]
+
+    def established(self) -> int:
+        """How many of them are open, as far as their protocol says so: of TCP and SCTP."""
+        return self.sight.connections()[1]
 
     def cards(self) -> tuple[Card, ...]:
         return self.sight.cards()

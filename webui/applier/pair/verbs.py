@@ -36,6 +36,9 @@ from lbconfig.target import Target
 
 log = logging.getLogger("applier")
 
+TELLS = 2  # times at the most that the other box is told all connections before it leads
+KNOWS = 5.0  # seconds that it may take to count them
+ENOUGH, FEW = 0.9, 20  # the share that it has to know, and how many may come or end meanwhile
 TAKES = 10.0  # seconds that the other box may take to lead; it takes less than one
 LOOKS = 0.1  # seconds between two looks meanwhile
 BOOT = "kernel/random/boot_id"
@@ -56,6 +59,8 @@ class Core(Protocol):
     peer: Peer
     own: Own
     errands: Errands
+
+    def established(self) -> int: ...
 
 
 class Pairs:
@@ -132,6 +137,10 @@ class Pairs:
         log.info("%s has released this box", user)
         return self.pair()
 
+    def pair_knows(self) -> dict[str, object]:
+        """How many open connections this box has; for the other one, which has told it all of its own."""
+        return {"established": self._core.established()}
+
     # --- for the daemon and its lookout --------------------------------------------------------------
 
     def line(self) -> PairLine | None:
@@ -169,8 +178,10 @@ class Pairs:
         ahead = peer.time + silent - time.time()
         return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None, paths)
 
-    def hand_over(self, boxes: tuple[PairBox, PairBox], why: str) -> None:
+    def hand_over(self, boxes: tuple[PairBox, PairBox], why: str, at_any_price: bool = True) -> None:
         """To the other box, and no connection is lost. Raises ApplierRefused.
+
+        `at_any_price`: also where the other box does not know the connections, although it was told them.
 
         The floater releases this box by itself after two seconds: whatever becomes of the applier meanwhile, it can
         lead again where the other one does not.
@@ -182,7 +193,7 @@ class Pairs:
         refusal = standing.refusal(seen)
         if refusal is not None:
             raise refusal
-        self._obeyed(lambda: self._tell(core))
+        self._tell_all(boxes, at_any_price)
         self.asked = (self._clock(), why)
         self._obeyed(lambda: client.hand_over(core.host, core.paths, why))
         end = core.host.now() + TAKES
@@ -241,6 +252,24 @@ class Pairs:
         if boxes is None:
             raise ApplierRefused("no-pair", NO_PAIR)
         return boxes
+
+    def _tell_all(self, boxes: tuple[PairBox, PairBox], at_any_price: bool) -> None:
+        """And make sure that it arrived: nobody acknowledges the kernel's datagrams, and a buffer may overflow."""
+        core = self._core
+        for _ in range(TELLS):
+            self._obeyed(lambda: self._tell(core))
+            try:
+                known = core.errands.ask("pair_knows", {}, KNOWS).get("established")
+            except ApplierRefused as refused:
+                log.warning("it is not known how many connections %s knows: %s", boxes[1].name, refused)
+                return
+            here = core.established()
+            if type(known) is not int or known >= ENOUGH * here - FEW:
+                return
+        words = f"{boxes[1].name} knows {known:,} of {here:,} connections, although it was told all of them"
+        if not at_any_price:
+            raise ApplierRefused("not-told", f"{words}; the others would end.")
+        log.warning("%s", words)
 
     def _role(self) -> str:
         found = client.role(self._core.host, self._core.paths)
