@@ -77,6 +77,13 @@ class Asking(threading.Thread):
             return None
         return max(0.0, max(self.answered.values()) - self.released)
 
+    @property
+    def words(self) -> str:
+        """Each address and when it answered, for the log."""
+        begun = self.released or 0.0
+        found = (f"{place} after {(when - begun) * 1000:.1f} ms" for place, when in self.answered.items())
+        return ", ".join(found) or self.trouble or "no address has answered"
+
     def run(self) -> None:
         try:
             questions = [(place, self._question(place)) for place in self._wanted]

@@ -130,6 +130,7 @@ class Drills:
         finally:
             ask.stop()
             ask.join(ANSWERS)
+        log.info("the drill: %s", ask.words)
         silence = ask.silence
         drill["silence"] = None if silence is None else round(silence * 1000, 1)
         if not ask.trouble:
