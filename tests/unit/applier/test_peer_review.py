@@ -18,6 +18,8 @@ from lbconfig.model.snapshot import Interface, to_data
 def two(tmp_path, monkeypatch):
     monkeypatch.setattr(both, "Share", two_boxes.WatchedShare)
     found = Two(tmp_path)
+    for box in found.boxes:
+        del box.applier.peer_review.both
     found.beat(2)
     return found
 
