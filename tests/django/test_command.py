@@ -307,8 +307,10 @@ def test_the_pair(run, box):
     assert "lb2  never heard" in run("pair")[1]
 
 
-def test_a_drill_of_the_pair(run, box):
+def test_a_silent_path_and_a_drill_of_the_pair(run, box):
     box.pair = fake_pair.sample()
+    box.pair.paths[0] |= {"alive": False, "silent": 700.0}
+    assert "No answer on the pair cable (eth2) from 192.0.2.2 for 700 s." in run("pair")[1]
     code, said, _ = run("pair", "drill", "--back")
     assert code == 0 and said.count("The addresses answered at ") == 2
     assert run("pair", "drill")[0] == 0 and run("pair", "drill")[2].startswith("fairlead: not-leading: ")

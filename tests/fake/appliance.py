@@ -179,7 +179,8 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, Fak
             _refuse(b)
             seen = health.Told()(b.snapshot, fake_kernel.entries(b), checked_for=3600.0)
             new, present = _parse(snapshot), fake_kernel.present(b)
-            return review(new, b.snapshot, b.confirmed, seen=seen, present=present, key=_key(b))
+            found = review(new, b.snapshot, b.confirmed, seen=seen, present=present, key=_key(b))
+            return b.pair.reviewed(found) if b.pair else found
 
     def apply(
         self,

@@ -21,6 +21,7 @@ from applier.apply.drift import Drift
 from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job, Tools
+from applier.apply.peer_review import PeerReview
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
 from applier.apply.steps import CONVERGE
@@ -109,6 +110,7 @@ class Applier:
         self.along = Along(self)
         self.own = Own(self, clock)
         self.both = Both(self, self.applies, clock)
+        self.peer_review = PeerReview(self)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
         self.recovery = Recovery(
@@ -147,6 +149,7 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
+            self.peer_review.peer_check, self.pairs.seeing.pair_sees, self.pairs.pair_knows,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
@@ -246,7 +249,8 @@ class Applier:
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
         shown, key = seen if known else None, self.key() if new.pair else ""
-        return review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        found = review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        return self.peer_review.both(new, found)
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.own
@@ -461,7 +465,11 @@ class Applier:
 
     def connections(self) -> int:
         """How many the kernel knows, those that are being closed among them."""
-        return self.sight.connections()
+        return self.sight.connections()[0]
+
+    def established(self) -> int:
+        """How many of them are open, as far as their protocol says so: of TCP and SCTP."""
+        return self.sight.connections()[1]
 
     def cards(self) -> tuple[Card, ...]:
         return self.sight.cards()
@@ -504,6 +512,8 @@ def main() -> None:
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
     threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
+    threading.Thread(target=applier.pairs.hearing.run, name="hearing", daemon=True).start()
+    threading.Thread(target=applier.pairs.seeing.run, name="seeing", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
     threading.Thread(target=applier.rolling.run, name="rolling", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()

@@ -87,6 +87,11 @@ def text(found: dict) -> str:
     for one in found["boxes"]:
         lines += [f"{one['hostname']}: {one['reason']}"] if one["reason"] else []
         lines += [f"{one['hostname']}: {sentence}" for sentence in one["lacks"]]
+    for path in found["paths"]:
+        if not path["alive"]:
+            where = f"the pair cable ({path['interface']})" if path["cable"] else path["interface"]
+            lines.append(f"No answer on {where} from {path['address']} for {path['silent']:.0f} s.")
+    lines += found["differences"]
     if found["hold"]:
         left = found["hold"]["left"]
         end = "until it is released" if left is None else f"for another {left / 3600:.1f} h"

@@ -182,6 +182,8 @@ def _state(request) -> dict:
         "drills": drills,
         "update": both,
         "update_choices": [{"name": choice, "words": CHOICES[choice]} for choice in both["choices"]],
+        "paths": [{**path, "words": words_of(path["silent"])} for path in found["paths"]],
+        "lag": "" if found["lag"] is None else f"{found['lag']:,.0f}",
         "hold_left": words_of(found["hold"]["left"]) if found["hold"] and found["hold"]["left"] is not None else "",
     }
 

@@ -24,7 +24,7 @@ Codes of refusal, and who gives them:
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
     paired, cannot-join, not-joined, busy                                         pair/joining/verbs.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
-    no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
+    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
     no-update, not-possible, version-runs, not-leading, leads, slot-empty         update/rolling/verbs.py
     bundle-unreadable; bundle-damaged, bundle-too-large, data-full        update/rolling/verbs.py; …/receiving.py
@@ -207,6 +207,9 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "along_stamps": {},
     "along_document": {"name": _document},
+    "pair_sees": {},
+    "pair_knows": {},
+    "peer_check": {"snapshot": _object},
     "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
     "drill_done": {"drill": _object},
     "drill_back": {"user": _user},
