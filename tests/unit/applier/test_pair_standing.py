@@ -186,4 +186,4 @@ def test_a_silent_path_is_a_fault_and_the_other_box_can_take_over_all_the_same()
         "know who leads."
     }
     assert standing.good(seen)
-    assert standing.troubles(pair()._replace(paths=(path("eth0", alive=False),))) == {}  # its word comes all the same
+    assert standing.troubles(pair()._replace(paths=(path("eth0", alive=False),))) == {}  # its word comes anyway

@@ -1,4 +1,4 @@
-"""Which paths between the two boxes are alive: on each the other box is asked for its own address, by ARP or NDP.
+"""Which paths between the two boxes are alive: on each the other box is asked for its own address, with ARP or NDP.
 
 keepalived cannot say it: who leads hears nothing of one that stands by, and one path is enough for it. Whoever is asked
 here answers from its kernel, whatever its programs do.

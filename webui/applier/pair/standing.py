@@ -21,7 +21,7 @@ LASTS = {
     "pair-clocks": 10.0,
     "pair-path": 5.0,
 }
-MINOR = frozenset({"pair-path"})  # the other box can take over all the same
+MINOR = frozenset({"pair-path"})  # the other box can take over anyway
 
 
 class Pair(NamedTuple):
