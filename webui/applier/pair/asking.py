@@ -1,7 +1,7 @@
 """Asks at which moment floating addresses answer somewhere else, while a hand-over goes on.
 
-The box that gives them up asks with ARP and neighbour discovery, every 5 ms, from its own address. It begins once it holds
-them no more: before that it would have to answer itself.
+The box that gives them up asks with ARP and neighbour discovery, every 5 ms, from its own address. It begins once it
+holds them no more: before that it would have to answer itself.
 """
 
 from __future__ import annotations
