@@ -6,61 +6,13 @@ import threading
 import pytest
 import two_boxes
 from box import DNS, WEB
+from joined_boxes import ID, KEPT, LOST, Apart, alone, join
 from tests.parts import ALL
-from two_boxes import KEYS, OLD, Half, Two, network
+from two_boxes import OLD, Half, Two
 
 from applier.apply import both
-from applier.pair.joining import record
-from applier.pair.joining.record import Record
 from applier.wire.errors import ApplierRefused
-from lbconfig.model.snapshot import Interface, Management, Scheduler, Snapshot
-from lbconfig.validate.services import validate
-
-ID = OLD.pair.id
-KEPT, LOST = "192.168.10.3", "192.168.10.77"  # where the second box is joined: an address that it keeps, and another
-
-
-def alone(number: int, place: str) -> Snapshot:
-    """As each box was before; the first one has what floats later."""
-    own = (("192.168.10.1/24", "10.2.0.1/24"), (f"{place}/24", "10.2.0.90/24"))[number]
-    found = dataclasses.replace(network(number, floats=False), hostname=("lb1", "spare")[number])
-    cards = tuple(Interface(f"eth{at}", addresses=(text,)) for at, text in enumerate(own))
-    services = (WEB, DNS) if number == 0 else ()
-    found = Snapshot(
-        services=services,
-        network=dataclasses.replace(found, interfaces=cards),
-        management=Management(allow=("192.168.0.0/16",)),
-    )
-    assert not validate(found), validate(found)
-    return found
-
-
-class Apart(Two):
-    """Two boxes that have just been joined. `place`: where the second one is."""
-
-    def __init__(self, folder, place: str) -> None:
-        self.place = place
-        super().__init__(folder)
-
-    def set_up(self, box: Half) -> None:
-        assert box.apply(alone(box.number, self.place))["state"] == "done", box.applier.status()["apply"]
-        self.join(box)
-
-    def join(self, box: Half) -> None:
-        addresses = (self.place, "192.168.10.1")
-        found = Record(ID, box.number, KEYS, ("spare", "lb1")[box.number], addresses[box.number], 1000, None, ())
-        record.keep(box.paths, found)
-
-    def speaks(self, box: Half) -> bool:
-        """Over the link alone: with the process that talks there, a path, and a firewall that lets it in."""
-        other = self.boxes[1 - box.number]
-        if not all(one.host.pair.services["pair"] and "pair0" in one.host.links for one in self.boxes):
-            return False
-        first, second = (f"192.0.2.{one.number + 1}/30" in str(one.host.links["eth2"].addresses) for one in self.boxes)
-        if first and second:
-            return True
-        there = first or not second or self.place == KEPT
-        return there and ("set joined {" not in other.host.rules or bool(other.host.joined))
+from lbconfig.model.snapshot import Scheduler
 
 
 @pytest.fixture
@@ -169,6 +121,15 @@ def test_it_begins_only_with_both_and_only_at_the_first_one(make):
     two.cut = False
     two.beat(2)
     assert not second.faults()
+
+
+def test_a_second_box_that_has_moved_meanwhile_is_not_lost(make):
+    """The link has heard it elsewhere since: at an address that it will not keep, so both try at once."""
+    two = make()
+    first = two.boxes[0]
+    first.host.pair.conf = first.host.pair.conf.replace(f"{KEPT}:", f"{LOST}:")
+    first.begin(OLD, confirm_within=60)
+    assert first.both._box.job.together
 
 
 def test_what_both_try_at_once_is_here_before_the_other_box_begins(make, monkeypatch):
@@ -336,7 +297,7 @@ def test_a_box_that_left_at_once_does_not_follow_the_other_one_back(make):
     first = two.boxes[0]
     complete(two)
     two.stop(1)
-    two.join(first)
+    join(first)
     left = dataclasses.replace(alone(0, KEPT), services=(DNS,))
     two.beat(25)
     assert first.apply(left)["state"] == "done"

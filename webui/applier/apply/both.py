@@ -237,7 +237,7 @@ class Both:
 
     def _loses_the_other(self, new: Snapshot, joined: Record | None) -> bool:
         if joined and new.pair:
-            return parts_them(new.pair, joined.address)
+            return parts_them(new.pair, self._core.joined.place(joined))
         return cuts_the_link(self._core.running.snapshot, new)
 
     def prove(self, revision: str, user: str) -> bool:

@@ -90,6 +90,15 @@ class Joined:
         """The same, as long as the box runs a configuration of its own."""
         return None if self._core.running.snapshot.pair else self.record
 
+    def place(self, found: Record) -> str:
+        """The address of the other box: where the link heard it last, else where the two met."""
+        try:
+            over_link = link.peer(self._core.host)
+        except HostError:
+            over_link = None
+        endpoint = over_link.endpoint.rpartition(":")[0].strip("[]") if over_link else ""
+        return endpoint or found.address
+
     def started(self) -> None:
         """The box runs what it is to begin with."""
         self._begun = True
@@ -116,7 +125,7 @@ class Joined:
             self._open(found)
         if self._begun and not self._core.turn.taken:
             if found is not None and self._is_over(found):
-                self._end(found)
+                self._end()
                 log.info("%s runs the configuration of the pair", found.other)
             if self._forgotten and self._clock() - self._forgotten[1] > LATER:
                 self._obey(self._forgotten[0])
@@ -179,7 +188,7 @@ class Joined:
         agreement = core.agreement
         return found.box == 1 or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
 
-    def _end(self, found: Record) -> None:
+    def _end(self) -> None:
         record.forget(self._core.paths)
         for suffix in ("", "6"):
             run(self._core.host, ["nft", "flush", "set", "inet", "fairlead", f"{JOINED}{suffix}"])
