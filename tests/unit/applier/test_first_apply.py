@@ -12,6 +12,8 @@ from two_boxes import OLD, Half, Two
 
 from applier.apply import both
 from applier.wire.errors import ApplierRefused
+from lbconfig.agreement import Revision
+from lbconfig.model import canonical
 from lbconfig.model.snapshot import Scheduler
 
 
@@ -79,6 +81,7 @@ def test_an_ordinary_apply_of_either_box_leaves_the_link(make):
     assert first.apply(changed)["state"] == "done"
     two.beat(2)
     assert first.confirmed == changed and not any(box.both.silent() for box in two.boxes)
+    assert not any("link delete dev pair0" in line for line in first.host.log), "it was cut for a moment"
     assert not first.applier.drift.look()["differences"]
 
 
@@ -111,8 +114,10 @@ def test_it_begins_only_with_both_and_only_at_the_first_one(make):
     two = make()
     first, second = two.boxes
     assert "The pair is made at lb1" in refusal(second.begin, OLD).message
+    plan = first.both.plan(OLD, "ann", "")
     two.cut = True
     two.beat(25)
+    assert refusal(first.both.begin, plan, 9, "apply-9", "", 0).code == "peer-away"
     refused = refusal(first.begin, OLD)
     assert refused.code == "peer-away" and "spare is not heard at 192.168.10.3" in refused.message
     assert ended(two) and states(two) == two.before
@@ -121,6 +126,21 @@ def test_it_begins_only_with_both_and_only_at_the_first_one(make):
     two.cut = False
     two.beat(2)
     assert not second.faults()
+
+
+def test_the_second_box_changes_nothing_at_the_first_one(make):
+    """Whatever it says: a change of its own, or one that it would have confirmed already."""
+    two = make()
+    first, second = two.boxes
+    theirs = both.Plan(Revision("e" * 32, canonical.digest(OLD)), OLD, "spare", "eve", "")
+    second.both.begin(theirs, 9, "apply-9", "", 0)
+    two.beat(6)
+    assert first.both._box.job is None and not first.applier.turn.taken
+    second.both._box = dataclasses.replace(
+        second.both._box, job=None, lineage=(*second.both._box.lineage, theirs.revision)
+    )
+    two.beat(6)
+    assert states(two) == two.before and first.both._box.job is None
 
 
 def test_a_second_box_that_has_moved_meanwhile_is_not_lost(make):
@@ -247,6 +267,7 @@ def test_what_is_forgotten_is_taken_down(make):
     two.until(lambda: waits(two))
     first.applier.applies.roll_back("", first.secret, "")
     two.until(lambda: ended(two))
+    assert not any("sv down pair" in box.host.log for box in two.boxes), "they go on talking"
     forget(two, first)
     assert "pair0" not in first.host.links and not first.host.pair.services["pair"]
     two.beat(6)
@@ -274,7 +295,7 @@ def test_a_box_that_cannot_be_told_says_that_the_other_one_is_silent(make):
     assert "pair0" not in first.host.links
     two.on[1] = True
     two.beat(130)
-    assert "choose Forget" in second.faults()["joined-silent"]
+    assert "forget lb1 under System, Pair" in second.faults()["joined-silent"]
     second.applier.joinings.pair_forget("ann")
     two.beat(2)
     assert not second.faults() and "pair0" not in second.host.links
@@ -297,9 +318,9 @@ def test_a_box_that_left_at_once_does_not_follow_the_other_one_back(make):
     first = two.boxes[0]
     complete(two)
     two.stop(1)
+    two.beat(25)
     join(first)
     left = dataclasses.replace(alone(0, KEPT), services=(DNS,))
-    two.beat(25)
     assert first.apply(left)["state"] == "done"
     two.beat(2)
     assert first.both.place is None and not first.paths.joined.exists()
