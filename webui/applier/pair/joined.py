@@ -234,7 +234,7 @@ class Joined:
         silent = found is not None and self._heard is not None and now - self._heard > SILENT
         words = (
             f"{found.other}, with which this box was joined, is not heard at {found.address}. Is it on, and does UDP "
-            f"port {LINK_PORT} pass between the two? To end it, open the page Pair and choose Forget."
+            f"port {LINK_PORT} pass between the two? To end it, forget {found.other} under System, Pair."
             if found and silent
             else None
         )
