@@ -14,7 +14,7 @@ from typing import Any
 from board.lab.build import Image
 from board.machines.director import Director
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE, director_disk
-from board.machines.link import Forward, Link, UserNetwork, free_port
+from board.machines.link import Forward, Link, Plug, UserNetwork, free_port
 from board.machines.machine import make_data_disk, make_overlay
 from board.machines.world import World
 from tests.lab.pair_room import PYTHON
@@ -38,7 +38,7 @@ class Machines:
         forward = Forward(free_port(), "10.0.2.15", 443)
         disk = self.folder / f"disk{number}"
         disk.mkdir()
-        nics = (UserNetwork((forward,)), *(one.other_end() for one in cables))
+        nics: tuple[Plug, ...] = (UserNetwork((forward,)), *(one.other_end() for one in cables))
         box = Director(
             f"lb{number}", self.folder, image, nics=nics, data=director_disk(disk),
             firmware=FIRMWARE if GIVEN_IMAGE else "",

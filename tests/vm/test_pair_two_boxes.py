@@ -55,6 +55,10 @@ def leads(box: Director, other: Director) -> None:
     until(words, lambda: sentence(box) == sentence(other) == words, SOON, 1.0)
 
 
+def linked(box: Director) -> None:
+    until("the link", lambda: "latest handshake" in box.execute("wg show pair0").output, SOON, 1.0)
+
+
 def apply_draft(box: Director) -> None:
     """As soon as the boxes hear each other; the command confirms by itself."""
 
@@ -81,9 +85,9 @@ def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, 
     until("the first box to know it", lambda: ask(first, "GET", "pair/joining")["joined"], SOON, 1.0)
     joined = time.monotonic() - began
     for box in (first, second):
-        until("the link", lambda box=box: "latest handshake" in box.succeed("wg show pair0"), SOON, 1.0)
+        linked(box)
 
-    ask(first, "DELETE", "draft")  # the draft is what runs
+    ask(first, "POST", "draft/discard")  # the draft is what runs
     proposed = ask(first, "POST", "pair/proposal")
     assert proposed == {"hostname": "lb2", "problems": []}
     requests = world.repeat("get", "10.1.0.100:80/")
