@@ -200,8 +200,9 @@ class Joined:
         if core.running.snapshot.pair is not None:
             return
         conf = record.conf(found) if found else ""
-        there = core.host.read(core.paths.pair_link) or ""
-        if there == conf and (not conf or election.talks(core.host, core.paths)):
+        if (core.host.read(core.paths.pair_link) or "") == conf:
+            if conf and not election.talks(core.host, core.paths):
+                election.begin_channel(core.host, core.paths)
             return
         try:
             with core.turn.take("the link to the other box is being set up"):
