@@ -351,6 +351,49 @@ def test_a_change_of_the_cable_is_tried_at_both_at_once(two):
     assert states(two) == [(new, new)] * 2
 
 
+def with_other_addresses(snapshot, cards):
+    """Both boxes get other own addresses on these interfaces."""
+
+    def moved(number, one):
+        interfaces = [
+            dataclasses.replace(used, addresses=(f"{used.addresses[0].rpartition('.')[0]}.{5 + number}/{length}",))
+            if used.name in cards
+            else used
+            for used in one.network.interfaces
+            for length in [used.addresses[0].partition("/")[2]]
+        ]
+        cable = next(used.addresses[0] for used in interfaces if used.name == one.cable)
+        network = dataclasses.replace(one.network, interfaces=tuple(interfaces))
+        return dataclasses.replace(one, network=network, cable_address=cable)
+
+    boxes = tuple(moved(number, one) for number, one in enumerate(snapshot.pair.boxes))
+    return dataclasses.replace(snapshot, pair=dataclasses.replace(snapshot.pair, boxes=boxes))
+
+
+@pytest.mark.parametrize("cards", [("eth0", "eth1"), ("eth0", "eth1", "eth2")], ids=["beside the cable", "all"])
+@pytest.mark.parametrize("at", [0, 1, None], ids=["desk", "other box", "nobody"])
+def test_own_addresses_of_both_boxes_change(two, cards, at):
+    """Confirmed by reaching either of them; if nobody does, both have their former addresses."""
+    new = with_other_addresses(OLD, cards)
+    name = two.boxes[0].begin(new, confirm_within=60)
+    two.until(lambda: waits(two))
+    assert two.boxes[0].both._box.job.together == ("eth2" in cards)
+    if at is None:
+        two.beat(130)
+    else:
+        verb = two.boxes[at].applier.applies
+        asker = threading.Thread(target=verb.confirm, args=(name, two.boxes[0].secret, ""))
+        asker.start()
+        two.until(lambda: ended(two))
+        asker.join(20)
+    expected = OLD if at is None else new
+    assert ended(two) and states(two) == [(expected, expected)] * 2
+    for number, box in enumerate(two.boxes):
+        own = 2 + number if at is None else 5 + number
+        assert f"192.168.10.{own}/24" in str(box.host.links["eth0"].addresses)
+        assert not box.both.silent() and not box.host.violations and not box.faults()
+
+
 def with_cable(network, number):
     cable = dataclasses.replace(network.interfaces[2], addresses=(f"192.0.2.{number}/30",))
     return dataclasses.replace(network, interfaces=(*network.interfaces[:2], cable))
