@@ -63,6 +63,7 @@ STATUS = {
     "both-lead": 409,
     "not-in-step": 409,
     "nothing-to-choose": 409,
+    "leaving": 409,
     "no-slots": 409,
     "paired": 409,
     "slot-runs": 409,

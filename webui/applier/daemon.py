@@ -21,6 +21,7 @@ from applier.apply.drift import Drift
 from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job, Tools
+from applier.apply.leaving import Leavings
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
 from applier.apply.steps import CONVERGE
@@ -123,6 +124,7 @@ class Applier:
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
         self.drills = Drills(self, self.pairs)
+        self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
         self.joinings = Joinings(self, forget=self.joined.forget)
         self.pulse = Pulse(self, self.lookout)
@@ -134,6 +136,7 @@ class Applier:
             self.applies.apply, self.applies.progress, self.applies.confirm, self.applies.roll_back,
             self.both.pair_choose, self.both.pair_connected, self.both.pair_tells, self.both.pair_hears,
             self.both.peer_says, self.both.pair_content, self.both.pair_brings,
+            self.leavings.pair_leave, self.leavings.pair_alone, self.leavings.peer_stays, self.leavings.peer_leaves,
             self.along.pair_along, self.along.pair_offer, self.along.pair_bring,
             self.along.along_stamps, self.along.along_document,
             self.errands.pair_errands, self.errands.pair_asked, self.errands.pair_answered,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts import along, ledger
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
@@ -21,6 +21,7 @@ from changes import actions, copies
 from changes.models import Revision, SetAside
 from draft import copies as drafts
 from draft import store as draft
+from draft import what_runs
 from draft.copies import Stamp
 from lbconfig import migrate
 from lbconfig.model.snapshot import SCHEMA, Snapshot, SnapshotError
@@ -71,6 +72,7 @@ def turn(applier: Client, seen: Seen) -> Seen:
         state = applier.pair_along(_stamps() if seen.paired else {}, seen.trouble)
         seen.paired = bool(state["pair"])
         if not seen.paired:
+            _part()
             return Seen()
         for name in state["wanted"]:
             if (found := _text(name)) is not None:
@@ -221,6 +223,19 @@ def _take_history(applier: Client, theirs: dict[str, str], seen: Seen) -> None:
         copies.put(applier.pair_bring(f"{REVISION} {number}")["text"])
     if len(missing) <= AT_ONCE:
         seen.history = copies.stamp(text)
+
+
+def _part() -> None:
+    """The box is in no pair any more: its draft has none either. Raises ApplierDown, ApplierRefused, ValueError."""
+    if not Together.objects.exists() or not draft.is_filled():
+        return
+    running, now = what_runs.current(), draft.current()
+    with transaction.atomic():
+        if running.pair is None and now.pair is not None:
+            if not _in_history(now):
+                copies.set_aside(drafts.stamp().digest, running.network.hostname, now)
+            draft.replace(running, "pair")
+        Together.objects.all().delete()
 
 
 def _in_history(snapshot: Snapshot) -> bool:

@@ -263,6 +263,14 @@ class Client:
         """Let this box lead again where the other one fails."""
         return self._ask("pair_release", user=user)
 
+    def pair_leave(self, user: str) -> ApplyStarted:
+        """Leave the pair, of which the other box goes on alone. Follow progress()."""
+        return self._ask("pair_leave", user=user)
+
+    def pair_alone(self, user: str) -> ApplyStarted:
+        """Go on without the other box of the pair. Follow progress()."""
+        return self._ask("pair_alone", user=user)
+
     def pair_along(self, stamps: dict[str, str], trouble: str = "") -> AlongState:
         """Say by their stamps which documents are here, and hear which ones the other box of the pair has."""
         return self._ask("pair_along", stamps=stamps, trouble=trouble)

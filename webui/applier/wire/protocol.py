@@ -28,6 +28,7 @@ Codes of refusal, and who gives them:
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
     no-pair, peer-away, overloaded, too-large                                     pair/errands.py
     not-offered                                                                   pair/along.py
+    no-pair, peer-away, both-lead, leaving                                        apply/leaving.py
 """
 
 from __future__ import annotations
@@ -205,6 +206,8 @@ FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "drill_done": {"drill": _object},
     "drill_back": {"user": _user},
     "pair_forgotten": {"pair": _text(DIGEST)},
+    "peer_stays": {"user": _user},
+    "peer_leaves": {"user": _user},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
@@ -259,6 +262,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_drill": {"back": _yes_or_no, "user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
+    "pair_leave": {"user": _user},
+    "pair_alone": {"user": _user},
     "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},
     "pair_offer": {"name": _document, "text": _string},
     "pair_bring": {"name": _document},
