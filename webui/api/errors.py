@@ -64,6 +64,7 @@ STATUS = {
     "not-in-step": 409,
     "nothing-to-choose": 409,
     "leaving": 409,
+    "peer-there": 409,
     "no-slots": 409,
     "paired": 409,
     "slot-runs": 409,

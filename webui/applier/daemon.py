@@ -126,7 +126,7 @@ class Applier:
         self.drills = Drills(self, self.pairs)
         self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
-        self.joinings = Joinings(self, forget=self.joined.forget)
+        self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
         self.pulse = Pulse(self, self.lookout)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
@@ -151,7 +151,7 @@ class Applier:
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
-            self.joinings.pair_probe, self.joined.pair_forgotten,
+            self.joinings.pair_probe, self.joinings.pair_replace, self.joined.pair_forgotten,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}

@@ -51,6 +51,7 @@ PLACES = {
     "pair-drill": "pair-hand-over#try-it",
     "pair-hold": "pair-hand-over#hold-a-box",
     "pair-choose": "pair-split#do-not-change-the-configuration-on-both-sides",
+    "pair-replace": "pair-replace",
     "pair-leave": "pair-leave",
     "pair-alone": "pair-leave#go-on-without-the-other-box",
     "pair-draft": "pair-split#when-both-drafts-were-edited",

@@ -11,6 +11,8 @@ from applier.apply import both
 from applier.apply import leaving as leavings
 from applier.wire.errors import ApplierRefused
 from lbconfig.leaving import leaving, staying
+from lbconfig.model.canonical import digest
+from lbconfig.replacing import replaced
 
 
 @pytest.fixture
@@ -140,3 +142,17 @@ def test_a_box_without_a_pair_leaves_none(two):
     assert ask(two, 1, "pair_leave") is None
     for verb in ("pair_leave", "pair_alone", "peer_stays", "peer_leaves"):
         assert ask(two, 0, verb).code == "no-pair"
+
+
+def test_who_lives_gives_the_place_of_the_dead_box_to_another_one(two):
+    """By a change of its own; the old box's key opens nothing from then on."""
+    two.stop(1)
+    two.beat(30)
+    first, key = two.boxes[0], "c" * 42 + "A="
+    new = replaced(OLD, 1, {}, key)
+    first.begin(new)
+    two.until(lambda: first.applier.applies.waiting)  # the pair cable changes, so it asks
+    first.both.prove(first.both._box.job.revision.id, "ann")
+    two.until(lambda: first.confirmed == new)
+    assert f"PublicKey = {key}\n" in first.host.pair.conf and two_boxes.KEYS[1] not in first.host.pair.conf
+    assert first.applier.generations.lineage()[-2].digest == digest(OLD)

@@ -291,6 +291,10 @@ class Client:
         """Wait for the second box, with a new code."""
         return self._ask("pair_invite", user=user)
 
+    def pair_replace(self, user: str) -> Joining:
+        """Wait for a new box instead of the other one of the pair, with a new code."""
+        return self._ask("pair_replace", user=user)
+
     def pair_join(self, address: str, code: str, user: str) -> Joining:
         """Become the second box of the one at this address, which shows this code; takes some seconds."""
         return self._ask("pair_join", address=address, code=code, user=user)

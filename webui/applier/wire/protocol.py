@@ -22,7 +22,7 @@ Codes of refusal, and who gives them:
     version-too-old                                                               update/least_version.py
     not-a-bundle, wrong-product, bundle-…                                         update/bundle.py, update/write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
-    paired, cannot-join, not-joined, busy                                         pair/joining/verbs.py
+    paired, cannot-join, not-joined, busy, no-pair, peer-there                    pair/joining/verbs.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
     no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
@@ -269,6 +269,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_bring": {"name": _document},
     "pair_joining": {},
     "pair_invite": {"user": _user},
+    "pair_replace": {"user": _user},
     "pair_join": {"address": _text(253, 1), "code": _text(40, 1), "user": _user},
     "pair_forget": {"user": _user},
     "pair_probe": {"addresses": _names},
