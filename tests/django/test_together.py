@@ -233,6 +233,16 @@ def test_a_password_that_was_changed_there_is_changed_here(paired, admin, client
     assert admin.check_password("rope and tide") and not ApiToken.objects.exists()
 
 
+def test_what_is_the_same_is_not_written_again(paired, alice, monkeypatch):
+    """In whatever order the other box has it."""
+    other, before = Other(paired), ledger.load()
+    turned = dataclasses.replace(before, users=before.users[::-1])
+    assert len(turned.users) == 2
+    other.texts[USERS], other.stamps[USERS] = turned.to_json(), "1:turned"
+    monkeypatch.setattr(ledger, "_write", lambda found: pytest.fail("it is the same"))
+    assert other.is_heard().trouble == ""
+
+
 @pytest.mark.parametrize(
     "text",
     ["{", "[]", '{"number": 1, "users": [], "tokens": [], "retired": []}']
