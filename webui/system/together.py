@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ONLY_ROW = 1
 EVERY = 2.0  # seconds
+ALONE = 10.0  # the same, as long as the box is in no pair
 FORMAT = f"1:{SCHEMA}"  # of these documents, and of what a draft is made of
 USERS, DRAFT, HISTORY, REVISION = "users", "draft", "history", "revision"
 AT_ONCE = 4  # revisions that are brought in one round: each may have megabytes
@@ -63,7 +64,7 @@ def watch() -> None:
             log.exception("nothing went along in the pair")
         finally:
             connection.close()
-        time.sleep(EVERY)
+        time.sleep(EVERY if seen.paired else ALONE)
 
 
 def turn(applier: Client, seen: Seen) -> Seen:
@@ -80,10 +81,8 @@ def turn(applier: Client, seen: Seen) -> Seen:
         if state["revision"] != seen.revision:  # also where nobody opens a page: the other box may ask for it
             actions.keep_history()
             seen.revision = state["revision"]
-        if state["theirs"] is not None:
-            seen.trouble = _take(applier, state, state["theirs"], seen)
-        seen.desk = state["desk"]
-        seen.trouble = seen.trouble or _set_aside()
+        trouble = _take(applier, state, state["theirs"], seen) if state["theirs"] is not None else ""
+        seen.desk, seen.trouble = state["desk"], trouble or _set_aside()
     except (DatabaseError, OSError, ValueError) as error:
         words = " ".join(str(error).split())
         seen.trouble = f"Users, draft and history of the pair do not go along: {words}"[:400]
@@ -145,15 +144,28 @@ def _take(applier: Client, state: AlongState, theirs: dict[str, str], seen: Seen
         return ""
     if not there:  # it has to take what is here first
         return ""
+    agreed = Stamp.read(row.draft) if here else None
     try:
-        _take_users(applier, theirs, seen, whole=not here)
-        _take_draft(applier, state, theirs, seen, Stamp.read(row.draft) if here else None, first=not here)
-        Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
-        _take_history(applier, theirs, seen)
+        has_users = _is_taken(lambda: _take_users(applier, theirs, seen, whole=not here))
+        has_draft = _is_taken(lambda: _take_draft(applier, state, theirs, seen, agreed, first=not here))
+        if has_users and has_draft and not here:
+            Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
+        _is_taken(lambda: _take_history(applier, theirs, seen))
     except ApplierRefused as error:
-        if error.code not in ("not-offered", "peer-away"):
+        if error.code != "peer-away":
             return f"Users, draft and history do not go along with {other}: {error}"
     return ""
+
+
+def _is_taken(take: Callable[[], None]) -> bool:
+    """False: the other box has still to put the document there, which it does by the next round."""
+    try:
+        take()
+    except ApplierRefused as error:
+        if error.code != "not-offered":
+            raise
+        return False
+    return True
 
 
 def _take_users(applier: Client, theirs: dict[str, str], seen: Seen, whole: bool) -> None:
