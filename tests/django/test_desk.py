@@ -23,8 +23,8 @@ ON_BOTH = {
     "drift-look", "drift-repair", "check-try-new", "check-try", "firewall-test", "keep", "take-back", "arrive",
     "hardware-tune", "backup", "factory-reset", "update-upload", "update-review", "update-install", "update-seen",
     "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-hold",
-    "pair-release", "pair-choose", "pair-leave", "pair-alone", "pair-replace", "pair-replace-code", "pair-make",
-    "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1",
+    "pair-release", "pair-choose", "pair-leave", "pair-drill", "pair-alone", "pair-replace", "pair-replace-code",
+    "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1",
 }  # fmt: skip
 # And pages that only show something.
 SHOWN = {

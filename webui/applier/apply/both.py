@@ -386,7 +386,7 @@ class Both:
             try:
                 self._tries.look_at(content, ahead.revision, place.other if place else OTHER)
             except ApplierRefused as error:
-                return _refusal(error)
+                return error.in_full
             return ""
 
         def tell(why: str) -> None:

@@ -167,16 +167,18 @@ class Joined:
                 raise ApplierRefused("pair-error", f"The link to the other box was not taken down: {error}.") from None
 
     def _is_over(self, found: Record) -> bool:
-        """Who joined needs nothing of it any more once the pair is confirmed. The other one waits for him:
+        """The second box needs nothing of it any more once the pair is confirmed. The first one waits for the second:
 
-        he may have missed the decision, or follows only now, and then speaks from where he was when they were joined.
+        that one may have missed the decision, and then speaks from where it was when they were joined. So does a new
+        box for the second one, which knows its facts then.
         """
         core = self._core
         pair = core.running.snapshot.pair
         if pair is None or not core.running.in_pair or pair.id != found.id or core.running.number != core.confirmed:
             return False
         agreement = core.agreement
-        return found.facts is None or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
+        joined = found.box == 1 and found.facts is None
+        return joined or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
 
     def _end(self, found: Record) -> None:
         record.forget(self._core.paths)
