@@ -334,6 +334,17 @@ def test_the_update_of_both_boxes(run, box, settings, tmp_path):
     assert run("pair", "update", "--decide", "go-on")[0] == 1
 
 
+def test_a_pair_ends(run, box):
+    assert run("pair", "leave")[0] == 1
+    box.pair = fake_pair.sample()
+    code, said, _ = run("pair", "leave")
+    assert code == 0 and "runs and is confirmed" in said and box.pair is None
+    box.pair = fake_pair.sample()
+    box.pair.silent = 900.0
+    assert run("pair", "leave")[2].startswith("fairlead: peer-away: lb2 is not heard")
+    assert run("pair", "alone", "--no-wait")[0] == 0 and box.pair is None
+
+
 def test_what_the_box_can_forward(run, box):
     assert "never measured on this hardware" in run("bench")[1]
     code, said, _ = run("bench", "--watch", "20")

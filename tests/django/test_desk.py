@@ -23,9 +23,9 @@ ON_BOTH = {
     "drift-look", "drift-repair", "check-try-new", "check-try", "firewall-test", "keep", "take-back", "arrive",
     "hardware-tune", "backup", "factory-reset", "update-upload", "update-review", "update-install", "update-seen",
     "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-drill",
-    "pair-hold", "pair-release", "pair-choose", "pair-make", "pair-code", "pair-join", "pair-forget",
-    "pair-draft-forget", "api-v1",
-    "pair-update", "pair-update-choose",
+    "pair-hold", "pair-release", "pair-choose", "pair-leave", "pair-alone", "pair-replace", "pair-replace-code",
+    "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1", "pair-update",
+    "pair-update-choose",
 }  # fmt: skip
 # And pages that only show something.
 SHOWN = {
@@ -33,7 +33,7 @@ SHOWN = {
     "sorry-preview", "firewall", "progress", "live-progress", "history", "compare", "revision", "transfer", "export",
     "schema", "help", "help-page", "search", "system", "hardware", "live-hardware", "restored", "updates",
     "update-restarting", "live-updates", "live-sticks", "live-restarting", "capacity", "live-capacity", "pair",
-    "live-pair", "live-pair-code", "api", "api-document",
+    "live-pair", "live-pair-code", "live-pair-replace", "api", "api-document",
 }  # fmt: skip
 
 

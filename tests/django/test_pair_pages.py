@@ -4,17 +4,25 @@ import dataclasses
 import json
 
 import pytest
+from api_robot import robot
 from django.urls import NoReverseMatch, reverse
 from forms_on_page import form_values as sent
 from forms_on_page import words
 from lbconfig_pairs import KEYS, PAIR
+from tests.fake import appliance
+from tests.fake.pair import sample
 
 from changes import actions
+from changes.models import SetAside
 from draft import store as draft
 from fairlead.urls import urlpatterns
+from lbconfig.leaving import leaving, staying
 from lbconfig.model import redact
 from lbconfig.model.snapshot import Management, from_json, to_json
 from lbconfig.pair import own_box, with_network
+from system import together
+from system.models import Together
+from system.together import Seen
 
 OURS = dataclasses.replace(PAIR, management=Management(("127.0.0.0/8", "10.0.2.0/24", "2001:db8::/32")))
 
@@ -119,3 +127,44 @@ def test_a_draft_of_a_pair_is_discarded_as_any_other(client, box):
     assert "that this box does not belong to" in words(client.get("/changes/"))
     actions.discard("admin")
     assert draft.current() == before and draft.part("pair") is None
+
+
+@pytest.mark.parametrize("name", ["leave", "alone"])
+def test_the_pair_ends_and_its_draft_with_it(pair, box, name):
+    box.pair = sample()
+    Together.objects.create(pair=OURS.pair.id)
+    service = draft.service(OURS.services[0].id)
+    draft.write_service(dataclasses.replace(service.wish, name="edited"), service, "admin")
+    page = pair.get(f"/system/pair/{name}/")
+    assert "goes on alone with all services" in words(page) and "lb2" in words(page)
+    answer = pair.post(f"/system/pair/{name}/")
+    assert answer.status_code == 302 and "/changes/progress/apply-" in answer["Location"]
+    assert box.snapshot == (leaving if name == "leave" else staying)(OURS, 0)
+    assert together.turn(appliance.Fake(), Seen(paired=True)) == Seen()
+    assert draft.current() == box.snapshot and not Together.objects.exists()
+    kept = SetAside.objects.get()
+    assert "edited" in kept.snapshot and kept.hostname == "lb1"
+    assert "This box is alone" in words(pair.get("/system/pair/"))
+
+
+def test_what_the_pages_say_before_the_pair_ends(pair, box):
+    box.pair = sample()
+    both = words(pair.get("/system/pair/"))
+    assert "Take lb1 out of the pair" in both and "Go on without lb2" in both
+    assert "192.168.10.21" in words(pair.get("/system/pair/leave/"))
+    assert "keeps its network: 192.168.10.22" in words(pair.get("/system/pair/alone/"))
+    box.pair.silent = 900.0
+    assert "Take lb1" not in words(pair.get("/system/pair/"))
+    assert "Make sure that it is off, and that it stays off" in words(pair.get("/system/pair/alone/"))
+    refused = pair.post("/system/pair/leave/", follow=True)
+    assert "Nothing was done. lb2 is not heard" in words(refused) and box.snapshot == OURS
+
+
+def test_the_pair_ends_by_the_api(pair, admin, box):
+    api = robot(admin)
+    assert api.ask("DELETE", "/pair").status_code == 409
+    box.pair = sample()
+    answer = api.ask("DELETE", "/pair")
+    assert answer.status_code == 202 and answer.json()["apply"].startswith("apply-")
+    box.pair = sample()
+    assert api.post("/pair/alone").status_code == 202

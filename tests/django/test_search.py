@@ -21,6 +21,7 @@ UNLISTED_FORMS = {
     "LogInForm", "CodeForm", "SetUpForm", "OperationForm", "SourceForm", "OutlookForm", "RoutesForm", "CardsForm",
     "HoldForm",  # only in a pair is there something to hold
     "PairForm",  # only where two boxes know each other
+    "CardsOfNewBoxForm",  # the same of a box that is replaced
     "ApplyForm",  # CommentForm with what the browser sends back unseen
 }  # fmt: skip
 # They need an object, or lead on from another page.

@@ -233,6 +233,17 @@ def test_a_password_that_was_changed_there_is_changed_here(paired, admin, client
     assert admin.check_password("rope and tide") and not ApiToken.objects.exists()
 
 
+def test_what_is_the_same_is_not_written_again(paired, monkeypatch):
+    """In whatever order the other box has it."""
+    get_user_model().objects.create_user("aaron", password=PASSWORD)
+    other, before = Other(paired), ledger.load()
+    turned = dataclasses.replace(before, users=before.users[::-1])
+    assert len(turned.users) == 2
+    other.texts[USERS], other.stamps[USERS] = turned.to_json(), "1:turned"
+    monkeypatch.setattr(ledger, "_write", lambda found: pytest.fail("it is the same"))
+    assert other.is_heard().trouble == ""
+
+
 @pytest.mark.parametrize(
     "text",
     ["{", "[]", '{"number": 1, "users": [], "tokens": [], "retired": []}']
@@ -266,6 +277,37 @@ def test_who_comes_into_a_pair_has_the_users_and_the_draft_of_the_other_box(pair
     assert get_user_model().objects.get().check_password(PASSWORD)
     assert scheduler() == Scheduler.LC and SetAside.objects.get().hostname == "lb1"
     assert Together.objects.get().pair == PAIR
+
+
+def test_who_comes_into_a_pair_is_in_it_once_it_has_users_and_draft(paired):
+    other = Other(paired)
+    Together.objects.all().delete()
+    schedule(Scheduler.SH)
+    document = other.texts.pop(DRAFT)
+    other.is_heard(leads=False)
+    assert Together.objects.get().pair == ""
+    other.texts[DRAFT] = document
+    other.is_heard(leads=False)
+    assert Together.objects.get().pair == PAIR
+
+
+def test_what_is_told_ends_with_its_reason_also_where_the_other_box_is_away(paired):
+    kept = SetAside.objects.create(digest="a" * 64, hostname="lb2", snapshot="{}")
+    seen = Other(paired).is_heard()
+    assert "edited on both boxes" in seen.trouble
+    paired.pair.theirs = None
+    assert "edited on both boxes" in together.turn(appliance.Fake(), seen).trouble
+    SetAside.objects.filter(pk=kept.pk).update(snapshot="")
+    assert together.turn(appliance.Fake(), seen).trouble == ""
+
+
+def test_in_step_nothing_is_written(paired, django_assert_max_num_queries):
+    other = Other(paired)
+    seen = other.is_heard()
+    with django_assert_max_num_queries(60) as queries:
+        together.turn(appliance.Fake(), seen)
+    wrote = [one["sql"] for one in queries.captured_queries if one["sql"].startswith(("UPDATE", "INSERT", "DELETE"))]
+    assert wrote == []
 
 
 def test_of_two_that_are_new_the_first_box_gives_and_takes_nothing(paired, admin):

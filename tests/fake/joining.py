@@ -110,11 +110,23 @@ class JoiningBox:
         self.host = FakeHost(set() if answering is None else answering)
         self.folder = tempfile.TemporaryDirectory(prefix="fairlead-joining-")
         self.paths = Paths(state=Path(self.folder.name) / "applier", version_file=Path("/nonexistent"), mount=None)
-        self.verbs = Joinings(self, port=port, key=make_key)
+        self.number = 0  # in a pair: which of its boxes this is
+        self.silent: Callable[[], bool] = lambda: True  # the other box of the pair, where the box is in one
+        self.verbs = Joinings(self, port=port, key=make_key, known_key=self.known_key, silent=self._is_silent)
 
     @property
     def running(self) -> Target:
-        return Target(1, self._snapshot())
+        snapshot = self._snapshot()
+        return Target(1, snapshot, self.number if snapshot.pair else None)
+
+    def _is_silent(self) -> bool:
+        return self.silent()
+
+    def known_key(self, *_: object) -> str:
+        """By which its pair knows this box."""
+        pair = self._snapshot().pair
+        assert pair is not None
+        return pair.boxes[self.number].key
 
     def cards(self) -> tuple[Card, ...]:
         return self._cards()
@@ -137,6 +149,9 @@ class FakeJoining(Part):
 
     def pair_invite(self, user: str) -> Joining:
         return self._joinings().pair_invite(user)
+
+    def pair_replace(self, user: str) -> Joining:
+        return self._joinings().pair_replace(user)
 
     def pair_join(self, address: str, code: str, user: str) -> Joining:
         return self._joinings().pair_join(address, code, user)
@@ -165,4 +180,5 @@ def joining_box(box: Box) -> JoiningBox:
     if state.box is None:
         cards = lambda: of_status(kernel.interfaces(box))  # noqa: E731
         state.box = JoiningBox(lambda: box.snapshot, cards, state.port, state.answering)
+        state.box.silent = lambda: box.pair is None or box.pair.seen.heard is None
     return state.box

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +26,7 @@ from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import Nothing, Problem, Review
+from applier.wire.shapes import ApplyStarted, Nothing, Problem, Review
 from applier.wire.shapes_pair import (
     AlongState,
     Brought,
@@ -37,6 +38,9 @@ from applier.wire.shapes_pair import (
     PairState,
     PathStatus,
 )
+from lbconfig.leaving import leaving, staying
+from lbconfig.model.snapshot import Snapshot
+from lbconfig.render import render
 
 if TYPE_CHECKING:
     from tests.fake.appliance import Box
@@ -218,6 +222,20 @@ class FakePair(Part):
             state.peer = replace(state.peer, digest=state.own.digest, lineage=state.own.lineage)
             return {}
 
+    def pair_leave(self, user: str) -> ApplyStarted:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            if state.seen.heard is None:
+                raise ApplierRefused("peer-away", "lb2 is not heard, so nobody would go on with the services.")
+            return _end(b, leaving, user, "left the pair with lb2")
+
+    def pair_alone(self, user: str) -> ApplyStarted:
+        with self._box() as b:
+            state = _in_a_pair(b)
+            if state.seen.heard is not None and state.own.role != LEADS:
+                raise standing.not_leading(state.seen)
+            return _end(b, staying, user, "goes on without lb2")
+
     def pair_along(self, stamps: dict[str, str], trouble: str = "") -> AlongState:
         with self._box() as b:
             b.faults = [one for one in b.faults if one["code"] != "pair-along"]
@@ -240,6 +258,12 @@ class FakePair(Part):
             if name not in _in_a_pair(b).texts:
                 raise ApplierRefused("not-offered", "The web pages of this box have not said yet what that is.")
             return {"text": _in_a_pair(b).texts[name]}
+
+
+def _end(b: Box, becomes: Callable[[Snapshot, int], Snapshot], user: str, comment: str) -> ApplyStarted:
+    new = becomes(b.snapshot, 0) if b.snapshot.pair else b.snapshot
+    b.pair = None
+    return fake_run.start(b, new, render(new), user, comment, None)
 
 
 def _in_a_pair(b: Box) -> FakePairState:

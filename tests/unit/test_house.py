@@ -16,7 +16,7 @@ OURS = {path.name for path in WEBUI.iterdir() if (path / "__init__.py").exists()
 FLOORS = {
     "lbconfig": (
         "model", "wanted", "pair", "hardware", "capacity", "migrate", "render", "diff", "validate", "target", "judge",
-        "schema", "joining", "agreement", "agreement_lines",
+        "schema", "joining", "replacing", "leaving", "agreement", "agreement_lines",
     ),
     "applier": (
         "base", "wire", "host", "disk", "kept", "hardware", "parts", "pair", "apply", "service", "capacity", "update",

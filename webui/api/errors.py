@@ -66,6 +66,8 @@ STATUS = {
     "no-update": 409,
     "not-possible": 409,
     "version-runs": 409,
+    "leaving": 409,
+    "peer-there": 409,
     "no-slots": 409,
     "paired": 409,
     "slot-runs": 409,

@@ -1,4 +1,7 @@
-"""Two boxes become a pair, by the API: the code of the one, the other one that joins, and the proposal."""
+"""Two boxes become a pair, by the API: the code of the one, the other one that joins, and the proposal.
+
+And a new box that takes the place of a dead one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from applier.wire.client import connect
 from applier.wire.shapes import Problem, of_problem
 from draft import store as draft
 from draft import what_runs
-from system import joining
+from system import joining, replacing
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,24 @@ def join(call: Call) -> Answer:
 
 def forget(call: Call) -> Answer:
     return Answer(connect().pair_forget(call.caller.name))
+
+
+def replace(call: Call) -> Answer:
+    answer = connect().pair_replace(call.caller.name)
+    log.info("%s replaces the other box of the pair", call.caller.name)
+    return Answer(answer, 201)
+
+
+def propose_replacement(call: Call) -> Answer:
+    found = replacing.new_box(connect().pair_joining()["joined"], what_runs.current())
+    if found is None:
+        raise ApiError(409, "not-joined", "No new box has joined this one. Make a code first.")
+    swaps = dict(found.cards())
+    with transaction.atomic():
+        draft.replace(found.replaced(swaps), call.caller.name)
+    log.info("%s put a new box instead of %s into the draft", call.caller.name, found.old.name)
+    answer: Proposed = {"hostname": found.old.name, "problems": [of_problem(one) for one in found.problems(swaps)]}
+    return Answer(answer)
 
 
 def propose(call: Call) -> Answer:

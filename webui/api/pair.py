@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from api.bodies import DrillRequest, HoldRequest
+from api.changes import started
 from api.errors import wrong_field
 from api.routes import Answer, Call
 from applier.wire.client import connect
@@ -49,6 +50,18 @@ def release(call: Call) -> Answer:
     found = connect().pair_release(call.caller.name)
     log.info("%s has released this box of the pair", call.caller.name)
     return Answer(found)
+
+
+def leave(call: Call) -> Answer:
+    found = connect().pair_leave(call.caller.name)
+    log.info("%s takes this box out of the pair", call.caller.name)
+    return started(found["apply"])
+
+
+def alone(call: Call) -> Answer:
+    found = connect().pair_alone(call.caller.name)
+    log.info("%s lets this box go on without the other one of the pair", call.caller.name)
+    return started(found["apply"])
 
 
 def choose(call: Call) -> Answer:

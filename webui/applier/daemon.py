@@ -21,6 +21,7 @@ from applier.apply.drift import Drift
 from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job, Tools
+from applier.apply.leaving import Leavings
 from applier.apply.peer_review import PeerReview
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
@@ -127,8 +128,9 @@ class Applier:
         self.capacities = Capacities(self)
         self.pairs = Pairs(self, clock)
         self.drills = Drills(self, self.pairs)
+        self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
-        self.joinings = Joinings(self, forget=self.joined.forget)
+        self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
         self.pulse = Pulse(self, self.lookout)
         self.rolling = RollingUpdate(self, clock)
         done_here: tuple[Callable[..., object], ...] = (
@@ -139,6 +141,7 @@ class Applier:
             self.applies.apply, self.applies.progress, self.applies.confirm, self.applies.roll_back,
             self.both.pair_choose, self.both.pair_connected, self.both.pair_tells, self.both.pair_hears,
             self.both.peer_says, self.both.pair_content, self.both.pair_brings,
+            self.leavings.pair_leave, self.leavings.pair_alone, self.leavings.peer_stays, self.leavings.peer_leaves,
             self.along.pair_along, self.along.pair_offer, self.along.pair_bring,
             self.along.along_stamps, self.along.along_document,
             self.errands.pair_errands, self.errands.pair_asked, self.errands.pair_answered,
@@ -154,7 +157,7 @@ class Applier:
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
-            self.joinings.pair_probe, self.joined.pair_forgotten,
+            self.joinings.pair_probe, self.joinings.pair_replace, self.joined.pair_forgotten,
             self.rolling.pair_update, self.rolling.pair_update_start, self.rolling.pair_update_choose,
             self.rolling.peer_update_look, self.rolling.peer_update_piece, self.rolling.peer_update_install,
             self.rolling.peer_update_restart, self.rolling.peer_update_hand_over, self.rolling.peer_update_choose,

@@ -142,11 +142,12 @@ def _running(words) -> None:
     both.add_argument(
         "what",
         nargs="?",
-        choices=("show", "hand-over", "drill", "hold", "release", "choose", "update"),
+        choices=("show", "hand-over", "drill", "hold", "release", "choose", "update", "leave", "alone"),
         default="show",
         help="hand-over: let the other box lead; drill: the same, and measure it; hold: keep this box from leading; "
         "release: let it lead again; choose: of two configurations made apart, keep that of this box; "
-        "update: how far the update of both boxes is",
+        "update: how far the update of both boxes is; leave: take this box out of the pair, its services off; "
+        "alone: let it go on without the other one",
     )
     both.add_argument("--bundle", default="", metavar="FILE", help="of an update: begin it with this file (.raucb)")
     both.add_argument(
@@ -156,6 +157,7 @@ def _running(words) -> None:
     )
     both.add_argument("--back", action="store_true", help="of a drill: the other box hands over back afterwards")
     both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")
+    _waiting(both)
     _word(words, "confirm", verbs.decide, "keep the changes that wait to be confirmed", json=True)
     _word(words, "roll-back", verbs.decide, "take back the changes that wait to be confirmed", json=True)
     for name, help_ in (

@@ -29,6 +29,10 @@ def pair(api: Api, options: argparse.Namespace) -> int:
         found = api.ask("DELETE", "pair/hold")
     elif options.what == "choose":
         found = api.post("pair/choose")
+    elif options.what == "leave":
+        return verbs.follow(api, api.ask("DELETE", "pair")["apply"], options)
+    elif options.what == "alone":
+        return verbs.follow(api, api.post("pair/alone")["apply"], options)
     else:
         found = api.get("pair")
         verbs.out(options, found, text(found))

@@ -17,7 +17,7 @@ from monitoring import views as monitoring
 from network import certificate_views
 from network import views as network
 from search import views as search
-from system import backup_views, capacity, hardware, pair, pairing, tuning, updates
+from system import backup_views, capacity, hardware, pair, pairing, replacing, tuning, updates
 from system import views as system
 
 
@@ -124,6 +124,11 @@ urlpatterns = [
     path("system/pair/hold/", pair.hold, name="pair-hold"),
     path("system/pair/release/", pair.release, name="pair-release"),
     path("system/pair/choose/", pair.choose, name="pair-choose"),
+    path("system/pair/replace/", replacing.replace, name="pair-replace"),
+    path("system/pair/replace/code/", replacing.code, name="pair-replace-code"),
+    path("live/pair/replace/", replacing.live, name="live-pair-replace"),
+    path("system/pair/leave/", pair.leave, name="pair-leave"),
+    path("system/pair/alone/", pair.alone, name="pair-alone"),
     path("system/pair/drafts/<int:pk>/", pair.draft, name="pair-draft"),
     path("system/pair/drafts/<int:pk>/forget/", pair.forget_draft, name="pair-draft-forget"),
     path("system/pair/update/", pair.update, name="pair-update"),

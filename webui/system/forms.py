@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -9,7 +10,7 @@ from django.core.validators import RegexValidator
 
 from accounts.forms import REQUIRED, CodeForm
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
-from lbconfig.joining import CABLE
+from lbconfig.joining import CABLE, Facts
 from network.forms import PLAIN, Lines
 from web.fields import CHOOSE
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from system.joining import Boxes
 
 __all__ = [
-    "BetweenForm", "CodeForm", "HoldForm", "JoinForm", "PairForm", "PassphraseForm", "ResetForm", "RestoreForm",
-    "SourceForm", "WatchForm",
+    "BetweenForm", "CardsOfNewBoxForm", "CodeForm", "HoldForm", "JoinForm", "PairForm", "PassphraseForm",
+    "ResetForm", "RestoreForm", "SourceForm", "WatchForm",
 ]  # fmt: skip
 
 SOURCE = r"^(upload:[0-9a-f]{32}|usb:[0-9a-f]{16})\Z"
@@ -165,6 +166,18 @@ class PairForm(forms.Form):
                 required=False,
                 widget=forms.TextInput(attrs=PLAIN),
                 help_text=f"Empty: its first own address, or {CABLE[box]} on an unused card.",
+            )
+
+
+class CardsOfNewBoxForm(forms.Form):
+    """Which card of the new box is used for each card of the one that it replaces."""
+
+    def __init__(self, facts: Facts, cards: Sequence[tuple[str, str]], *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(card.name, f"{card.name} ({card.about})") for card in facts.cards if not card.kind]
+        for number, (name, _) in enumerate(cards):
+            self.fields[f"card_{number}"] = forms.CharField(
+                label=f"Card for {name}", widget=forms.Select(choices=choices), error_messages=REQUIRED
             )
 
 

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes import ApplyStarted
 from applier.wire.shapes_pair import PairBoxStatus, PairState
 from changes.history import replace_draft
 from changes.models import SetAside
@@ -78,6 +79,32 @@ def hold(request):
 
 def release(request):
     return _ask(request, "system/pair_release.html", lambda user: connect().pair_release(user))
+
+
+def leave(request):
+    """This box leaves the pair."""
+    return _end(request, "system/pair_leave.html", lambda user: connect().pair_leave(user))
+
+
+def alone(request):
+    """This box goes on without the other one."""
+    return _end(request, "system/pair_alone.html", lambda user: connect().pair_alone(user))
+
+
+def _end(request, template: str, do: Callable[[str], ApplyStarted]):
+    state = _state(request)
+    if "error" in state or not state["found"]["boxes"]:
+        return redirect("pair")
+    if request.method != "POST":
+        return render(request, template, state)
+    user = request.user.get_username()
+    try:
+        apply = do(user)["apply"]
+    except (ApplierDown, ApplierRefused) as error:
+        messages.error(request, f"Nothing was done. {error}")
+        return redirect("pair")
+    log.info("user %s ends the pair: %s", user, request.resolver_match.url_name)
+    return redirect("progress", apply)
 
 
 def choose(request):
@@ -176,6 +203,7 @@ def _state(request) -> dict:
         "boxes": [_column(found, one, port) for one in found["boxes"]],
         "own": own,
         "peer": next((one for one in found["boxes"] if not one["own"]), None),
+        "away": any(not one["own"] and (one["heard"] is None or one["heard"] > SILENT) for one in found["boxes"]),
         "leads": own is not None and own["role"] == "leads",
         "held": own is not None and (own["role"] == "held" or found["hold"] is not None),
         "step": STEPS[found["step"]],

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts import along, ledger
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
@@ -21,6 +21,7 @@ from changes import actions, copies
 from changes.models import Revision, SetAside
 from draft import copies as drafts
 from draft import store as draft
+from draft import what_runs
 from draft.copies import Stamp
 from lbconfig import migrate
 from lbconfig.model.snapshot import SCHEMA, Snapshot, SnapshotError
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ONLY_ROW = 1
 EVERY = 2.0  # seconds
+ALONE = 10.0  # the same, as long as the box is in no pair
 FORMAT = f"1:{SCHEMA}"  # of these documents, and of what a draft is made of
 USERS, DRAFT, HISTORY, REVISION = "users", "draft", "history", "revision"
 AT_ONCE = 4  # revisions that are brought in one round: each may have megabytes
@@ -62,7 +64,7 @@ def watch() -> None:
             log.exception("nothing went along in the pair")
         finally:
             connection.close()
-        time.sleep(EVERY)
+        time.sleep(EVERY if seen.paired else ALONE)
 
 
 def turn(applier: Client, seen: Seen) -> Seen:
@@ -71,6 +73,7 @@ def turn(applier: Client, seen: Seen) -> Seen:
         state = applier.pair_along(_stamps() if seen.paired else {}, seen.trouble)
         seen.paired = bool(state["pair"])
         if not seen.paired:
+            _part()
             return Seen()
         for name in state["wanted"]:
             if (found := _text(name)) is not None:
@@ -78,10 +81,8 @@ def turn(applier: Client, seen: Seen) -> Seen:
         if state["revision"] != seen.revision:  # also where nobody opens a page: the other box may ask for it
             actions.keep_history()
             seen.revision = state["revision"]
-        if state["theirs"] is not None:
-            seen.trouble = _take(applier, state, state["theirs"], seen)
-        seen.desk = state["desk"]
-        seen.trouble = seen.trouble or _set_aside()
+        trouble = _take(applier, state, state["theirs"], seen) if state["theirs"] is not None else ""
+        seen.desk, seen.trouble = state["desk"], trouble or _set_aside()
     except (DatabaseError, OSError, ValueError) as error:
         words = " ".join(str(error).split())
         seen.trouble = f"Users, draft and history of the pair do not go along: {words}"[:400]
@@ -143,15 +144,28 @@ def _take(applier: Client, state: AlongState, theirs: dict[str, str], seen: Seen
         return ""
     if not there:  # it has to take what is here first
         return ""
+    agreed = Stamp.read(row.draft) if here else None
     try:
-        _take_users(applier, theirs, seen, whole=not here)
-        _take_draft(applier, state, theirs, seen, Stamp.read(row.draft) if here else None, first=not here)
-        Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
-        _take_history(applier, theirs, seen)
+        has_users = _is_taken(lambda: _take_users(applier, theirs, seen, whole=not here))
+        has_draft = _is_taken(lambda: _take_draft(applier, state, theirs, seen, agreed, first=not here))
+        if has_users and has_draft and not here:
+            Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
+        _is_taken(lambda: _take_history(applier, theirs, seen))
     except ApplierRefused as error:
-        if error.code not in ("not-offered", "peer-away"):
+        if error.code != "peer-away":
             return f"Users, draft and history do not go along with {other}: {error}"
     return ""
+
+
+def _is_taken(take: Callable[[], None]) -> bool:
+    """False: the other box has still to put the document there, which it does by the next round."""
+    try:
+        take()
+    except ApplierRefused as error:
+        if error.code != "not-offered":
+            raise
+        return False
+    return True
 
 
 def _take_users(applier: Client, theirs: dict[str, str], seen: Seen, whole: bool) -> None:
@@ -221,6 +235,19 @@ def _take_history(applier: Client, theirs: dict[str, str], seen: Seen) -> None:
         copies.put(applier.pair_bring(f"{REVISION} {number}")["text"])
     if len(missing) <= AT_ONCE:
         seen.history = copies.stamp(text)
+
+
+def _part() -> None:
+    """The box is in no pair any more: its draft has none either. Raises ApplierDown, ApplierRefused, ValueError."""
+    if not Together.objects.exists() or not draft.is_filled():
+        return
+    running, now = what_runs.current(), draft.current()
+    with transaction.atomic():
+        if running.pair is None and now.pair is not None:
+            if not _in_history(now):
+                copies.set_aside(drafts.stamp().digest, running.network.hostname, now)
+            draft.replace(running, "pair")
+        Together.objects.all().delete()
 
 
 def _in_history(snapshot: Snapshot) -> bool:

@@ -101,7 +101,9 @@ for one in (ONE, TWO, KINDS):
 class Box:
     def __init__(self, folder: Path) -> None:
         run = folder / "run"
-        self.paths = Paths(folder / "state", None, run, folder / "service", Path("/usr/share/dhcp"))
+        self.paths = Paths(
+            folder / "state", None, run, folder / "service", Path("/usr/share/dhcp"), shared=folder / "shared"
+        )
         self.host = ModelHost(self.paths)
         self.boottime = 5000.0  # what the timer of a confirmation counts on
         self.secret = ""  # that the last apply gave out

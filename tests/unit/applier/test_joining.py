@@ -105,7 +105,14 @@ def test_what_is_not_exactly_of_the_shape_is_refused(line, said):
 
 @pytest.mark.parametrize(
     "message",
-    [Hello(2, "0" * 64), Hello(1, "0"), Answer("0" * 64, "key"), Proof(KEYS[0], "z" * 64), Agreed("id", "lb1")],
+    [
+        Hello(2, "0" * 64),
+        Hello(1, "0"),
+        Answer("0" * 64, "key"),
+        Proof(KEYS[0], "z" * 64),
+        Agreed("id", "lb1"),
+        Agreed("a" * 32, "lb1", 2),
+    ],
     ids=lambda one: type(one).__name__,
 )
 def test_every_value_is_checked(message):

@@ -38,7 +38,8 @@ class Core:
     def handle(self, request, uid):
         self.done.append(request.verb)
         if request.verb == "fail":
-            raise ApplierRefused("no-room", "There is no room on lb2.")
+            wrong = {"object": "disk", "field": "room", "message": "is used up", "path": ""}
+            raise ApplierRefused("no-room", "There is no room on lb2.", [wrong])
         if request.verb == "wait":
             assert self.may_end.wait(60)
         name = request.fields.get("name", "")
@@ -104,7 +105,7 @@ def test_what_is_asked_is_answered_in_both_directions_and_once(pair):
 @pytest.mark.parametrize(
     ("verb", "arguments", "code", "words"),
     [
-        ("fail", {}, "no-room", "There is no room on lb2."),
+        ("fail", {}, "no-room", "There is no room on lb2. disk: room is used up."),
         ("greet", {"name": "mistake"}, "internal", "log says more"),
         ("greet", {"name": 3}, "bad-field", "name must be text"),
         ("greet", {}, "bad-field", "name is missing"),

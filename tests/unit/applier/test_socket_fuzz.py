@@ -51,6 +51,9 @@ MEANT = {
     "slot": st.sampled_from(["A", "B"]),
     "said": st.sampled_from([{}, {"epoch": 1, "number": 1}]),
     "id": st.sampled_from(["a" * 32, "../x"]),
+    "errand": st.sampled_from([{}, {"id": "a" * 32, "verb": "along_stamps", "arguments": {}}]),
+    "answer": st.sampled_from([{}, {"id": "a" * 32, "result": {}}]),
+    "stamps": st.sampled_from([{}, {"draft": "1"}, {"draft": 1}]),
 }
 
 

@@ -398,7 +398,7 @@ class Both:
             try:
                 self._tries.look_at(content, ahead.revision, place.other if place else OTHER)
             except ApplierRefused as error:
-                return _refusal(error)
+                return error.in_full
             return ""
 
         def tell(why: str) -> None:
@@ -547,7 +547,7 @@ class Both:
 
         def failed(error: BaseException) -> None:
             mistake = f"The applier made a mistake: {error!r}."
-            share.ended(_refusal(error) if isinstance(error, ApplierRefused) else mistake)
+            share.ended(error.in_full if isinstance(error, ApplierRefused) else mistake)
 
         beside(f"pair-{job.revision.id[:8]}", work, failed, lambda _: None)
 
@@ -665,12 +665,6 @@ def refuse_unless_in_step(standing: Standing | None, place: Place) -> None:
     }
     if standing in words:
         raise ApplierRefused("not-in-step", words[standing])
-
-
-def _refusal(refused: ApplierRefused) -> str:
-    """With the first of the problems that it names."""
-    first = next((f" {one['object']}: {one['field']} {one['message']}." for one in refused.problems), "")
-    return f"{refused.message}{first}"
 
 
 def _line(text: str) -> str:

@@ -31,10 +31,13 @@ class Hold:
     since: str
     hours: int  # 0: until it is released
     begun: Moment
+    leaves: bool = False  # it has begun to leave the pair, and the other box may be alone already
 
     @property
     def reason(self) -> str:
         """As the other box and the floater are told it."""
+        if self.leaves:
+            return "it leaves the pair"
         hours = f", for {self.hours} hour{'s' * (self.hours != 1)}" if self.hours else ""
         return f"by {self.user}{hours}"
 
@@ -52,7 +55,8 @@ def read(path: Path) -> Hold | None:
     try:
         data = json.loads(path.read_bytes())
         begun = Moment(str(data["begun"]["boot"]), float(data["begun"]["boottime"]), float(data["begun"]["unix"]))
-        return Hold(str(data["user"]), str(data["since"]), min(max(int(data["hours"]), 0), LONGEST_HOLD), begun)
+        hours = min(max(int(data["hours"]), 0), LONGEST_HOLD)
+        return Hold(str(data["user"]), str(data["since"]), hours, begun, data.get("leaves") is True)
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 

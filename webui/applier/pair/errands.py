@@ -189,7 +189,7 @@ class Errands:
         try:
             result = self._core.handle(checked(question.verb, dict(question.arguments), self._verbs), 0)
         except ApplierRefused as refused:
-            return refusal(question.id, refused.code, refused.message)
+            return refusal(question.id, refused.code, refused.in_full)
         if not isinstance(result, dict):
             raise TypeError(f"{question.verb} answers with {type(result).__name__}; a peer gets objects alone")
         return Answer(question.id, result)

@@ -149,8 +149,7 @@ class Joined:
             raise refused
         found = self.alone
         if found is None:
-            if self._core.running.snapshot.pair is None:
-                record.forget(self._core.paths)  # one that cannot be read
+            record.forget(self._core.paths)  # one that cannot be read, or of a box that was to replace the other one
             return
         try:
             self._core.asks.ask("pair_forgotten", {"pair": found.id}, TELLS)
@@ -179,14 +178,16 @@ class Joined:
     def _is_over(self, found: Record) -> bool:
         """The second box needs nothing of it any more once the pair is confirmed. The first one waits for the second:
 
-        that one may have missed the decision, and then speaks from where it was when they were joined.
+        that one may have missed the decision, and then speaks from where it was when they were joined. So does a new
+        box for the second one, which knows its facts then.
         """
         core = self._core
         pair = core.running.snapshot.pair
         if pair is None or not core.running.in_pair or pair.id != found.id or core.running.number != core.confirmed:
             return False
         agreement = core.agreement
-        return found.box == 1 or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
+        joined = found.box == 1 and found.facts is None
+        return joined or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
 
     def _end(self) -> None:
         record.forget(self._core.paths)

@@ -114,11 +114,7 @@ class Pairs:
             hold = Hold(user, now(), hours, self.moment())
             if self._role() == LEADS:
                 self.hand_over(boxes, f"held {hold.reason}")
-            try:
-                pair_hold.write(core.paths.pair_hold, hold)
-            except OSError as error:
-                raise ApplierRefused(*storage.of_error(error, core.paths)) from None
-            self._obeyed(lambda: client.hold(core.host, core.paths, hold.reason))
+            self._hold(hold)
         log.info("%s holds this box, %s", user, hold.reason)
         return self.pair()
 
@@ -215,6 +211,10 @@ class Pairs:
         hold = pair_hold.read(self._core.paths.pair_hold)
         return None if hold is None or hold.left(self.moment()) == 0 else hold
 
+    def hold_to_leave(self, user: str) -> None:
+        """Keep this box from leading, also after a restart: the other one may be alone. Raises ApplierRefused."""
+        self._hold(Hold(user, now(), 0, self.moment(), leaves=True))
+
     def forget_hold(self) -> None:
         """Raises ApplierRefused."""
         core = self._core
@@ -245,6 +245,14 @@ class Pairs:
         return Moment(self._core.host.setting(BOOT) or "", self._clock(), time.time())
 
     # ---------------------------------------------------------------------------------------------
+
+    def _hold(self, hold: Hold) -> None:
+        core = self._core
+        try:
+            pair_hold.write(core.paths.pair_hold, hold)
+        except OSError as error:
+            raise ApplierRefused(*storage.of_error(error, core.paths)) from None
+        self._obeyed(lambda: client.hold(core.host, core.paths, hold.reason))
 
     def in_a_pair(self) -> tuple[PairBox, PairBox]:
         """This box and the other one, or ApplierRefused."""

@@ -264,6 +264,14 @@ class Client:
         """Let this box lead again where the other one fails."""
         return self._ask("pair_release", user=user)
 
+    def pair_leave(self, user: str) -> ApplyStarted:
+        """Leave the pair, of which the other box goes on alone. Follow progress()."""
+        return self._ask("pair_leave", user=user)
+
+    def pair_alone(self, user: str) -> ApplyStarted:
+        """Go on without the other box of the pair. Follow progress()."""
+        return self._ask("pair_alone", user=user)
+
     def pair_along(self, stamps: dict[str, str], trouble: str = "") -> AlongState:
         """Say by their stamps which documents are here, and hear which ones the other box of the pair has."""
         return self._ask("pair_along", stamps=stamps, trouble=trouble)
@@ -295,6 +303,10 @@ class Client:
     def pair_invite(self, user: str) -> Joining:
         """Wait for the second box, with a new code."""
         return self._ask("pair_invite", user=user)
+
+    def pair_replace(self, user: str) -> Joining:
+        """Wait for a new box instead of the other one of the pair, with a new code."""
+        return self._ask("pair_replace", user=user)
 
     def pair_join(self, address: str, code: str, user: str) -> Joining:
         """Become the second box of the one at this address, which shows this code; takes some seconds."""

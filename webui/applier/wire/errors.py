@@ -24,5 +24,11 @@ class ApplierRefused(Exception):
         self.message = message
         self.problems = list(problems)
 
+    @property
+    def in_full(self) -> str:
+        """The message with the first of the problems: for whoever gets a sentence and no list."""
+        first = next((f" {one['object']}: {one['field']} {one['message']}." for one in self.problems), "")
+        return f"{self.message}{first}"
+
     def to_data(self) -> Refusal:
         return {"code": self.code, "message": self.message, "problems": self.problems}

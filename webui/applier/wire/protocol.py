@@ -22,14 +22,15 @@ Codes of refusal, and who gives them:
     version-too-old                                                               update/least_version.py
     not-a-bundle, wrong-product, bundle-…                                         update/bundle.py, update/write.py
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
-    paired, cannot-join, not-joined, busy                                         pair/joining/verbs.py
+    paired, cannot-join, not-joined, busy, no-pair, peer-there                    pair/joining/verbs.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
-    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error                    pair/verbs.py
+    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error          pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
     no-update, not-possible, version-runs, not-leading, leads, slot-empty         update/rolling/verbs.py
     bundle-unreadable; bundle-damaged, bundle-too-large, data-full        update/rolling/verbs.py; …/receiving.py
     no-pair, peer-away, overloaded, too-large                                     pair/errands.py
     not-offered                                                                   pair/along.py
+    no-pair, peer-away, both-lead, leaving                                        apply/leaving.py
 """
 
 from __future__ import annotations
@@ -220,6 +221,8 @@ FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "peer_update_restart": {"id": _update, "version": _text(64)},
     "peer_update_hand_over": {"id": _update},
     "peer_update_choose": {"id": _update, "choice": _choice, "user": _user},
+    "peer_stays": {"user": _user},
+    "peer_leaves": {"user": _user},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
@@ -274,6 +277,8 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_drill": {"back": _yes_or_no, "user": _user},
     "pair_hold": {"hours": _hours, "user": _user},
     "pair_release": {"user": _user},
+    "pair_leave": {"user": _user},
+    "pair_alone": {"user": _user},
     "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},
     "pair_offer": {"name": _document, "text": _string},
     "pair_bring": {"name": _document},
@@ -282,6 +287,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_update_choose": {"choice": _choice, "user": _user},
     "pair_joining": {},
     "pair_invite": {"user": _user},
+    "pair_replace": {"user": _user},
     "pair_join": {"address": _text(253, 1), "code": _text(40, 1), "user": _user},
     "pair_forget": {"user": _user},
     "pair_probe": {"addresses": _names},

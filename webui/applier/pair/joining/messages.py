@@ -76,7 +76,8 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Agreed:
     id: str  # of the pair
-    hostname: str  # of the first box
+    hostname: str  # of the box that waited
+    box: int = 1  # which of the pair's the one that joins becomes
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +177,8 @@ def _wrong(message: Any) -> str:
                 return field.name
             case "key" if key_sentence(value):
                 return "key"
+            case "box" if value not in (0, 1):
+                return "box"
             case "id" if not ID.fullmatch(value):
                 return "id"
             case "addresses" if len(value) > MAX_ADDRESSES or any(len(one) > 45 for one in value):

@@ -51,6 +51,7 @@ from lbconfig.model.network import Network
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.model.writing import plain
 from lbconfig.pair import JOIN_PORT
+from lbconfig.replacing import alive, own_addresses
 from lbconfig.target import Target
 from lbconfig.validate.cards import Card
 from lbconfig.validate.fields import ip_address as address_sentence
@@ -118,6 +119,9 @@ class Open:
     thread: threading.Thread | None = None
 
 
+Meet = Callable[[Open, Talk, str, Met], None]  # what is said once the other box knows the code; with the own key
+
+
 class Joinings:
     def __init__(
         self,
@@ -126,13 +130,20 @@ class Joinings:
         port: int = JOIN_PORT,
         key: Callable[[Host, Paths], str] = pair_key.make,
         forget: Callable[[], None] | None = None,
+        known_key: Callable[[Host, Paths], str] = pair_key.public,
+        silent: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`forget`: what was agreed, and what was made of it. Raises ApplierRefused."""
+        """`forget`: what was agreed, and what was made of it. Raises ApplierRefused.
+
+        `silent`: whether the other box of a pair is away.
+        """
         self._core = core
         self._command = command
         self._port = port
         self._key = key
         self._forget = forget or (lambda: record.forget(core.paths))
+        self._known_key = known_key
+        self._silent = silent
         self._lock = threading.Lock()  # one verb changes something at a time
         self._state = threading.Lock()  # of the three below, and of what is on the disk
         self._open: Open | None = None
@@ -145,7 +156,7 @@ class Joinings:
         opened, found = self._open, record.load(self._core.paths)
         return {
             "invitation": self._invitation(opened) if opened else None,
-            "joined": _shape(found) if found and self._core.running.snapshot.pair is None else None,
+            "joined": _shape(found) if found and self._is_open(found) else None,
             "said": self._said,
         }
 
@@ -156,10 +167,29 @@ class Joinings:
         if not _fixed(core.running.snapshot.network):
             text = "This box has no fixed address, which the boxes of a pair need. Give it one on the page Network."
             raise ApplierRefused("cannot-join", text)
+        answer = self._invite(self._key, self._become_first)
+        log.info("%s makes a pair; the box waits for another one", user)
+        return answer
+
+    def pair_replace(self, user: str) -> Joining:
+        """Wait for a new box, with a new code; it takes the place of the other one of this pair."""
+        pair, box = self._core.running.snapshot.pair, self._core.running.box
+        if pair is None or box is None:
+            raise ApplierRefused("no-pair", "This box is in no pair.")
+        if not self._silent():
+            text = f"{pair.boxes[1 - box].name} is there. Take it out of the pair, or switch it off, and try again."
+            raise ApplierRefused("peer-there", text)
+        # Its own key stays: it goes on as the box that it is.
+        answer = self._invite(self._known_key, self._replace_other)
+        log.info("%s replaces %s; the box waits for a new one", user, pair.boxes[1 - box].name)
+        return answer
+
+    def _invite(self, key_of: Callable[[Host, Paths], str], meet: Meet) -> Joining:
+        core = self._core
         with self._lock:
             self._close()
             try:
-                code, key, (certificate, private) = proof.new_code(), self._new_key(), _certificate(core.host)
+                code, key, (certificate, private) = proof.new_code(), self._made(key_of), _certificate(core.host)
             except HostError as error:
                 raise ApplierRefused("cannot-join", f"The box cannot make a certificate: {error}.") from None
             waits = Waits(self._port, certificate, private, code, key, TRIES, SECONDS)
@@ -172,11 +202,12 @@ class Joinings:
                 program.end()
                 raise ApplierRefused("cannot-join", f"The box cannot wait for another one: {error}") from None
             opened = Open(code, core.host.now() + SECONDS, program)
-            work = threading.Thread(target=self._wait, args=(opened, talk, port, key), name="joining", daemon=True)
+            work = threading.Thread(
+                target=self._wait, args=(opened, talk, port, key, meet), name="joining", daemon=True
+            )
             with self._state:
                 self._open, self._said, opened.thread = opened, "", work
             work.start()
-        log.info("%s makes a pair; the box waits for another one", user)
         return self.pair_joining()
 
     def pair_join(self, address: str, code: str, user: str) -> Joining:
@@ -193,7 +224,7 @@ class Joinings:
             raise ApplierRefused("busy", "This box is already joining another one.")
         try:
             self._close()
-            key = self._new_key()
+            key = self._made(self._key)
             program = self._start("second", Dials(address, self._port, code, key))
             try:
                 self._become_second(Talk(program), key)
@@ -223,7 +254,7 @@ class Joinings:
 
     # --- the first box ---------------------------------------------------------------------------
 
-    def _wait(self, opened: Open, talk: Talk, port: int, key: str) -> None:
+    def _wait(self, opened: Open, talk: Talk, port: int, key: str, meet: Meet) -> None:
         host = self._core.host
         try:
             while True:
@@ -233,7 +264,7 @@ class Joinings:
                 if isinstance(heard, Waiting):
                     opened.tries = heard.left
                 _open_port(host, port)  # an apply makes the rules anew, without it
-            self._become_first(opened, talk, key, heard)
+            meet(opened, talk, key, heard)
             said = ""
         except JoinError as error:
             said = error.why
@@ -266,7 +297,32 @@ class Joinings:
             theirs,
             tuple(one for one in wanted if one in there or one in here),
         )
-        talk.say(Agreed(found.id, snapshot.network.hostname))
+        self._both_keep(opened, talk, found, snapshot.network.hostname)
+
+    def _replace_other(self, opened: Open, talk: Talk, key: str, met: Met) -> None:
+        running, mine, theirs = self._core.running, self._facts(), talk.hear(Tell).facts
+        pair, box = running.snapshot.pair, running.box
+        if why := next(differences(mine, theirs), ""):
+            talk.say(Refused(why))
+            raise JoinError(why)
+        if pair is None or box is None:
+            talk.say(Refused("The other box has left its pair."))
+            raise JoinError("This box has left its pair.")
+        other = pair.boxes[1 - box]
+        wanted = own_addresses(other)[:MAX_ADDRESSES]
+        talk.say(Probe(wanted))
+        here, there = {*self._taken(wanted)}, {*talk.hear(Taken).addresses} & {*wanted}
+        # The new box may have one of these itself: it was that box once.
+        theirs_own = {text.partition("/")[0] for one in theirs.network.interfaces for text in one.addresses}
+        if why := alive(other, (here | there) - theirs_own):
+            talk.say(Refused(why))
+            raise JoinError(why)
+        keys = (key, met.key) if box == 0 else (met.key, key)
+        found = Record(pair.id, box, keys, theirs.network.hostname, met.address, mine.time, theirs, ())
+        self._both_keep(opened, talk, found, pair.boxes[box].name)
+
+    def _both_keep(self, opened: Open, talk: Talk, found: Record, hostname: str) -> None:
+        talk.say(Agreed(found.id, hostname, 1 - found.box))
         talk.hear(Kept)
         with self._state:
             if self._open is not opened:
@@ -286,12 +342,18 @@ class Joinings:
         agreed = talk.hear(Agreed)
         if self._core.host.now() > end:
             raise JoinError("The other box is too slow to be joined.")
-        found = Record(agreed.id, 1, (met.key, key), agreed.hostname, met.address, int(time.time()), None, ())
+        keys = (met.key, key) if agreed.box == 1 else (key, met.key)
+        found = Record(agreed.id, agreed.box, keys, agreed.hostname, met.address, int(time.time()), None, ())
         record.keep(self._core.paths, found)
         talk.say(Kept())
         talk.hear(Done)
 
     # --- both ------------------------------------------------------------------------------------
+
+    def _is_open(self, found: Record) -> bool:
+        """Whether what was agreed is still to be applied."""
+        pair = self._core.running.snapshot.pair
+        return pair is None or (pair.id == found.id and pair.boxes[1 - found.box].key != found.keys[1 - found.box])
 
     def _may_join(self) -> None:
         if self._core.running.snapshot.pair is not None:
@@ -307,9 +369,9 @@ class Joinings:
                 opened.program.say("")  # any word but one that is waited for
             opened.thread.join(LONGEST)
 
-    def _new_key(self) -> str:
+    def _made(self, key_of: Callable[[Host, Paths], str]) -> str:
         try:
-            return self._key(self._core.host, self._core.paths)
+            return key_of(self._core.host, self._core.paths)
         except HostError as error:
             raise ApplierRefused("cannot-join", f"The box cannot make its key: {error}.") from None
         except OSError as error:
@@ -321,21 +383,21 @@ class Joinings:
         return program
 
     def _facts(self) -> Facts:
-        core, snapshot = self._core, self._core.running.snapshot
+        core, snapshot = self._core, self._core.running.own
         cards = tuple(one for one in core.cards() if one.name != "lo")
         digest = hashlib.sha256(schema.to_json().encode()).hexdigest()
         return Facts(core.paths.version, digest, cards, snapshot.network, snapshot.tuning, int(time.time()))
 
     def _taken(self, addresses: Iterable[str]) -> list[str]:
         """Who is in no network of this box cannot be asked for here, and the other box asks as well."""
-        near = [found for one in addresses if (found := _asked_by(self._core.running.snapshot, one))]
+        near = [found for one in addresses if (found := _asked_by(self._core.running.own, one))]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = pool.map(lambda one: _answers(self._core.host, *one), near)
             return [address for (address, _, _), answered in zip(near, answers, strict=True) if answered]
 
     def _invitation(self, opened: Open) -> Invitation:
         left = max(0.0, opened.until - self._core.host.now())
-        addresses = [text.partition("/")[0] for text in _fixed(self._core.running.snapshot.network)]
+        addresses = [text.partition("/")[0] for text in _fixed(self._core.running.own.network)]
         return {
             "code": opened.code,
             "addresses": addresses,
