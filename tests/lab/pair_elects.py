@@ -71,7 +71,7 @@ VRRP = 112  # the protocol
 NEW = 0.05  # seconds between two new connections
 ROUTED6, TUNNEL6, SNAT, SNAT6 = "2001:db8:1::101", "2001:db8:1::102", "10.1.0.108", "2001:db8:1::108"
 FRONT6 = ("2001:db8:1::21", "2001:db8:1::22")
-# Each side of a split has a client and a server: VIPs of these servers alone, by NAT with persistence and routed.
+# Each side of a split has a client and a server: VIPs of these servers alone, with NAT and persistence, and routed.
 SIDES = {"near": ("10.1.0.110", "10.1.0.111"), "far": ("10.1.0.112", "10.1.0.113")}
 FAR = ("A", "cl2", "s2")  # who is on the far side
 
