@@ -52,8 +52,8 @@ from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
 from applier.kept.turn import Turn
-from applier.pair import client, own, ready, roles
-from applier.pair.fitness import Lacks
+from applier.pair import client, ready, roles
+from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.verbs import Pairs
 from applier.pair.watch import APART, Watch
@@ -175,6 +175,16 @@ class Core:
     faults: Faults = dataclasses.field(default_factory=Faults)
     turn: Turn = dataclasses.field(default_factory=Turn)
     peer: Peer = dataclasses.field(default_factory=Peer)
+    lineage: tuple = ()
+
+    def __post_init__(self) -> None:
+        self.own = Own(self, boottime)
+
+    @property
+    def ready(self) -> bool:
+        """Nothing holds it."""
+        found = client.role(self.host, self.paths)
+        return found is not None and found.role in (roles.LEADS, roles.STANDS_BY)
 
     def connections(self) -> int:
         return 0
@@ -230,8 +240,7 @@ class Box:
         self.core.paths.role.unlink(missing_ok=True)
 
     def says(self):
-        beat = own.beat(self.core, self.name.lower(), boottime(), Lacks(), [self.core.running.digest])
-        other(self).core.peer.says(beat, boottime())
+        other(self).core.peer.says(self.core.own.beat(self.name.lower()), boottime())
 
     def tick(self):
         with inside(self.name), contextlib.suppress(HostError):  # its floater starts at the moment
