@@ -27,7 +27,7 @@ from lbconfig.model.network import Network
 from lbconfig.model.snapshot import Pair, PairBox, Tuning
 from lbconfig.target import Target
 
-IN_A_PAIR, SMALL = "in a pair", "in a pair, small messages"
+IN_A_PAIR = "in a pair"
 CABLE = "eth1"  # the servers' network is the pair cable as well
 SETTLES = 8.0  # seconds until a program that has ended costs nothing any more: what runs anyway is counted first
 PYTHON = "PYTHONPATH=/usr/lib/fairlead/webui:/usr/lib/fairlead/python python3 -c"
