@@ -346,13 +346,6 @@ def hand_over():
                 raise
 
 
-def die():
-    """The box that leads, at one moment; once the other one leads."""
-    old = PAIR[settle()]
-    old.end()
-    until("the other one to lead", other(old).leads)
-
-
 def come_back():
     """The box that died: it knows nothing. Once it stands by, and the other one has told it all connections."""
     dead = next(box for box in PAIR.values() if not box.services)

@@ -55,12 +55,10 @@ def probing(pair) -> None:
 
 
 def test_connections_of_every_kind_live_on_at_the_other_box(patient):
-    """Handed over, and after the death of the box that led."""
+    """Handed over by the product's verb; what else may befall them, the long stories tell."""
     opened(patient, ONE)
     first = patient.ask("settle")
     assert patient.ask("hand_over") != first
-    assert patient.ask("talk") == ONE
-    patient.ask("die")
     assert patient.ask("talk") == ONE
     assert patient.ask("resets") == 0
 
