@@ -318,6 +318,17 @@ def test_a_silent_path_and_a_drill_of_the_pair(run, box):
     assert run("pair", "drill")[0] == 0 and run("pair", "drill")[2].startswith("fairlead: not-leading: ")
 
 
+def test_a_pair_ends(run, box):
+    assert run("pair", "leave")[0] == 1
+    box.pair = fake_pair.sample()
+    code, said, _ = run("pair", "leave")
+    assert code == 0 and "runs and is confirmed" in said and box.pair is None
+    box.pair = fake_pair.sample()
+    box.pair.silent = 900.0
+    assert run("pair", "leave")[2].startswith("fairlead: peer-away: lb2 is not heard")
+    assert run("pair", "alone", "--no-wait")[0] == 0 and box.pair is None
+
+
 def test_the_update_of_both_boxes(run, box, settings, tmp_path):
     box.pair = fake_pair.sample()
     assert run("pair", "update")[:2] == (0, "Both boxes were not updated together so far.\n")
@@ -332,17 +343,6 @@ def test_the_update_of_both_boxes(run, box, settings, tmp_path):
     assert code == 1 and "console has stopped the update." in said and "  ! Send the bundle to lb2" in said
     assert json.loads(run("pair", "update", "--json")[1])["choices"] == ["leave"]
     assert run("pair", "update", "--decide", "go-on")[0] == 1
-
-
-def test_a_pair_ends(run, box):
-    assert run("pair", "leave")[0] == 1
-    box.pair = fake_pair.sample()
-    code, said, _ = run("pair", "leave")
-    assert code == 0 and "runs and is confirmed" in said and box.pair is None
-    box.pair = fake_pair.sample()
-    box.pair.silent = 900.0
-    assert run("pair", "leave")[2].startswith("fairlead: peer-away: lb2 is not heard")
-    assert run("pair", "alone", "--no-wait")[0] == 0 and box.pair is None
 
 
 def test_what_the_box_can_forward(run, box):

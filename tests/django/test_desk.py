@@ -22,10 +22,10 @@ ON_BOTH = {
     "set-up", "login", "logout", "password", "set-up-restore", "set-up-restore-code", "token-make", "token-revoke",
     "drift-look", "drift-repair", "check-try-new", "check-try", "firewall-test", "keep", "take-back", "arrive",
     "hardware-tune", "backup", "factory-reset", "update-upload", "update-review", "update-install", "update-seen",
-    "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-drill",
-    "pair-hold", "pair-release", "pair-choose", "pair-leave", "pair-alone", "pair-replace", "pair-replace-code",
-    "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1", "pair-update",
-    "pair-update-choose",
+    "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-hold",
+    "pair-release", "pair-choose", "pair-leave", "pair-drill", "pair-alone", "pair-replace", "pair-replace-code",
+    "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1",
+    "pair-update", "pair-update-choose",
 }  # fmt: skip
 # And pages that only show something.
 SHOWN = {

@@ -142,12 +142,12 @@ def _running(words) -> None:
     both.add_argument(
         "what",
         nargs="?",
-        choices=("show", "hand-over", "drill", "hold", "release", "choose", "update", "leave", "alone"),
+        choices=("show", "hand-over", "drill", "hold", "release", "choose", "leave", "alone", "update"),
         default="show",
         help="hand-over: let the other box lead; drill: the same, and measure it; hold: keep this box from leading; "
         "release: let it lead again; choose: of two configurations made apart, keep that of this box; "
-        "update: how far the update of both boxes is; leave: take this box out of the pair, its services off; "
-        "alone: let it go on without the other one",
+        "leave: take this box out of the pair, its services off; alone: let it go on without the other one; "
+        "update: how far the update of both boxes is",
     )
     both.add_argument("--bundle", default="", metavar="FILE", help="of an update: begin it with this file (.raucb)")
     both.add_argument(

@@ -215,14 +215,14 @@ FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "drill_done": {"drill": _object},
     "drill_back": {"user": _user},
     "pair_forgotten": {"pair": _text(DIGEST)},
+    "peer_stays": {"user": _user},
+    "peer_leaves": {"user": _user},
     "peer_update_look": {"course": _object, "half": _object},
     "peer_update_piece": {"id": _update, "offset": _count, "data": _text(MAX_PIECE)},
     "peer_update_install": {"id": _update},
     "peer_update_restart": {"id": _update, "version": _text(64)},
     "peer_update_hand_over": {"id": _update},
     "peer_update_choose": {"id": _update, "choice": _choice, "user": _user},
-    "peer_stays": {"user": _user},
-    "peer_leaves": {"user": _user},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
