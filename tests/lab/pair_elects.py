@@ -16,8 +16,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.lab import pair_guest as guest
 from tests.lab.pair_guest import (
@@ -48,6 +49,7 @@ from applier.apply.deadline import boottime
 from applier.base.paths import Paths
 from applier.host import ipvs_sync
 from applier.host.host import Host, HostError
+from applier.host.ipvs_listing import Listing
 from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
@@ -57,6 +59,7 @@ from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.verbs import Pairs
 from applier.pair.watch import APART, Watch
+from applier.parts import table
 from applier.parts.pair import daemons, link
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import Forwarding, Protocol
@@ -161,12 +164,25 @@ def resets():
 # --- the boxes -------------------------------------------------------------------------------------------------
 
 
+class Asks:
+    """What a box asks the other one: here both are one process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def ask(self, verb: str, arguments: Mapping[str, object], within: float) -> dict[str, Any]:
+        asked = other(PAIR[self._name])
+        with inside(asked.name):
+            return getattr(asked.pairs, verb)(**arguments)
+
+
 @dataclasses.dataclass
 class Core:
     """What of the daemon the pair needs."""
 
     paths: Paths
     running: Target
+    errands: Any
     generations: Generations
     reasons: Events
     host: Host = HOST
@@ -189,11 +205,17 @@ class Core:
     def connections(self) -> int:
         return 0
 
+    def established(self) -> int:
+        servers = Listing()(table.listing(self.host)).values()
+        return sum(one.active for found in servers for one in found.values())
+
 
 class Box:
     def __init__(self, name):
         self.name = name
-        self.core = Core(paths(name), target(name), Generations(FOLDER / name), Events(FOLDER / name / "events"))
+        self.core = Core(
+            paths(name), target(name), Asks(name), Generations(FOLDER / name), Events(FOLDER / name / "events")
+        )
         self.pairs = Pairs(self.core, boottime)
         self.watch = Watch(self.core, boottime)
         self.services = []
