@@ -37,7 +37,8 @@ def run(admin, box, settings, monkeypatch, capsys):
     def exchange(self, method, path, headers, body):
         kind = headers.get("Content-Type", "")
         path, _, query = path.partition("?")
-        answer = browser.generic(method, path, body or b"", kind, headers=headers, QUERY_STRING=query)
+        data = body.read() if hasattr(body, "read") else body or b""
+        answer = browser.generic(method, path, data, kind, headers=headers, QUERY_STRING=query)
         return answer.status_code, answer.getvalue()
 
     monkeypatch.setattr(Api, "exchange", exchange)
@@ -306,8 +307,10 @@ def test_the_pair(run, box):
     assert "lb2  never heard" in run("pair")[1]
 
 
-def test_a_drill_of_the_pair(run, box):
+def test_a_silent_path_and_a_drill_of_the_pair(run, box):
     box.pair = fake_pair.sample()
+    box.pair.paths[0] |= {"alive": False, "silent": 700.0}
+    assert "No answer on the pair cable (eth2) from 192.0.2.2 for 700 s." in run("pair")[1]
     code, said, _ = run("pair", "drill", "--back")
     assert code == 0 and said.count("The addresses answered at ") == 2
     assert run("pair", "drill")[0] == 0 and run("pair", "drill")[2].startswith("fairlead: not-leading: ")
@@ -322,6 +325,22 @@ def test_a_pair_ends(run, box):
     box.pair.silent = 900.0
     assert run("pair", "leave")[2].startswith("fairlead: peer-away: lb2 is not heard")
     assert run("pair", "alone", "--no-wait")[0] == 0 and box.pair is None
+
+
+def test_the_update_of_both_boxes(run, box, settings, tmp_path):
+    box.pair = fake_pair.sample()
+    assert run("pair", "update")[:2] == (0, "Both boxes were not updated together so far.\n")
+    assert "no-bundle: /nowhere.raucb: No such file" in run("pair", "update", "--bundle", "/nowhere.raucb")[2]
+    settings.UPLOADS = tmp_path / "uploads"
+    bundle = tmp_path / "new.raucb"
+    bundle.write_bytes(b"hsqs" + bytes(5000))
+    code, said, _ = run("pair", "update", "--bundle", str(bundle))
+    assert code == 0 and said.startswith("The bundle is sent to lb2: 50 %.\n  > Send the bundle to lb2\n")
+    assert said.endswith("fairlead pair update --decide stop\n")
+    code, said, _ = run("pair", "update", "--decide", "stop")
+    assert code == 1 and "console has stopped the update." in said and "  ! Send the bundle to lb2" in said
+    assert json.loads(run("pair", "update", "--json")[1])["choices"] == ["leave"]
+    assert run("pair", "update", "--decide", "go-on")[0] == 1
 
 
 def test_what_the_box_can_forward(run, box):

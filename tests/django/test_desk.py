@@ -25,6 +25,7 @@ ON_BOTH = {
     "update-restart", "capacity-watch", "capacity-between", "capacity-stop", "pair-hand-over", "pair-hold",
     "pair-release", "pair-choose", "pair-leave", "pair-drill", "pair-alone", "pair-replace", "pair-replace-code",
     "pair-make", "pair-code", "pair-join", "pair-forget", "pair-draft-forget", "api-v1",
+    "pair-update", "pair-update-choose",
 }  # fmt: skip
 # And pages that only show something.
 SHOWN = {

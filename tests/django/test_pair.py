@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from api_robot import error, fields, robot
-from forms_on_page import words
+from forms_on_page import form_values, words
 from tests.fake import pair as fake_pair
 
 from applier.pair.fitness import Observed
@@ -73,6 +73,18 @@ def test_both_boxes_stand_beside_each_other(client, pair):
     ):
         assert said in text, said
     assert "https://192.168.10.21" not in text
+
+
+def test_paths_and_what_only_one_box_sees(client, pair):
+    text = words(client.get("/system/pair/"))
+    assert "Pair cable, eth2: 192.0.2.2 answers" in text and "eth0: 192.168.10.22 answers" in text
+    assert "A question to lb2 is answered after 4 ms." in text
+    pair.paths[0] |= {"alive": False, "silent": 700.0}
+    pair.paths[1] |= {"alive": False, "ever": False}
+    pair.differences = ["rs1 (shop) answers lb1, not lb2: does its firewall let both boxes in?"]
+    text = words(client.get("/live/pair/"))
+    assert "192.0.2.2 is silent for 11 min" in text and "192.168.10.22 has never answered" in text
+    assert "rs1 (shop) answers lb1, not lb2" in text
 
 
 def test_a_box_that_is_away_is_shown_as_it_was(client, pair):
@@ -157,6 +169,18 @@ def test_while_the_applier_does_not_answer(client, box, pair):
     box.reachable = False
     assert "Not known at the moment" in words(client.get("/system/pair/"))
     assert client.get("/system/pair/hold/").status_code == 302
+
+
+def test_the_review_asks_both_boxes(client, pair):
+    client.post("/services/1/", form_values(client.get("/services/1/")) | {"scheduler": "lc"})
+    assert "was not asked" not in words(client.get("/changes/"))
+    pair.silent = 60.0
+    text = words(client.get("/changes/"))
+    assert "lb2 was not asked: lb2 is not heard. What it would refuse shows when the changes are applied." in text
+    pair.silent = 0.2
+    pair.refuses = [{"object": "interface 'eth7'", "field": "name", "message": "is not in this box", "path": ""}]
+    text = words(client.get("/changes/"))
+    assert "This draft cannot be applied yet" in text and "Interface 'eth7' (lb2), name : is not in this box." in text
 
 
 # --- the API ---

@@ -1,6 +1,7 @@
 """Search: every page and every setting is found, services and servers too, and each leads to its place."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from django import forms
@@ -10,6 +11,7 @@ from test_guide import FRAME, pages
 
 from draft import store as draft
 from draft.models import Service
+from lbconfig.model.network import Interface
 from lbconfig.model.snapshot import RealServer, VirtualService
 from search import settings
 from search.entries import Entry, best, question
@@ -148,3 +150,12 @@ def test_what_is_looked_for_is_short_and_in_one_line():
 
 def test_a_header_field_is_on_every_page(client):
     assert f'action="{reverse("search")}"' in client.get("/network/").content.decode()
+
+
+def test_no_setting_keeps_the_names_of_interfaces_of_one_moment(client):
+    """Its entries are made once, and the draft goes on."""
+    now = draft.current()
+    interfaces = (*now.network.interfaces, Interface("zz9", addresses=("10.99.0.1/24",)))
+    draft.replace(replace(now, network=replace(now.network, interfaces=interfaces)), "")
+    kept = [entry for shown in settings.FORMS for entry in shown.entries()]
+    assert kept and not [entry for entry in kept if "zz9" in repr(entry)]

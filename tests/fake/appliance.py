@@ -31,6 +31,7 @@ from tests.fake.joining import FakeJoining, FakeJoiningState, agreed_key
 from tests.fake.pair import FakePair, FakePairState
 from tests.fake.pair import usual as usual_pair
 from tests.fake.recovery import FakeBelongings, FakeRecovery
+from tests.fake.rolling import FakeRolling, FakeRollingState
 from tests.fake.sample import sample_snapshot
 from tests.fake.updates import FakeUpdate, FakeUpdates, check_up
 
@@ -94,6 +95,7 @@ class Box:
     pair: FakePairState | None = field(default_factory=usual_pair)
     recovery: FakeBelongings = field(default_factory=FakeBelongings)
     joining: FakeJoiningState = field(default_factory=FakeJoiningState)
+    rolling: FakeRollingState = field(default_factory=FakeRollingState)
     change: fake_run.Change | None = None
     cards: tuple[str, ...] | None = None  # in the box; None: whatever its configuration names
 
@@ -143,7 +145,7 @@ def reset(**settings: Any) -> Box:
     return box
 
 
-class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, FakePair, FakeJoining):
+class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, FakePair, FakeJoining, FakeRolling):
     """The methods of applier.wire.client.Client."""
 
     def status(self, known: Collection[str] = ()) -> Status:
@@ -177,7 +179,8 @@ class Fake(FakeUpdates, FakeRecovery, FakeDrift, FakeHardware, FakeCapacity, Fak
             _refuse(b)
             seen = health.Told()(b.snapshot, fake_kernel.entries(b), checked_for=3600.0)
             new, present = _parse(snapshot), fake_kernel.present(b)
-            return review(new, b.snapshot, b.confirmed, seen=seen, present=present, key=_key(b))
+            found = review(new, b.snapshot, b.confirmed, seen=seen, present=present, key=_key(b))
+            return b.pair.reviewed(found) if b.pair else found
 
     def apply(
         self,

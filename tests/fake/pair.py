@@ -12,11 +12,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.fake import run as fake_run
 from tests.fake.part import Part
 
+from applier.apply.peer_review import asked
 from applier.pair import fitness, standing
 from applier.pair.beat import Beat
 from applier.pair.drill import shown
@@ -25,8 +26,18 @@ from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes import ApplyStarted, Nothing
-from applier.wire.shapes_pair import AlongState, Brought, Drill, DrillState, HoldStatus, LeadChange, PairLine, PairState
+from applier.wire.shapes import ApplyStarted, Nothing, Problem, Review
+from applier.wire.shapes_pair import (
+    AlongState,
+    Brought,
+    Drill,
+    DrillState,
+    HoldStatus,
+    LeadChange,
+    PairLine,
+    PairState,
+    PathStatus,
+)
 from lbconfig.leaving import leaving, staying
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.render import render
@@ -46,6 +57,13 @@ def _changes() -> list[LeadChange]:
     ]
 
 
+def _paths() -> list[PathStatus]:
+    return [
+        {"interface": name, "address": address, "cable": cable, "silent": 0.5, "ever": True, "alive": True}
+        for name, address, cable in (("eth2", "192.0.2.2", True), ("eth0", "192.168.10.22", False))
+    ]
+
+
 @dataclass
 class FakePairState:
     """Everything that can be arranged."""
@@ -61,6 +79,9 @@ class FakePairState:
     texts: dict[str, str] = field(default_factory=dict)
     drills: list[Drill] = field(default_factory=list)
     drilling: str = ""
+    paths: list[PathStatus] = field(default_factory=_paths)
+    differences: list[str] = field(default_factory=list)
+    refuses: list[Problem] = field(default_factory=list)  # what the other box has against each change
 
     @property
     def seen(self) -> Pair:
@@ -108,6 +129,18 @@ class FakePairState:
     def drill_state(self) -> DrillState:
         return {"running": self.drilling, "drills": [shown(one) for one in self.drills]}
 
+    def reviewed(self, found: Review) -> Review:
+        """As both boxes see it."""
+        if found["problems"]:
+            return found
+
+        def ask() -> dict[str, Any]:
+            if self.silent > standing.AWAY:
+                raise ApplierRefused("peer-away", "lb2 is not heard.")
+            return {"problems": self.refuses, "files": "" if self.refuses else found["digest"]}
+
+        return asked(found, "lb2", "lb1", ask)
+
     def to_data(self) -> PairState:
         seen, refusal = self.seen, self.refusal()
         counted = fitness.counted(Lacks(*self.peer.lacks)) if self.peer else []
@@ -120,6 +153,9 @@ class FakePairState:
             "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": seen.clock if seen.heard else None,
+            "paths": copy.deepcopy(self.paths),
+            "lag": 4.2 if seen.heard else None,
+            "differences": [*self.differences],
             "hold": copy.deepcopy(self.hold),
             "refusal": refusal.message if refusal else "",
             "by_itself": True,

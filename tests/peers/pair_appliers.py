@@ -32,6 +32,7 @@ from applier.pair.verbs import Pairs
 from applier.parts.pair.comparing import Table
 from applier.wire.client import Client
 from applier.wire.server import Server
+from applier.wire.shapes_pair import PathStatus
 from lbconfig import migrate
 from lbconfig.model.network import Interface
 from lbconfig.model.snapshot import Snapshot
@@ -90,6 +91,9 @@ class Core:
     def connections(self) -> int:
         return 0
 
+    def established(self) -> int:
+        return 0
+
 
 class Applier:
     def __init__(self, box: Box, folder: Path) -> None:
@@ -108,11 +112,15 @@ class Applier:
             for one in (
                 self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
                 self.drills.pair_drill, self.drills.pair_drills, self.drills.drill_compare, self.drills.drill_done,
-                self.drills.drill_back,
+                self.drills.drill_back, self.pairs.pair_knows,
             )
         }  # fmt: skip
         self.server = Server(folder / "socket", lambda request, _: self.verbs[request.verb](**request.fields), {0})
         self.client = Client(folder / "socket")
+
+    @property
+    def paths(self) -> list[PathStatus]:
+        return self.pairs.hearing.shown()
 
     def _tell(self, _: object) -> None:
         self.told += 1

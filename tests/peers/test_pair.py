@@ -87,6 +87,8 @@ def test_a_drill_and_back_again_is_measured_and_known_to_both(leading, pair, tmp
     with appliers(pair, tmp_path) as both:
         here, there = both[leading.number], both[1 - leading.number]
         until("the other box to be heard", lambda: here.client.pair()["good"])
+        until("an answer on each path", lambda: here.pairs.hearing.look() or all(one["ever"] for one in here.paths))
+        assert [one["interface"] for one in here.paths] == ["eth2", "eth0", "eth1"]
         with watched(pair, "drill, and back") as watch:
             here.client.pair_drill(True, "ann")
             until("both drills", lambda: len(here.client.pair_drills()["drills"]) == 2)

@@ -38,6 +38,7 @@ WITHOUT_ROOT = {
     "applier.wire.shapes_joining",
     "applier.wire.shapes_machine",
     "applier.wire.shapes_pair",
+    "applier.wire.shapes_rolling",
 }
 REACHED = ("applier.wire.client", *WITHOUT_ROOT)
 RUNS_COMMANDS = {"subprocess", "pty", "multiprocessing"}

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from playwright.sync_api import expect
 from tests.fake import pair as fake_pair
+from tests.fake import rolling
 from tests.web import axe, keyboard
 from tests.web.browsing import LOOKS
 
 from applier.pair.fitness import Observed
 from applier.pair.roles import LEADS
+from applier.update.rolling.course import Phase
 
 
 def looked_at(page) -> None:
@@ -94,3 +96,25 @@ def test_trouble_is_seen_without_reloading(open_page, admin, box, look, shoot):
     expect(page.get_by_role("heading", name="Keep the configuration of lb1?")).to_be_visible()
     shoot(page, "pair-choose", look)
     looked_at(page)
+
+
+def test_the_update_of_both_boxes(open_page, admin, box, look, shoot):
+    box.pair = fake_pair.sample()
+    page = open_page(admin, **LOOKS[look])
+    page.goto(f"/system/updates/review/?source=upload:{'0' * 32}")
+    shoot(page, "pair-update-review", look)
+    looked_at(page)
+    page.get_by_role("button", name="Update both boxes").click()
+    expect(page.get_by_text("The bundle is sent to lb2: 50 %.")).to_be_visible()
+    shoot(page, "pair-update", look)
+    box.rolling.peer = replace(box.rolling.peer, version="0.2.0")
+    box.rolling.course = rolling.sample(Phase.LEARNS, stopped="lb2 knows only 1,003 of 1,240 connections.")
+    expect(page.get_by_role("heading", name="The update to version 0.2.0 has stopped")).to_be_visible()
+    shoot(page, "pair-update-stopped", look)
+    looked_at(page)
+    page.goto("/system/pair/")
+    page.get_by_role("button", name="Go back").click()
+    expect(page.get_by_text("lb2 goes back to its version before.")).to_be_visible()
+    box.rolling.course = rolling.sample(Phase.DONE)
+    expect(page.get_by_text("Both boxes run version 0.2.0.")).to_be_visible()
+    shoot(page, "pair-update-done", look)

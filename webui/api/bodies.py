@@ -91,6 +91,13 @@ class DrillRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateChoice:
+    """How the update of both boxes goes on: stop, go-on, go-back or leave, as far as its `choices` name it."""
+
+    choice: str
+
+
+@dataclass(frozen=True, slots=True)
 class CloneRequest:
     """What the copy has of its own; the rest is that of the service it is made from."""
 

@@ -38,6 +38,7 @@ from api.bodies import (
     PacketRequest,
     ResetRequest,
     TokenRequest,
+    UpdateChoice,
     WatchRequest,
 )
 from api.routes import ANY, BINARY, Body, Query, Route
@@ -47,6 +48,7 @@ from applier.wire.shapes_capacity import Capacity
 from applier.wire.shapes_joining import Joining
 from applier.wire.shapes_machine import MachineStatus
 from applier.wire.shapes_pair import DrillState, PairState
+from applier.wire.shapes_rolling import Rolling
 from lbconfig.model.snapshot import RealServer, Snapshot, VirtualService
 from lbconfig.validate.fields import MAX_NAME
 
@@ -283,6 +285,15 @@ ROUTES: list[Route] = [
     Route("POST", "/pair/alone", "go_on_alone", "Let this box go on without the other one of the pair", pair.alone,
           ADMIN, answer=changes.ApplyStarted, status=202, needs_draft=False, refusals=(409,),
           words="The other one leaves the pair. Where it is not heard, make sure that it is off and stays off."),
+    Route("GET", "/pair/update", "get_pair_update", "The update of both boxes that is under way, or the last one",
+          updates.both, UPDATE | READ, answer=Rolling, changes=False, needs_draft=False),
+    Route("POST", "/pair/update", "update_pair", "Update both boxes, one after the other; the body is the bundle",
+          updates.update_both, UPDATE, body=BUNDLE, answer=Rolling, status=202, needs_draft=False,
+          refusals=(400, 409, 411, 413, 507),
+          words="Asked of the box that leads. An older version than the one that runs needs `admin` as well."),
+    Route("POST", "/pair/update/choice", "choose_pair_update", "Stop the update of both boxes, go on, go back, end it",
+          updates.choose, UPDATE, body=Body(UpdateChoice, typed=True), answer=Rolling, needs_draft=False,
+          refusals=(409, 422), words="`choices` has what is possible now. To go back needs `admin` as well."),
     read("/pair/joining", "get_joining", "Whether the box waits for its second one, or knows one", joining.state,
          scopes=ADMIN, answer=Joining, needs_draft=False),
     Route("POST", "/pair/code", "make_pair_code", "Wait ten minutes for a second box that brings this code",

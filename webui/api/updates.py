@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TypedDict
+from typing import TypedDict, get_args
 
-from api.errors import ApiError
+from api.bodies import UpdateChoice
+from api.errors import ApiError, wrong_field
 from api.routes import Answer, Call
 from applier.wire.client import connect
-from applier.wire.shapes import UpdateState
+from applier.wire.shapes import BundleReview, UpdateState
+from applier.wire.shapes_rolling import Choice
 from system.uploads import UploadRefused, receive
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,41 @@ def state(call: Call) -> Answer:
 
 
 def install(call: Call) -> Answer:
+    """On this box; it restarts when it is told to."""
+    review = _received(call)
+    job = connect().update_install(review["source"], call.caller.name)["job"]
+    log.info("%s installs version %s into slot %s", call.caller.name, review["version"], review["slot"])
+    answer: InstallStarted = {"job": job, "version": review["version"], "notes": review["notes"]}
+    return Answer(answer, 202)
+
+
+def both(call: Call) -> Answer:
+    """How far the update of both boxes is."""
+    return Answer(connect().pair_update())
+
+
+def update_both(call: Call) -> Answer:
+    """On both boxes, which restart one after the other."""
+    review = _received(call)
+    found = connect().pair_update_start(review["source"], call.caller.name)
+    log.info("%s updates both boxes to version %s", call.caller.name, review["version"])
+    return Answer(found, 202)
+
+
+def choose(call: Call) -> Answer:
+    wanted: UpdateChoice = call.body
+    choice = next((one for one in get_args(Choice) if one == wanted.choice), None)
+    if choice is None:
+        raise wrong_field("request", "choice", f"must be one of {', '.join(get_args(Choice))}")
+    if choice == "go-back":
+        _may_go_back(call, "The version before was not installed just now")
+    found = connect().pair_update_choose(choice, call.caller.name)
+    log.info("%s at the update of both boxes: %s", call.caller.name, choice)
+    return Answer(found)
+
+
+def _received(call: Call) -> BundleReview:
+    """The body of the request as a bundle, once it was checked."""
     applier = connect()
     found = applier.slots()
     if not found["present"]:
@@ -53,10 +90,7 @@ def install(call: Call) -> Answer:
         except ApiError:
             applier.update_forget()
             raise
-    job = applier.update_install(source, call.caller.name)["job"]
-    log.info("%s installs version %s into slot %s", call.caller.name, review["version"], review["slot"])
-    answer: InstallStarted = {"job": job, "version": review["version"], "notes": review["notes"]}
-    return Answer(answer, 202)
+    return review
 
 
 def restart(call: Call) -> Answer:

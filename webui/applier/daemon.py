@@ -22,6 +22,7 @@ from applier.apply.early import Early
 from applier.apply.engine import Engine
 from applier.apply.job import Job, Tools
 from applier.apply.leaving import Leavings
+from applier.apply.peer_review import PeerReview
 from applier.apply.review import missing, parse, review
 from applier.apply.runs import RunRecord
 from applier.apply.steps import CONVERGE
@@ -53,6 +54,7 @@ from applier.pair.watch import Watch
 from applier.parts import firewall, own_certificate
 from applier.service import doctor, trial
 from applier.service.sight import Sight
+from applier.update.rolling.verbs import RollingUpdate
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import FOR_PAIR, Request
@@ -109,6 +111,7 @@ class Applier:
         self.along = Along(self)
         self.own = Own(self, clock)
         self.both = Both(self, self.applies, clock)
+        self.peer_review = PeerReview(self)
         self.drift = Drift(self, self.applies, clock)
         self.updates = Updates(paths, host, self.turn, self.faults.codes)
         self.recovery = Recovery(
@@ -128,6 +131,7 @@ class Applier:
         self.lookout = Lookout(self, self.pairs, clock)
         self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
         self.pulse = Pulse(self, self.lookout)
+        self.rolling = RollingUpdate(self, clock)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -148,10 +152,14 @@ class Applier:
             self.capacities.capacity, self.capacities.capacity_watch, self.capacities.capacity_between,
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
+            self.peer_review.peer_check, self.pairs.seeing.pair_sees, self.pairs.pair_knows,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
             self.joinings.pair_probe, self.joinings.pair_replace, self.joined.pair_forgotten,
+            self.rolling.pair_update, self.rolling.pair_update_start, self.rolling.pair_update_choose,
+            self.rolling.peer_update_look, self.rolling.peer_update_piece, self.rolling.peer_update_install,
+            self.rolling.peer_update_restart, self.rolling.peer_update_hand_over, self.rolling.peer_update_choose,
         )  # fmt: skip
         # Each is named once: a verb is the name of the method that does it, and its fields are the parameters.
         self.verbs = {method.__name__: method for method in (*done_here, *done_by_parts)}
@@ -200,6 +208,7 @@ class Applier:
         return (found.id, found.other) if found else None
 
     def handle(self, request: Request, uid: int) -> object:
+        self.rolling.refuse_meanwhile(request.verb)
         return self.verbs[request.verb](**request.fields)
 
     # --- verbs -----------------------------------------------------------------------------------
@@ -243,7 +252,8 @@ class Applier:
         seen = self._seen(running)
         known = "table" not in self.faults.codes()
         shown, key = seen if known else None, self.key() if new.pair else ""
-        return review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        found = review(new, running.snapshot, self.confirmed, self.leases(), shown, self.cards(), key)
+        return self.peer_review.both(new, found)
 
     def diagnose(self, service: int) -> Diagnosis:
         running = self.running.own
@@ -320,6 +330,7 @@ class Applier:
                     self._start.state = "failed"
         self.joined.started()
         self.both.started()
+        self.rolling.start()
         # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
         if not self.running.has_checks or self.paths.first_round.exists():
             self._start_the_rest()
@@ -457,7 +468,11 @@ class Applier:
 
     def connections(self) -> int:
         """How many the kernel knows, those that are being closed among them."""
-        return self.sight.connections()
+        return self.sight.connections()[0]
+
+    def established(self) -> int:
+        """How many of them are open, as far as their protocol says so: of TCP and SCTP."""
+        return self.sight.connections()[1]
 
     def cards(self) -> tuple[Card, ...]:
         return self.sight.cards()
@@ -500,7 +515,10 @@ def main() -> None:
     threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
     threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
+    threading.Thread(target=applier.pairs.hearing.run, name="hearing", daemon=True).start()
+    threading.Thread(target=applier.pairs.seeing.run, name="seeing", daemon=True).start()
     threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
+    threading.Thread(target=applier.rolling.run, name="rolling", daemon=True).start()
     threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
     server.serve()
 

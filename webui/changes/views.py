@@ -66,6 +66,7 @@ def review(
         "changes": found["changes"],
         "files": [diffs.read(path, text) for path, text in found["diff"].items()],
         "base": found["base"],
+        "other_box": found["other_box"],
         "cards": cards_form or cards.of_review(found),
     }
     return render(request, "changes/review.html", context, status=status)
@@ -160,7 +161,13 @@ def _run(request, apply_id: str) -> dict:
         except (ApplierDown, ApplierRefused) as error:  # the history page tries again
             log.warning("the outcome of %s is not in the history yet: %s", apply_id, error)
     seconds = sum(step["seconds"] for step in run["steps"]) if run else 0
-    shown = {"run": run, "ended": ended, "apply_id": apply_id, "seconds": seconds, "down": frame.down}
+    shown: dict[str, object] = {
+        "run": run,
+        "ended": ended,
+        "apply_id": apply_id,
+        "seconds": seconds,
+        "down": frame.down,
+    }
     shown |= {"steps": steps.told(run["steps"], ended)} if run else {}
     return shown | confirm.context(request, run) | (_past(apply_id) if over else {})
 

@@ -12,6 +12,7 @@ import os
 import socket
 import stat
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 RUN = "/run/fairlead"
@@ -54,13 +55,21 @@ class Api:
         text = self.fetch(method, path, data)
         return _json(text) if text else None
 
+    def send(self, path: str, file: Path):
+        """A file as the body of a request; what the API answers, as data. Raises Refused, Unreachable, OSError."""
+        with file.open("rb") as body:
+            length = os.fstat(body.fileno()).st_size
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
+            return _json(self._answered("POST", path, headers, body))
+
     def fetch(self, method: str, path: str, data: object = None) -> bytes:
         """The same, as it comes: a file. Raises Refused, Unreachable."""
-        headers = {"Authorization": f"Bearer {self._secret()}", "If-Match": "*"}
-        body = None
-        if data is not None:
-            headers["Content-Type"] = "application/json"
-            body = json.dumps(data).encode()
+        if data is None:
+            return self._answered(method, path, {}, None)
+        return self._answered(method, path, {"Content-Type": "application/json"}, json.dumps(data).encode())
+
+    def _answered(self, method: str, path: str, more: dict[str, str], body: bytes | BinaryIO | None) -> bytes:
+        headers = {"Authorization": f"Bearer {self._secret()}", "If-Match": "*", **more}
         status, text = self.exchange(method, f"{PREFIX}/{path.strip('/')}", headers, body)
         if status < 400:
             return text
@@ -68,7 +77,9 @@ class Api:
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         raise Refused(status, error.get("code", "?"), error.get("message", f"HTTP {status}"), error.get("problems", []))
 
-    def exchange(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> tuple[int, bytes]:
+    def exchange(
+        self, method: str, path: str, headers: dict[str, str], body: bytes | BinaryIO | None
+    ) -> tuple[int, bytes]:
         """One request; HTTP status and body of its answer."""
         connection = UnixConnection(self.socket)
         try:

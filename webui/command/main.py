@@ -142,11 +142,18 @@ def _running(words) -> None:
     both.add_argument(
         "what",
         nargs="?",
-        choices=("show", "hand-over", "drill", "hold", "release", "choose", "leave", "alone"),
+        choices=("show", "hand-over", "drill", "hold", "release", "choose", "leave", "alone", "update"),
         default="show",
         help="hand-over: let the other box lead; drill: the same, and measure it; hold: keep this box from leading; "
-        "release: let it lead again; choose: of two configurations made apart, keep that of this box; leave: take "
-        "this box out of the pair, its services off; alone: let it go on without the other one",
+        "release: let it lead again; choose: of two configurations made apart, keep that of this box; "
+        "leave: take this box out of the pair, its services off; alone: let it go on without the other one; "
+        "update: how far the update of both boxes is",
+    )
+    both.add_argument("--bundle", default="", metavar="FILE", help="of an update: begin it with this file (.raucb)")
+    both.add_argument(
+        "--decide",
+        choices=("stop", "go-on", "go-back", "leave"),
+        help="of an update: stop it, go on, go back to the version before, or leave both boxes as they are",
     )
     both.add_argument("--back", action="store_true", help="of a drill: the other box hands over back afterwards")
     both.add_argument("--hours", type=int, default=0, help="of a hold; 0: until it is released (%(default)s)")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from pathlib import Path
 
 from command import show, verbs
-from command.api import Api
+from command.api import Api, Refused
 
 WORDS = {"leads": "leads", "stands by": "stands by", "held": "HELD", "fault": "CANNOT LEAD", "": "never heard"}
 DRILL = 180.0  # seconds after which a drill is no longer waited for
+SIGNS = {"done": "+", "now": ">", "stopped": "!", "later": " "}
 AWAY = 3.0  # seconds from which on a box was not heard just now
 
 
 def pair(api: Api, options: argparse.Namespace) -> int:
+    if options.what == "update":
+        return update(api, options)
     if options.what == "hand-over":
         found = api.post("pair/hand-over")
     elif options.what == "drill":
@@ -53,6 +57,31 @@ def _drill(api: Api, options: argparse.Namespace) -> int:
     return verbs.FAILED if any(one["failed"] for one in new) else verbs.OK
 
 
+def update(api: Api, options: argparse.Namespace) -> int:
+    """How far the update of both boxes is, once it was begun or decided about; exit 1 where it has stopped."""
+    if options.bundle:
+        try:
+            found = api.send("pair/update", Path(options.bundle))
+        except OSError as error:
+            raise Refused(0, "no-bundle", f"{options.bundle}: {error.strerror or error}", []) from None
+    elif options.decide:
+        found = api.post("pair/update/choice", {"choice": options.decide})
+    else:
+        found = api.get("pair/update")
+    verbs.out(options, found, update_text(found))
+    return verbs.FAILED if found["state"] == "stopped" else verbs.OK
+
+
+def update_text(found: dict) -> str:
+    """For a person: the sentence, the steps, and what can be decided."""
+    if found["state"] == "none":
+        return "Both boxes were not updated together so far."
+    lines = [found["sentence"], *(f"  {SIGNS[one['state']]} {one['words']}" for one in found["steps"])]
+    if found["choices"]:
+        lines.append(f"fairlead pair update --decide {'|'.join(found['choices'])}")
+    return "\n".join(lines)
+
+
 def text(found: dict) -> str:
     """For a person: the sentence, both boxes, and who led when."""
     if not found["boxes"]:
@@ -62,6 +91,11 @@ def text(found: dict) -> str:
     for one in found["boxes"]:
         lines += [f"{one['hostname']}: {one['reason']}"] if one["reason"] else []
         lines += [f"{one['hostname']}: {sentence}" for sentence in one["lacks"]]
+    for path in found["paths"]:
+        if not path["alive"]:
+            where = f"the pair cable ({path['interface']})" if path["cable"] else path["interface"]
+            lines.append(f"No answer on {where} from {path['address']} for {path['silent']:.0f} s.")
+    lines += found["differences"]
     if found["hold"]:
         left = found["hold"]["left"]
         end = "until it is released" if left is None else f"for another {left / 3600:.1f} h"

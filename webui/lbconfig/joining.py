@@ -24,6 +24,7 @@ from lbconfig.validate.services import validate
 from lbconfig.wanted.network import links, static_networks
 
 NEAR = 6  # free addresses in each network that both boxes ask for before any is proposed
+LABEL = 63  # characters between two dots of a host name (RFC 1123)
 SEARCHED = 4096  # addresses that are looked at for a free one
 CABLE_HOSTS = 6  # a network of so many addresses or fewer, which nothing else uses, is one for the pair cable
 CABLE = ("169.254.65.1/30", "169.254.65.2/30")  # where a card that nothing uses becomes the pair cable
@@ -122,12 +123,22 @@ def proposed(snapshot: Snapshot, facts: Facts, taken: Collection[str] = ()) -> C
         ends.append(End(interface.name, () if dedicated else interface.addresses, (tuple(own[0]), tuple(own[1]))))
     cable = next((end.interface for end in ends if not end.floating), ends[0].interface if ends else "")
     return Choice(
-        facts.network.hostname,
+        _second_name(snapshot.network.hostname, facts.network.hostname),
         tuple(names.items()),
         tuple(ends),
         (cable, names.get(cable, cable)),
         ("", ""),
     )
+
+
+def _second_name(first: str, second: str) -> str:
+    """The second box's own name; where both have the same, as two new boxes do, the next one of it."""
+    if first.casefold() != second.casefold():
+        return second
+    label, dot, domain = first.partition(".")
+    stem = label.rstrip("0123456789")
+    number = str(int(label[len(stem) :]) + 1) if stem != label else "-2"
+    return f"{stem[: LABEL - len(number)]}{number}{dot}{domain}"
 
 
 def joined(snapshot: Snapshot, facts: Facts, choice: Choice, pair: str, keys: tuple[str, str]) -> Snapshot:

@@ -61,7 +61,8 @@ class Shown:
                 reverse(self.page) + anchor,
                 where,
                 f"{name.replace('_', ' ')} {OTHER_WORDS.get(f'{self.form.__name__}.{name}', '')}",
-                " ".join((str(field.help_text), *_choices(field))),
+                # Of the form itself: a new one may offer what the draft has at the moment, as names of interfaces.
+                " ".join((str(field.help_text), *_choices(self.form.base_fields.get(name, field)))),
             )
 
     def _fields(self) -> dict[str, forms.Field]:

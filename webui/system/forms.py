@@ -30,6 +30,12 @@ class SourceForm(forms.Form):
     source = forms.CharField(max_length=60, validators=[RegexValidator(SOURCE)])
 
 
+class ChoiceForm(forms.Form):
+    """How the update of both boxes goes on."""
+
+    choice = forms.ChoiceField(choices=[(name, name) for name in ("stop", "go-on", "go-back", "leave")])
+
+
 class WatchForm(forms.Form):
     """How long the box counts what it forwards."""
 

@@ -19,7 +19,7 @@ from draft.frame import look
 from lbconfig import migrate
 from lbconfig.model.addresses import web_page
 from lbconfig.model.snapshot import HTTPS_PORT, SnapshotError
-from system.forms import HoldForm
+from system.forms import ChoiceForm, HoldForm, SourceForm
 from system.views import words_of
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,12 @@ STEPS = {
     "ahead": "This box has an older configuration than the other one.",
     "forked": "The boxes have two configurations that were made apart.",
     "": "",
+}
+CHOICES = {
+    "stop": "Stop here",
+    "go-on": "Go on",
+    "go-back": "Go back",
+    "leave": "Leave both as they are",
 }
 SAME_TIME = 1.0  # seconds; a box tells its own without fractions
 SILENT = 3.0  # seconds from which on a box was not heard just now
@@ -137,6 +143,35 @@ def _forget(found: SetAside) -> None:
     SetAside.objects.filter(pk=found.pk).update(snapshot="")
 
 
+@require_POST
+def update(request):
+    """Bring both boxes to the version of a bundle."""
+    form = SourceForm(request.POST)
+    if not form.is_valid():
+        return redirect("updates")
+    user = request.user.get_username()
+    try:
+        connect().pair_update_start(form.cleaned_data["source"], user)
+        log.info("user %s began to update both boxes", user)
+    except (ApplierDown, ApplierRefused) as error:
+        messages.error(request, f"Nothing was installed. {error}")
+    return redirect("pair")
+
+
+@require_POST
+def update_choose(request):
+    """How the update of both boxes goes on."""
+    form = ChoiceForm(request.POST)
+    if form.is_valid():
+        choice, user = form.cleaned_data["choice"], request.user.get_username()
+        try:
+            connect().pair_update_choose(choice, user)
+            log.info("user %s at the update of both boxes: %s", user, choice)
+        except (ApplierDown, ApplierRefused) as error:
+            messages.error(request, f"Nothing was done. {error}")
+    return redirect("pair")
+
+
 def _ask(request, template: str, do: Callable[[str], PairState | None], **more):
     """One question; what is posted is the yes."""
     if request.method != "POST":
@@ -157,7 +192,7 @@ def _ask(request, template: str, do: Callable[[str], PairState | None], **more):
 
 def _state(request) -> dict:
     try:
-        found, drills = connect().pair(), connect().pair_drills()
+        found, drills, both = connect().pair(), connect().pair_drills(), connect().pair_update()
     except (ApplierDown, ApplierRefused) as error:
         return {"error": str(error)}
     running = look(request).running
@@ -173,6 +208,10 @@ def _state(request) -> dict:
         "held": own is not None and (own["role"] == "held" or found["hold"] is not None),
         "step": STEPS[found["step"]],
         "drills": drills,
+        "update": both,
+        "update_choices": [{"name": choice, "words": CHOICES[choice]} for choice in both["choices"]],
+        "paths": [{**path, "words": words_of(path["silent"])} for path in found["paths"]],
+        "lag": "" if found["lag"] is None else f"{found['lag']:,.0f}",
         "hold_left": words_of(found["hold"]["left"]) if found["hold"] and found["hold"]["left"] is not None else "",
     }
 

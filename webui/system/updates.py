@@ -62,7 +62,9 @@ def review(request):
         found = connect().update_check(form.cleaned_data["source"])
     except (ApplierDown, ApplierRefused) as error:
         return render(request, "system/update_review.html", {"error": str(error)}, status=409)
-    return render(request, "system/update_review.html", {"found": found, "state": _state(request)["state"]})
+    status = look(request).status
+    context = {"found": found, "state": _state(request)["state"], "in_pair": bool(status and status["pair"])}
+    return render(request, "system/update_review.html", context)
 
 
 @require_POST

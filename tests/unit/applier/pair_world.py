@@ -118,6 +118,20 @@ class Neighbours:
 
 
 @dataclass
+class Errands:
+    """What is asked of the other box while a hand-over goes on."""
+
+    world: "World"
+    number: int
+
+    def ask(self, verb, arguments, within):
+        assert (verb, arguments) == ("pair_knows", {})
+        if not self.world.path:
+            raise ApplierRefused("peer-away", "The other box is not heard.")
+        return self.world.boxes[1 - self.number].pairs.pair_knows()
+
+
+@dataclass
 class Core:
     paths: Paths
     host: PairHost
@@ -130,12 +144,16 @@ class Core:
     reasons: Events = field(default_factory=lambda: Events(Path("/nonexistent")))
     ready: bool = True
     lineage: tuple = ()
+    open: int = 0  # connections of TCP
 
     def __post_init__(self):
         self.own = Own(self, self.host.now)
 
     def connections(self):
         return 7
+
+    def established(self):
+        return self.open
 
 
 @dataclass
@@ -174,6 +192,7 @@ class World:
         core = Core(paths, host, Target(12, SNAPSHOT, number), Generations(paths.state))
         told = []
         pairs = Pairs(core, lambda: self.clock, lambda _: told.append(self.clock))
+        core.errands = Errands(self, number)
         return Box(core, host, pairs, Lookout(core, pairs, lambda: self.clock), told)
 
     def elect(self):

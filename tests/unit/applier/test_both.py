@@ -1,6 +1,8 @@
 """Two boxes come to one configuration by their real applies: both new, both old, or one behind that follows."""
 
 import dataclasses
+import hashlib
+import json
 import threading
 
 import pytest
@@ -11,7 +13,9 @@ from two_boxes import NEW, OLD, THIRD, Two, network
 
 from applier.apply import both
 from applier.wire.errors import ApplierRefused
+from lbconfig.model import canonical
 from lbconfig.model.snapshot import to_data
+from lbconfig.target import Target
 
 
 @pytest.fixture
@@ -399,3 +403,52 @@ def test_what_is_wrong_is_refused_though_it_comes_from_a_process_of_ours(two):
     assert refusal(both.pair_hears, {"epoch": "x"}).code == "bad-field"
     assert refusal(both.pair_brings, {"about": {}}).code == "bad-field"
     assert "role: is missing" in refusal(both.peer_says, {"hostname": "x", "since": 1}).message
+
+
+def in_older_words(box: two_boxes.Half) -> None:
+    """What is confirmed there was written by an older version, which had a line more."""
+    generations = box.applier.generations
+    folder = generations._path(generations.confirmed_number())
+    text = folder.joinpath("snapshot.json").read_text() + "\n"
+    folder.joinpath("snapshot.json").write_text(text)
+    meta = json.loads(folder.joinpath("meta.json").read_text())
+    old, new = meta["snapshot_digest"], hashlib.sha256(text.encode()).hexdigest()
+    meta["snapshot_digest"] = meta["pair"]["digest"] = new
+    folder.joinpath("meta.json").write_text(json.dumps(meta))
+    generations.descent.write_text(generations.descent.read_text().replace(old, new))
+
+
+def test_a_box_follows_what_an_older_version_has_confirmed(two):
+    first, second = two.boxes
+    two.stop(1)
+    two.beat(25)
+    first.begin(NEW)
+    two.until(lambda: ended(two))
+    in_older_words(first)
+    for number in (0, 1):
+        two.start(number, "restart_daemon")
+    two.until(lambda: ended(two) and second.confirmed == NEW)
+    two.start(1, "restart_daemon")
+    two.beat(6)
+    lineages = [box.applier.generations.lineage() for box in two.boxes]
+    assert lineages[0] == lineages[1] and lineages[0][-1].digest != canonical.digest(NEW)
+    assert first.applier.pairs.pair()["step"] == second.applier.pairs.pair()["step"] == "in step"
+    assert not {"pair-forked", "pair-behind"} & {*first.faults(), *second.faults()}
+
+
+class OfAnotherVersion(Target):
+    """What runs, by a version that writes the same configuration in other words."""
+
+    @property
+    def digest(self) -> str:
+        return "f" * 64
+
+
+def test_two_versions_that_write_it_in_other_words_are_in_step(two):
+    second = two.boxes[1]
+    running = second.applier.running
+    second.applier.running = OfAnotherVersion(running.number, running.snapshot, running.box)
+    two.beat(4)
+    for box in two.boxes:
+        found = box.applier.pairs.pair()
+        assert found["step"] == "in step" and "is in step" in found["sentence"], found["sentence"]

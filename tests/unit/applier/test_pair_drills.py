@@ -40,7 +40,7 @@ class Errands:
         if self.away:
             raise ApplierRefused("peer-away", "lb2 is not heard.")
         request = checked(verb, json.loads(json.dumps(arguments)), FOR_PEER)
-        return json.loads(json.dumps(getattr(self.other, request.verb)(**request.fields)))
+        return json.loads(json.dumps(self.other[request.verb](**request.fields)))
 
 
 class Tried(World):
@@ -53,7 +53,9 @@ class Tried(World):
             box.core.errands = Errands()
             box.drills = Drills(box.core, box.pairs, lambda _, part, box=box: self._read(box.host.number))
         for box, other in (self.boxes, self.boxes[::-1]):
-            box.core.errands.other = other.drills
+            drills = other.drills
+            done = (drills.drill_compare, drills.drill_done, drills.drill_back, other.pairs.pair_knows)
+            box.core.errands.other = {one.__name__: one for one in done}
 
     def _read(self, number):
         rest = self.tables[number]

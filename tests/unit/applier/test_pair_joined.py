@@ -53,6 +53,7 @@ def test_the_verb_hands_over_once_the_other_one_says_that_it_leads(two, monkeypa
     first, second = two.boxes
     told = []
     monkeypatch.setattr(first.applier.pairs, "_tell", lambda core: told.append(first.host.pair.rival))
+    monkeypatch.setattr(first.applier.errands, "ask", lambda *_: {"established": 0})  # nobody carries it meanwhile
 
     def sleep(seconds):
         second.may_lead(first.host.pair.rival)

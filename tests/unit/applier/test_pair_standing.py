@@ -162,3 +162,28 @@ def test_why_the_lead_moved():
     assert standing.why_not(pair(replace(LB1, role=FAULTY, reason="no link")), "") == "no link"
     assert standing.why_not(pair(replace(LB1, role=STANDS_BY)), "") == "lb2 took over"
     assert standing.why_not(pair(replace(LB1, role=STANDS_BY)), "ann asked for it") == "ann asked for it"
+
+
+def path(interface, alive=True, cable=False, ever=True):
+    return {
+        "interface": interface, "address": "192.0.2.2", "cable": cable, "silent": 0.0, "ever": ever, "alive": alive,
+    }  # fmt: skip
+
+
+def test_a_box_that_answers_on_a_network_is_on_although_its_word_does_not_come():
+    seen = pair(silent=60.0)._replace(paths=(path("eth2", alive=False, cable=True), path("eth0"), path("eth1")))
+    assert standing.sentence(seen) == (
+        "lb2 is away since 12:03 UTC; it answers on eth0 and eth1, so it is on, and follows when its word comes again."
+    )
+    nothing = pair(silent=60.0)._replace(paths=(path("eth2", alive=False, cable=True), path("eth0", ever=False)))
+    assert "; if it is running, both lead; " in standing.sentence(nothing)
+
+
+def test_a_silent_path_is_a_fault_and_the_other_box_can_take_over_all_the_same():
+    seen = pair()._replace(paths=(path("eth2", alive=False, cable=True), path("eth0"), path("eth1", alive=False)))
+    assert standing.troubles(seen) == {
+        "pair-path": "lb2 does not answer on the pair cable (eth2) and eth1: fewer paths are left by which the boxes "
+        "know who leads."
+    }
+    assert standing.good(seen)
+    assert standing.troubles(pair()._replace(paths=(path("eth0", alive=False),))) == {}  # its word comes anyway

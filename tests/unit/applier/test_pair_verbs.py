@@ -66,6 +66,51 @@ def test_a_hand_over_tells_all_connections_before_and_after(world):
     assert world.roles() == [LEADS, STANDS_BY] and first.pairs.pair()["good"]
 
 
+def test_who_does_not_know_the_connections_is_told_once_more_and_leads_only_for_an_admin(world):
+    first, second = world.boxes
+    first.core.open = 1000
+    second.core.open = 879
+    code, message = first.refusal(lambda: first.pairs.hand_over(first.pairs.boxes(), "it is fitter", False))
+    assert code == "not-told" and message == (
+        "lb2 knows 879 of 1,000 connections, although it was told all of them; the others would end."
+    )
+    assert world.roles()[0] == LEADS and len(first.told) == 2
+    first.pairs.pair_hand_over("ann")
+    assert world.roles()[1] == LEADS and len(first.told) == 2 + 3
+    second.core.open = 880
+    world.pass_time(5)
+    first.core.open = 0
+    second.pairs.hand_over(second.pairs.boxes(), "it is fitter", True)
+    assert world.roles()[0] == LEADS
+
+
+def test_whoever_does_not_take_the_connections_is_not_told_them_all_the_time(world):
+    first = world.boxes[0]
+    world.skip(300)
+    world.watched(20)
+    first.core.open = 1000
+    first.host.answering = False
+    world.watched(60)
+    assert world.roles()[0] == LEADS and len(first.told) == 2
+    first.host.settings["net/ipv4/ip_forward"] = "0"
+    world.watched(20)
+    assert world.roles()[1] == LEADS
+
+
+def test_who_knows_them_after_the_second_time_leads(world, monkeypatch):
+    first, second = world.boxes
+    first.core.open = 1000
+    tell = first.pairs._tell
+
+    def arrives(core):
+        tell(core)
+        second.core.open += 600
+
+    monkeypatch.setattr(first.pairs, "_tell", arrives)
+    first.pairs.hand_over(first.pairs.boxes(), "it is fitter", False)
+    assert world.roles()[1] == LEADS and len(first.told) == 3
+
+
 def test_a_hand_over_that_nobody_takes_up_is_told(world):
     first = world.boxes[0]
     world.slow = True

@@ -8,6 +8,7 @@ import pytest
 from box import ONE, Box
 
 from applier.wire.shapes import ENDED
+from lbconfig.wanted.pair_link import LINK
 
 MOVED = dataclasses.replace(ONE, management=dataclasses.replace(ONE.management, port=8443))
 AGAIN = ["nginx -t", "sv hup nginx"]
@@ -21,9 +22,10 @@ def told(box: Box) -> list[str]:
 
 
 def listens(box: Box, port: int) -> bool:
-    """And the firewall lets nobody come by another one."""
-    opened = f"tcp dport {port} accept" in box.host.rules
-    opened = opened and {*re.findall(r"tcp dport (?:!= )?(\d+)", box.host.rules)} == {str(port)}
+    """And the firewall lets nobody come by another one, but for the other box of a pair by the link."""
+    rules = [rule for rule in box.host.rules.splitlines() if f'"{LINK}"' not in rule]
+    opened = any(f"tcp dport {port} accept" in rule for rule in rules)
+    opened = opened and {*re.findall(r"tcp dport (?:!= )?(\d+)", "\n".join(rules))} == {str(port)}
     return opened and box.host.web == f"listen {port} ssl default_server;\nlisten [::]:{port} ssl default_server;\n"
 
 

@@ -25,6 +25,7 @@ WORDS = (
             "lbconfig/model/names.py",
             "lbconfig/diff/rule_words.py",
             "monitoring/views.py",
+            "system/pair.py",
         )
     ),
     TOP / "webui/console/actions.py",

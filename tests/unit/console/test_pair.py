@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 from tests.fake import pair as fake_pair
+from tests.fake import rolling
 
 from applier.pair.roles import HELD, LEADS, STANDS_BY
+from applier.update.rolling.course import Phase
 from console import pair, screen, state
 
 
@@ -68,6 +70,15 @@ def test_a_drill_and_back(person, both):
     assert shown.count("The addresses answered at lb1 after") == 1 and both.own.role == LEADS
     both.peer = replace(both.peer, ready=False)
     assert "Nothing was done. lb2 is not ready" in begin(person, "4", "yes")
+
+
+def test_the_update_of_both_boxes_is_stopped_and_ended(person, fake, both):
+    fake.box.rolling.course = rolling.sample(Phase.WATCHES)
+    shown = begin(person, "5", "yes")
+    assert "Update to version 0.2.0: lb2 leads with version 0.2.0, and is watched for 60 seconds.\n" in shown
+    assert shown.endswith("console has stopped the update.\n")
+    assert "the boxes were left as they were.\n" in begin(person, "6", "yes")
+    assert "Nothing was done." in begin(person, "6", "yes") and "Update to" not in begin(person, "")
 
 
 def test_without_an_applier(person, fake, both):

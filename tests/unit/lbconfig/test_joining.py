@@ -241,3 +241,22 @@ def test_facts_of_any_kind_break_nothing():
     none = Interface("", addresses=("", "1/2/3", "10.0.2.1/99", "::/0"))
     other = facts(network=Network("x" * 300, "?", (none, Interface("eth0", on=False))), cards=())
     assert candidates(FIRST, other) and wrong(proposed(FIRST, other), other=other)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "proposal"),
+    [
+        ("lb1", "lb7", "lb7"),
+        ("fairlead", "fairlead", "fairlead-2"),
+        ("Fairlead", "fairlead", "Fairlead-2"),
+        ("lb1.example.net", "lb1.example.net", "lb2.example.net"),
+        ("lb9", "lb9", "lb10"),
+        ("x" * 63, "x" * 63, "x" * 61 + "-2"),
+    ],
+)
+def test_two_boxes_of_one_name_get_two(first, second, proposal):
+    here = dataclasses.replace(FIRST, network=dataclasses.replace(FIRST.network, hostname=first))
+    there = facts(network=dataclasses.replace(facts().network, hostname=second))
+    choice = proposed(here, there)
+    assert choice.hostname == proposal
+    assert not validate(joined(here, there, choice, ID, KEYS))

@@ -83,15 +83,15 @@ def review(
     `leases`: interface to the address that DHCP brought; `seen`: what the kernel's table says; None: unreadable.
     `present`: the interfaces that the box has; none where they cannot be read. `key`: by which a pair knows the box.
     """
-    problems = _problems(new, running, leases, present, key)
+    found = problems(new, running, leases, present, key)
     own = _own(new, key)
     lacking = cards.missing(own.network, present) if present else ()
     missing_cards: list[MissingCard] = [{"name": one.name, "sentence": one.sentence} for one in lacking]
     spare = cards.free(own, present) if lacking else ()
     free_cards: list[FreeCard] = [{"name": card.name, "about": card.about} for card in spare]
-    if problems:
+    if found:
         return {
-            "problems": problems,
+            "problems": found,
             "digest": "",
             "snapshot": canonical.digest(new),
             "diff": {},
@@ -101,6 +101,7 @@ def review(
             "impact": None,
             "missing_cards": missing_cards,
             "free_cards": free_cards,
+            "other_box": "",
         }
     files = render(new)
     hit = impact.impact(running, new, _live(running, seen)) if seen is not None else None
@@ -115,6 +116,7 @@ def review(
         "impact": _impact(hit) if hit else None,
         "missing_cards": missing_cards,
         "free_cards": free_cards,
+        "other_box": "",
     }
 
 
@@ -179,9 +181,9 @@ def admit(
     key: str = "",
 ) -> dict[str, str]:
     """The files of a snapshot that may be applied, of a pair those of both boxes; or ApplierRefused with the reason."""
-    problems = _problems(new, running, leases, present, key)
-    if problems:
-        raise ApplierRefused("problems", f"The configuration has {_count(problems)}.", problems)
+    found = problems(new, running, leases, present, key)
+    if found:
+        raise ApplierRefused("problems", f"The configuration has {_count(found)}.", found)
     if base != confirmed:
         raise ApplierRefused(
             "base-moved",
@@ -204,9 +206,10 @@ def admit(
     return files
 
 
-def _problems(
+def problems(
     new: Snapshot, running: Snapshot, leases: Mapping[str, str], present: Sequence[Card], key: str
 ) -> list[shapes.Problem]:
+    """Why this box would not apply it; empty: nothing is wrong with it."""
     found = validate(new) or [
         *membership_problems(new, key),
         *lease_problems(new, leases),

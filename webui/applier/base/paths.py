@@ -120,6 +120,11 @@ class Paths:
         return self.shared / "pair-hold"
 
     @property
+    def pair_update(self) -> Path:
+        """How far the update of both boxes of the pair is (update/rolling/record.py)."""
+        return self.shared / "pair-update"
+
+    @property
     def told(self) -> Path:
         """The socket at which the health checks say so; Fairlead/Rounds.pm has its name, too."""
         return self.run / "events"

@@ -308,7 +308,8 @@ class Generations:
     @staticmethod
     def _revision(meta: Meta) -> Revision:
         descent, digest = meta.get("pair"), meta["snapshot_digest"]
-        return Revision(descent["id"], digest) if descent else Revision(digest[:ID_LENGTH], digest)
+        # That of its descent: a box of another version that follows writes it in other words.
+        return Revision(descent["id"], descent["digest"]) if descent else Revision(digest[:ID_LENGTH], digest)
 
     def load(self, number: int) -> Generation:
         """One that is whole; otherwise Damaged, with the reason."""

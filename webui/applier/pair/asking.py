@@ -1,7 +1,7 @@
 """Asks at which moment floating addresses answer somewhere else, while a hand-over goes on.
 
-The box that gives them up asks with ARP and neighbour discovery, every 5 ms, from its own address. It begins once it holds
-them no more: before that it would have to answer itself.
+The box that gives them up asks with ARP and neighbour discovery, every 5 ms, from its own address. It begins once it
+holds them no more: before that it would have to answer itself.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ def chosen(places: Iterable[Place]) -> tuple[Place, ...]:
     all_of_them = tuple(places)
     last = {(place.interface, ip_address(place.address).version): place for place in all_of_them}
     return tuple(dict.fromkeys((*all_of_them[:1], *last.values())))[:MOST]
+
+
+def mac_of(host: Host, interface: str) -> str:
+    """Empty where it is not there."""
+    return (host.read(CLASS / interface / "address") or "").strip()
 
 
 def places(host: Host, paths: Paths) -> tuple[Place, ...]:
@@ -72,6 +77,13 @@ class Asking(threading.Thread):
             return None
         return max(0.0, max(self.answered.values()) - self.released)
 
+    @property
+    def words(self) -> str:
+        """Each address and when it answered, for the log."""
+        begun = self.released or 0.0
+        found = (f"{place} after {(when - begun) * 1000:.1f} ms" for place, when in self.answered.items())
+        return ", ".join(found) or self.trouble or "no address has answered"
+
     def run(self) -> None:
         try:
             questions = [(place, self._question(place)) for place in self._wanted]
@@ -100,8 +112,7 @@ class Asking(threading.Thread):
             self.released = role.since
 
     def _question(self, place: Place) -> bytes:
-        mac = (self._host.read(CLASS / place.interface / "address") or "").strip()
-        return question(mac, self._own(place), place.address)
+        return question(mac_of(self._host, place.interface), self._own(place), place.address)
 
     def _own(self, place: Place) -> str:
         """The address of this box there that asks. Without one, as whoever looks whether an address is free."""

@@ -125,11 +125,12 @@ class Drills:
             raise ApplierRefused("pair-error", f"The drill was not begun: {error}.") from None
         ask.start()
         try:
-            self._pairs.hand_over(boxes, f"a drill of {drill['user']}")
+            self._pairs.hand_over(boxes, f"a drill of {drill['user']}", at_any_price=False)
             ask.join(ANSWERS)
         finally:
             ask.stop()
             ask.join(ANSWERS)
+        log.info("the drill: %s", ask.words)
         silence = ask.silence
         drill["silence"] = None if silence is None else round(silence * 1000, 1)
         if not ask.trouble:

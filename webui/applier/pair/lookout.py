@@ -28,6 +28,7 @@ class Lookout:
         self._clock = clock
         self._next_look = 0.0
         self._course = Course()
+        self._not_before = 0.0  # the other box did not take the connections that it was told
         self._role = ""  # of this box, when it was looked at last
         self._told = (0.0, "")  # when and why the other box was held or could not lead
         self._since: dict[str, float] = {}  # of each trouble
@@ -102,6 +103,7 @@ class Lookout:
             peer is not None
             and self._by_itself
             and seen.own.role == LEADS
+            and (own.able or self._clock() >= self._not_before)
             and fitness.due(self._course, own, led_since)
         ):
             self._hand_over(boxes, own, peer)
@@ -112,9 +114,11 @@ class Lookout:
         try:
             with self._core.turn.take("the box is handing over to the fitter one of the pair"):
                 self._course = Course()
-                self._pairs.hand_over(boxes, why)
+                self._pairs.hand_over(boxes, why, at_any_price=bool(own.able))
         except ApplierRefused as refusal:
             log.warning("%s should lead (%s): %s", boxes[1].name, why, refusal)
+            if refusal.code == "not-told":  # telling all of them again and again would be a load of its own
+                self._not_before = self._clock() + fitness.USUAL.apart
         else:
             log.info("handed over to %s: %s", boxes[1].name, why)
 

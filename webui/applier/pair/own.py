@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from applier.base.paths import Paths
@@ -25,6 +25,7 @@ class Core(Protocol):
     paths: Paths
     host: Host
     running: Target
+    confirmed: int | None
 
     @property
     def ready(self) -> bool: ...
@@ -33,6 +34,15 @@ class Core(Protocol):
     def lineage(self) -> Lineage: ...
 
     def connections(self) -> int: ...
+
+
+def digest(running: Target, confirmed: int | None, lineage: Sequence[str]) -> str:
+    """Of what runs, as the box that applied it has written it.
+
+    Another version may write the same configuration in other words, and has another digest of it then. `lineage`: the
+    newest first.
+    """
+    return lineage[0] if lineage and running.number is not None and running.number == confirmed else running.digest
 
 
 class Own:
@@ -47,6 +57,7 @@ class Own:
     def beat(self, hostname: str) -> Beat:
         core, now = self._core, self._clock()
         role = client.role(core.host, core.paths) or Role(FAULTY, now, NOT_RUNNING)
+        lineage = tuple(one.digest for one in reversed(core.lineage[-LINEAGE:]))
         return Beat(
             hostname=hostname,
             role=role.role,
@@ -54,8 +65,8 @@ class Own:
             reason=role.reason[:MAX_WORDS],
             version=core.paths.version[:MAX_WORDS],
             revision=core.running.number or 0,
-            digest=core.running.digest,
-            lineage=tuple(one.digest for one in reversed(core.lineage[-LINEAGE:])),
+            digest=digest(core.running, core.confirmed, lineage),
+            lineage=lineage,
             ready=core.ready,
             connections=self._connections(now),
             time=int(time.time()),

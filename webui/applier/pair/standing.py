@@ -7,13 +7,21 @@ from typing import NamedTuple
 from applier.pair.beat import Beat
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY, hands_over, why
 from applier.wire.errors import ApplierRefused
-from applier.wire.shapes_pair import PairStep
+from applier.wire.shapes_pair import PairStep, PathStatus
 
 AWAY = 3.0  # seconds without a beat, of which two a second come
 CLOCKS = 2.0  # seconds that the clocks may differ
 # How long something has to last before it is a fault. An apply is on one of the boxes first, and each word of the
 # other box is half a second old. That the two were changed apart is apply/both.py's to say.
-LASTS = {"pair-away": 5.0, "pair-both": 1.0, "pair-none": 10.0, "pair-step": 60.0, "pair-clocks": 10.0}
+LASTS = {
+    "pair-away": 5.0,
+    "pair-both": 1.0,
+    "pair-none": 10.0,
+    "pair-step": 60.0,
+    "pair-clocks": 10.0,
+    "pair-path": 5.0,
+}
+MINOR = frozenset({"pair-path"})  # the other box can take over anyway
 
 
 class Pair(NamedTuple):
@@ -25,6 +33,7 @@ class Pair(NamedTuple):
     silent: float | None  # seconds since that; None: nothing was ever heard
     last: str  # when that was, for people; "": nothing was ever heard
     clock: float | None  # how many seconds the peer's clock is ahead
+    paths: tuple[PathStatus, ...] = ()  # between the boxes
 
     @property
     def heard(self) -> Beat | None:
@@ -67,7 +76,7 @@ def good(pair: Pair) -> bool:
     """Whether one box leads, and the other one can take over."""
     peer = pair.heard
     both = {pair.own.role, peer.role if peer else ""}
-    return both == {LEADS, STANDS_BY} and step(pair) == "in step" and not troubles(pair)
+    return both == {LEADS, STANDS_BY} and step(pair) == "in step" and not troubles(pair).keys() - MINOR
 
 
 def is_edited_there(pair: Pair) -> bool:
@@ -91,6 +100,10 @@ def troubles(pair: Pair) -> dict[str, str]:
         "behind": {"pair-step": f"{peer.hostname} is not in step: it runs an older configuration."},
         "ahead": {"pair-step": f"{own.hostname} is not in step: it runs an older configuration."},
     }.get(step(pair), {})
+    silent = [path for path in pair.paths if not path["alive"]]
+    if silent and len(silent) < len(pair.paths):
+        names = " and ".join(_path(path) for path in silent)
+        found["pair-path"] = f"{peer.hostname} does not answer on {names}: {_SILENT_PATH}"
     if pair.clock is not None and abs(pair.clock) > CLOCKS:
         found["pair-clocks"] = (
             f"The clocks of the pair differ: that of {peer.hostname} is {abs(pair.clock):.0f} seconds "
@@ -101,11 +114,21 @@ def troubles(pair: Pair) -> dict[str, str]:
 
 def _without_word(pair: Pair) -> str:
     """What is known of a peer that says nothing."""
+    alive = [_path(path) for path in pair.paths if path["alive"] and path["ever"]]
+    if pair.own.role == LEADS and alive:
+        return f"it answers on {' and '.join(alive)}, so it is on, and follows when its word comes again"
     if pair.own.role == LEADS:
         return "if it is running, both lead; it follows when it is back"
     if pair.own.role == STANDS_BY:
         return f"{pair.own.hostname} stands by, so {pair.name} still leads, and only the link between the boxes is down"
     return "it follows when it is back"
+
+
+_SILENT_PATH = "fewer paths are left by which the boxes know who leads."
+
+
+def _path(path: PathStatus) -> str:
+    return f"the pair cable ({path['interface']})" if path["cable"] else path["interface"]
 
 
 def _does(box: Beat) -> str:

@@ -19,11 +19,14 @@ from applier.kept.pair_hold import Hold, Moment
 from applier.kept.turn import Turn
 from applier.pair import client, fitness, standing
 from applier.pair.beat import Beat
+from applier.pair.errands import Errands
 from applier.pair.fitness import Lacks
+from applier.pair.hearing import Hearing
 from applier.pair.own import Own
 from applier.pair.peer import Peer
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
+from applier.pair.seeing import Seeing
 from applier.pair.standing import Pair
 from applier.pair.telling import tell_peer
 from applier.wire.errors import ApplierRefused
@@ -33,6 +36,9 @@ from lbconfig.target import Target
 
 log = logging.getLogger("applier")
 
+TELLS = 2  # times at the most that the other box is told all connections before it leads
+KNOWS = 5.0  # seconds that it may take to count them
+ENOUGH, FEW = 0.9, 20  # the share that it has to know, and how many may come or end meanwhile
 TAKES = 10.0  # seconds that the other box may take to lead; it takes less than one
 LOOKS = 0.1  # seconds between two looks meanwhile
 BOOT = "kernel/random/boot_id"
@@ -52,11 +58,16 @@ class Core(Protocol):
     confirmed: int | None
     peer: Peer
     own: Own
+    errands: Errands
+
+    def established(self) -> int: ...
 
 
 class Pairs:
     def __init__(self, core: Core, clock: Callable[[], float], tell: Callable[[Core], object] = tell_peer) -> None:
         self.changes = LeadChanges(core.paths.lead_changes)
+        self.hearing = Hearing(core, clock)
+        self.seeing = Seeing(core)
         self.asked = (0.0, "")  # when and why this box was told last to hand over
         self._core = core
         self._clock = clock
@@ -78,6 +89,9 @@ class Pairs:
             "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": None if seen.clock is None else round(seen.clock, 1),
+            "paths": self.hearing.shown(),
+            "lag": None if self.seeing.lag is None else round(self.seeing.lag * 1000, 1),
+            "differences": self.seeing.sentences(boxes[0].name, boxes[1].name),
             "hold": self._hold_status(),
             "refusal": refusal.message if refusal else "",
             "by_itself": snapshot.pair is not None and snapshot.pair.hand_over_by_itself,
@@ -119,6 +133,10 @@ class Pairs:
         log.info("%s has released this box", user)
         return self.pair()
 
+    def pair_knows(self) -> dict[str, object]:
+        """How many open connections this box has; for the other one, which has told it all of its own."""
+        return {"established": self._core.established()}
+
     # --- for the daemon and its lookout --------------------------------------------------------------
 
     def line(self) -> PairLine | None:
@@ -145,19 +163,21 @@ class Pairs:
 
     def seen(self, boxes: tuple[PairBox, PairBox]) -> Pair:
         core, clock = self._core, self._clock()
-        mine = core.own.beat(boxes[0].name)
+        mine, paths = core.own.beat(boxes[0].name), tuple(self.hearing.shown())
         peer, heard = core.peer.known
         if peer is None or heard is None:
-            return Pair(mine, boxes[1].name, None, None, "", None)
+            return Pair(mine, boxes[1].name, None, None, "", None, paths)
         silent = max(0.0, clock - heard)
         last = datetime.fromtimestamp(time.time() - silent, UTC)
         today = last.date() == datetime.now(UTC).date()
         words = f"{last:%H:%M} UTC" if today else f"{last:%Y-%m-%d %H:%M} UTC"
         ahead = peer.time + silent - time.time()
-        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None)
+        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None, paths)
 
-    def hand_over(self, boxes: tuple[PairBox, PairBox], why: str) -> None:
+    def hand_over(self, boxes: tuple[PairBox, PairBox], why: str, at_any_price: bool = True) -> None:
         """To the other box, and no connection is lost. Raises ApplierRefused.
+
+        `at_any_price`: also where the other box does not know the connections, although it was told them.
 
         The floater releases this box by itself after two seconds: whatever becomes of the applier meanwhile, it can
         lead again where the other one does not.
@@ -169,7 +189,7 @@ class Pairs:
         refusal = standing.refusal(seen)
         if refusal is not None:
             raise refusal
-        self._obeyed(lambda: self._tell(core))
+        self._tell_all(boxes, at_any_price)
         self.asked = (self._clock(), why)
         self._obeyed(lambda: client.hand_over(core.host, core.paths, why))
         end = core.host.now() + TAKES
@@ -240,6 +260,24 @@ class Pairs:
         if boxes is None:
             raise ApplierRefused("no-pair", NO_PAIR)
         return boxes
+
+    def _tell_all(self, boxes: tuple[PairBox, PairBox], at_any_price: bool) -> None:
+        """And make sure that it arrived: nobody acknowledges the kernel's datagrams, and a buffer may overflow."""
+        core = self._core
+        for _ in range(TELLS):
+            self._obeyed(lambda: self._tell(core))
+            try:
+                known = core.errands.ask("pair_knows", {}, KNOWS).get("established")
+            except ApplierRefused as refused:
+                log.warning("it is not known how many connections %s knows: %s", boxes[1].name, refused)
+                return
+            here = core.established()
+            if type(known) is not int or known >= ENOUGH * here - FEW:
+                return
+        words = f"{boxes[1].name} knows {known:,} of {here:,} connections, although it was told all of them"
+        if not at_any_price:
+            raise ApplierRefused("not-told", f"{words}; the others would end.")
+        log.warning("%s", words)
 
     def _role(self) -> str:
         found = client.role(self._core.host, self._core.paths)
@@ -328,6 +366,9 @@ def no_pair() -> PairState:
         "good": True,
         "step": "",
         "clock": None,
+        "paths": [],
+        "lag": None,
+        "differences": [],
         "hold": None,
         "refusal": NO_PAIR,
         "by_itself": False,

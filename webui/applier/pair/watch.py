@@ -53,6 +53,11 @@ class Watch:
         self._counted: tuple[float, int] | None = None  # when, and how many connections there had been by then
         self._trouble = ""  # as the log was told
 
+    @property
+    def told(self) -> bool:
+        """Whether the other box is heard, and was told all connections since it was away last."""
+        return not self._apart
+
     def watch(self) -> None:
         """For ever; in a thread of its own."""
         while True:

@@ -62,13 +62,14 @@ class Sight:
         self._faults.set("health-checks", text if lost else None)
         return self._told(running.snapshot, entries, checked_for, said, downs)
 
-    def connections(self) -> int:
-        """How many the kernel knows; 0 where that cannot be read."""
+    def connections(self) -> tuple[int, int]:
+        """How many the kernel knows, and how many of them are established; 0 where that cannot be read."""
         try:
             servers = self._counting(table.listing(self._host)).values()
         except (HostError, ListingError):
-            return 0
-        return sum(one.active + one.inactive for found in servers for one in found.values())
+            return 0, 0
+        here = [one for found in servers for one in found.values()]
+        return sum(one.active + one.inactive for one in here), sum(one.active for one in here)
 
     def interfaces(self) -> list[InterfaceStatus]:
         try:

@@ -42,8 +42,10 @@ PAUSE = 2.0  # seconds between two looks
 ANSWER = 20.0  # seconds for one answer
 OURS = "Fairlead"  # stands on every page of ours
 FORWARDING = "net/ipv4/ip_forward"
-# Faults that say nothing about whether this version works on this box.
-ELSEWHERE = frozenset({"update-failed", "data-full", "not-in-pair"})
+# Faults that say nothing about whether this version works on this box. Where the other box of a pair is away, this one
+# serves alone, and must not be restarted for that.
+OF_THE_PAIR = frozenset({"pair-away", "pair-both", "pair-step", "pair-clocks", "pair-forked", "pair-behind"})
+ELSEWHERE = frozenset({"update-failed", "data-full", "not-in-pair"}) | OF_THE_PAIR
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,12 @@ class Updates:
             "notes": self._notes(bundle),
         }
 
+    @contextlib.contextmanager
+    def opened(self, source: str) -> Iterator[Path]:
+        """The bundle, for whoever sends it elsewhere."""
+        with self._alone(), self._opened(source) as path:
+            yield path
+
     def update_install(self, source: str, user: str) -> InstallStarted:
         self._need_slots()
         with self._turn.take(f"an update is being installed by {user}") as held:

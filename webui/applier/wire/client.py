@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from applier.wire.shapes_joining import Asked, Joining
     from applier.wire.shapes_machine import MachineStatus
     from applier.wire.shapes_pair import AlongState, Brought, DrillState, PairState
+    from applier.wire.shapes_rolling import Choice, Rolling
     from lbconfig.model.snapshot import Snapshot
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
@@ -282,6 +283,18 @@ class Client:
     def pair_bring(self, name: str) -> Brought:
         """A document of the other box; "not-offered" where that one has still to put it there."""
         return self._ask("pair_bring", name=name)
+
+    def pair_update(self) -> Rolling:
+        """The update of both boxes that is under way, or the last one."""
+        return self._ask("pair_update")
+
+    def pair_update_start(self, source: str, user: str) -> Rolling:
+        """Bring both boxes to the version of this bundle. `source`: as for update_check()."""
+        return self._ask("pair_update_start", source=source, user=user)
+
+    def pair_update_choose(self, choice: Choice, user: str) -> Rolling:
+        """Stop the update of both boxes, go on, go back, or leave the boxes as they are."""
+        return self._ask("pair_update_choose", choice=choice, user=user)
 
     def pair_joining(self) -> Joining:
         """Whether the box waits for its second one, and which one has come."""

@@ -24,8 +24,10 @@ Codes of refusal, and who gives them:
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
     paired, cannot-join, not-joined, busy, no-pair, peer-there                    pair/joining/verbs.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
-    no-pair, not-leading, not-held, not-taken-over, pair-error                    pair/verbs.py
+    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error                    pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
+    no-update, not-possible, version-runs, not-leading, leads, slot-empty         update/rolling/verbs.py
+    bundle-unreadable; bundle-damaged, bundle-too-large, data-full        update/rolling/verbs.py; …/receiving.py
     no-pair, peer-away, overloaded, too-large                                     pair/errands.py
     not-offered                                                                   pair/along.py
     no-pair, peer-away, both-lead, leaving                                        apply/leaving.py
@@ -52,6 +54,7 @@ MAX_NUMBER = 10**9
 MAX_REVISION = 10**8  # of a restored history; it leaves room for generations to come
 DIGEST = 64  # characters: SHA-256, hexadecimal
 MAX_COMPARED = 4 * 1024 * 1024  # characters: numbers of connections (parts/pair/comparing.py)
+MAX_PIECE = 2 * 1024 * 1024  # characters: a piece of a bundle, as base64
 MAX_PEM = 64 * 1024  # characters
 MAX_STAMPS = 8
 LONGEST_STAMP = 200  # characters
@@ -180,6 +183,9 @@ _document = _pattern("[a-z]{1,20}( [0-9]{1,9})?", "the name of a document")
 # Never a path: the applier knows where these lie.
 _source = _pattern("upload:[0-9a-f]{32}|usb:[0-9a-f]{16}", "upload: or usb: with its number")
 
+_update = _pattern("[0-9a-f]{32}", "the id of an update: 32 hexadecimal digits")
+_choice = _pattern("stop|go-on|go-back|leave", "stop, go-on, go-back or leave")
+
 FOR_ROOT: Mapping[str, Mapping[str, Check]] = {
     "new_setup_code": {},
     "make_room": {},
@@ -202,12 +208,21 @@ FOR_PAIR: Mapping[str, Mapping[str, Check]] = {
 FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "along_stamps": {},
     "along_document": {"name": _document},
+    "pair_sees": {},
+    "pair_knows": {},
+    "peer_check": {"snapshot": _object},
     "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
     "drill_done": {"drill": _object},
     "drill_back": {"user": _user},
     "pair_forgotten": {"pair": _text(DIGEST)},
     "peer_stays": {"user": _user},
     "peer_leaves": {"user": _user},
+    "peer_update_look": {"course": _object, "half": _object},
+    "peer_update_piece": {"id": _update, "offset": _count, "data": _text(MAX_PIECE)},
+    "peer_update_install": {"id": _update},
+    "peer_update_restart": {"id": _update, "version": _text(64)},
+    "peer_update_hand_over": {"id": _update},
+    "peer_update_choose": {"id": _update, "choice": _choice, "user": _user},
 }
 VERBS: Mapping[str, Mapping[str, Check]] = {
     "status": {"known": _names},
@@ -267,6 +282,9 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_along": {"stamps": stamps_sentence, "trouble": _text(500)},
     "pair_offer": {"name": _document, "text": _string},
     "pair_bring": {"name": _document},
+    "pair_update": {},
+    "pair_update_start": {"source": _source, "user": _user},
+    "pair_update_choose": {"choice": _choice, "user": _user},
     "pair_joining": {},
     "pair_invite": {"user": _user},
     "pair_replace": {"user": _user},

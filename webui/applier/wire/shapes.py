@@ -322,6 +322,7 @@ class Review(TypedDict):
     reach: Reach | None  # None where there are problems
     impact: Impact | None  # None as well where the kernel's table cannot be read
     missing_cards: list[MissingCard]  # network cards that the configuration names and the box does not have
+    other_box: str  # why the other box of the pair was not asked; empty: it was, or there is none
     free_cards: list[FreeCard]  # cards that can be taken instead: nothing uses them; empty where none is missing
 
 

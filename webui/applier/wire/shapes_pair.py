@@ -100,12 +100,26 @@ class DrillState(TypedDict):
     drills: list[ShownDrill]  # the newest first
 
 
+class PathStatus(TypedDict):
+    """A network in which both boxes are, or the cable between them."""
+
+    interface: str
+    address: str  # of the other box there
+    cable: bool
+    silent: float  # seconds since the other box answered there last, or since it is asked
+    ever: bool  # whether it has answered at all
+    alive: bool
+
+
 class PairState(TypedDict):
     boxes: list[PairBoxStatus]  # the first box and the second one; empty: this box is in no pair
     sentence: str
     good: bool
     step: PairStep  # of the other box: the same configuration, an older one, a newer one, one that was made apart
     clock: float | None  # how many seconds the clock of the other box is ahead
+    paths: list[PathStatus]  # between the boxes, the pair cable first
+    lag: float | None  # milliseconds that a question to the other box and its answer take; None: it did not answer
+    differences: list[str]  # sentences: servers that answer one of the boxes alone
     hold: HoldStatus | None  # of this box
     refusal: str  # why this box cannot hand over now; empty: it can
     by_itself: bool  # whether the leading box hands over when the other one is fitter

@@ -1,0 +1,111 @@
+"""Which paths between the two boxes are alive: on each the other box is asked for its own address, with ARP or NDP.
+
+keepalived cannot say it: who leads hears nothing of one that stands by, and one path is enough for it. Whoever is asked
+here answers from its kernel, whatever its programs do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NoReturn, Protocol
+
+from applier.base.frames import question
+from applier.host.host import Host, HostError
+from applier.pair.asking import mac_of
+from applier.wire.shapes_pair import PathStatus
+from lbconfig.pair import Heartbeat, heartbeats
+from lbconfig.target import Target
+
+log = logging.getLogger("applier")
+
+EVERY = 2.0  # seconds between two looks
+ANSWERS = 1.0  # seconds that an answer may take
+AGAIN = 0.25  # seconds after which it is asked once more; a frame may be lost
+SILENT = 5.0  # seconds without an answer, after which a path is silent
+
+
+class Core(Protocol):
+    """What of the daemon it needs."""
+
+    host: Host
+    running: Target
+
+
+class Hearing:
+    def __init__(self, core: Core, clock: Callable[[], float]) -> None:
+        self._core = core
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._since = 0.0  # when it began to ask
+        self._answered: dict[Heartbeat, float] = {}
+        self._trouble = ""  # as the log was told
+
+    def run(self) -> NoReturn:
+        """For good, in a thread of its own; in a box without a pair it asks nobody."""
+        while True:
+            try:
+                self.look()
+                self._trouble = ""
+            except (HostError, ValueError) as error:
+                if str(error) != self._trouble:  # a card may be away for long
+                    log.warning("the paths to the other box: %s", error)
+                self._trouble = str(error)
+            # The next look may work; nobody else would start this thread again.
+            except Exception:
+                log.exception("the paths to the other box were not looked at")
+            time.sleep(EVERY)
+
+    def paths(self) -> tuple[Heartbeat, ...]:
+        running = self._core.running
+        if running.snapshot.pair is None or running.box is None:
+            return ()
+        return heartbeats(running.snapshot.pair, running.box)
+
+    def look(self) -> None:
+        """Ask on all of them. One that is not there keeps none of the others from being asked."""
+        paths, host = self.paths(), self._core.host
+        with self._lock:
+            if not paths or not self._since:
+                self._since = self._clock()
+            self._answered = {path: when for path, when in self._answered.items() if path in paths}
+        found: dict[Heartbeat, bytes] = {}
+        for path in paths:
+            mac = mac_of(host, path.interface)
+            if mac:
+                found[path] = question(mac, path.address, path.peer)
+        if not found:
+            return
+        neighbours = host.neighbours({path.interface for path in found})
+        try:
+            for _ in range(round(ANSWERS / AGAIN)):
+                for path, frame in found.items():
+                    neighbours.ask(path.interface, frame)
+                for interface, address, when in neighbours.answers(AGAIN):
+                    for path in [one for one in found if (one.interface, one.peer) == (interface, address)]:
+                        del found[path]
+                        with self._lock:
+                            self._answered[path] = when
+                if not found:
+                    return
+        finally:
+            neighbours.close()
+
+    def shown(self) -> list[PathStatus]:
+        """The pair cable first."""
+        now = self._clock()
+        with self._lock:
+            since, answered = self._since, dict(self._answered)
+        return [
+            {
+                "interface": path.interface,
+                "address": path.peer,
+                "cable": path.cable,
+                "silent": round(max(0.0, now - answered.get(path, since)), 1) if since else 0.0,
+                "ever": path in answered,
+                "alive": now - answered.get(path, since) <= SILENT,
+            }
+            for path in self.paths()
+        ]
