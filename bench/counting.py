@@ -1,7 +1,6 @@
 """How many instructions a guest has run: a plugin of QEMU counts them into a file (programs/instructions.c).
 
 Counts hold on any machine, unlike seconds: the guest runs the same instructions wherever it is emulated. What differs
-from collections import Counter, defaultdict
 from run to run is how many packets come with one interrupt, and how the hashes of the kernel fall, seeded at each boot.
 """
 

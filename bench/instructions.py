@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from bench.counted import (
 )
 from bench.neighbours import SERVERS, Failed
 from bench.result import Measured, Result, Table
+from bench.second import second_box
 from bench.settings import Settings
 from bench.stage import PORT, vip
 from board.lab import bench as layer
@@ -68,7 +70,12 @@ KEEPALIVED = """virtual_server {vip} {port} {{
 """
 SECONDS = {True: 2.5, False: 5.0}  # of a load, quick or full
 STARTS = {OUR_WORDS: ("bare", "ours"), WORDS: ("stock",)}  # words for the kernel, and the boxes that have them
+PAIRED = ("direct routing", "NAT")  # what is measured in a pair as well
+MESSAGES = {"alone": None, "large messages": True, "small messages": False}  # to the other box of the pair
 LEFT_OUT = (CommandFailed, Failed, WaitedInVain, ValueError)
+
+
+Found = dict[tuple[bool, str, str], list[Cost]]
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ def prepare(image: Image) -> Image:
 
 
 def run(settings: Settings) -> Result:
-    found: dict[tuple[bool, str, str], list[Cost]] = {}
+    found: Found = {}
     for words, boxes in STARTS.items():
         with counted_stage(settings, words) as stage:
             for turn in range(ROUNDS):
@@ -181,7 +188,28 @@ def run(settings: Settings) -> Result:
                         continue
                     found.setdefault((setup.datagrams, setup.name, box), []).append(cost)
                     settings.say(f"{what}: {cost.said()}")
+            if "ours" in boxes:
+                try:
+                    run_in_a_pair(settings, stage, found)
+                except LEFT_OUT as error:  # as above
+                    settings.say(f"in a pair: left out: {error}")
     return result(found)
+
+
+def run_in_a_pair(settings: Settings, stage: CountedStage, found: Found) -> None:
+    """The same box alone and as the one of a pair that leads, in turns."""
+    seconds = SECONDS[settings.quick]
+    with second_box(stage, settings.image) as second:
+        for turn in range(ROUNDS):
+            for setup in (one for one in setups() if one.name in PAIRED and "ours" in one.boxes):
+                for messages, large in MESSAGES.items():
+                    load = stage.datagrams if setup.datagrams else stage.connections
+                    stage.become("ours")
+                    with contextlib.nullcontext() if large is None else second.told(large):
+                        cost = load(*setup.places, seconds=seconds)
+                    found.setdefault((setup.datagrams, setup.name, messages), []).append(cost)
+                    kind = "datagrams" if setup.datagrams else "connections"
+                    settings.say(f"{turn + 1}: {setup.name}, {kind}, {messages}: {cost.said()}")
 
 
 def measure(stage: CountedStage, setup: Setup, box: str, seconds: float) -> Cost:
@@ -190,7 +218,7 @@ def measure(stage: CountedStage, setup: Setup, box: str, seconds: float) -> Cost
         return load(*setup.places, seconds=seconds)
 
 
-def result(found: dict[tuple[bool, str, str], list[Cost]]) -> Result:
+def result(found: Found) -> Result:
     return Result(
         name="instructions",
         title="Instructions for each connection and packet",
@@ -208,11 +236,26 @@ def result(found: dict[tuple[bool, str, str], list[Cost]]) -> Result:
             table("Instructions for each connection", found, False),
             table("Instructions for each datagram that was passed on", found, True),
             aims(found),
+            in_a_pair(found),
         ),
     )
 
 
-def measured(found: dict, datagrams: bool, name: str, box: str) -> Measured | None:
+def in_a_pair(found: Found) -> Table:
+    rows = []
+    for name, datagrams in ((name, kind) for kind in (False, True) for name in PAIRED):
+        alone, large, small = (measured(found, datagrams, name, messages) for messages in MESSAGES)
+        what = f"{name}, {'a single datagram' if datagrams else 'a connection'}"
+        rows.append((what, alone, large, small, ratio(large, alone), ratio(small, alone)))
+    return Table(
+        "The leading box of a pair",
+        ("way", "alone", "large messages", "small messages", "large ÷ alone", "small ÷ alone"),
+        tuple(rows),
+        "The other box is told of connections in large messages where more than 200 a second come, else in small ones.",
+    )
+
+
+def measured(found: Found, datagrams: bool, name: str, box: str) -> Measured | None:
     costs = found.get((datagrams, name, box))
     return Measured(tuple(round(one.all) for one in costs)) if costs else None
 
@@ -221,16 +264,16 @@ def ratio(one: Measured | None, other: Measured | None) -> float | None:
     return one.times(other) if one and other else None
 
 
-def table(title: str, found: dict[tuple[bool, str, str], list[Cost]], datagrams: bool) -> Table:
-    names = dict.fromkeys(name for kind, name, _ in found if kind is datagrams)
+def table(title: str, found: Found, datagrams: bool) -> Table:
+    names = dict.fromkeys(name for kind, name, box in found if kind is datagrams and box not in MESSAGES)
     rows = []
     for name in names:
         bare, ours, stock = (measured(found, datagrams, name, box) for box in ("bare", "ours", "stock"))
         packets = [
             cost.packets
-            for (kind, one, _), costs in found.items()
+            for (kind, one, box), costs in found.items()
             for cost in costs
-            if (kind, one) == (datagrams, name)
+            if (kind, one) == (datagrams, name) and box not in MESSAGES
         ]
         rows.append((name, bare, ours, stock, ratio(ours or bare, stock), sum(packets) / len(packets)))
     columns = ("way", "bare", "ours", "stock", "ours (or bare) ÷ stock", "packets taken in")
@@ -251,7 +294,7 @@ AIMS = (
 )
 
 
-def aims(found: dict[tuple[bool, str, str], list[Cost]]) -> Table:
+def aims(found: Found) -> Table:
     rows = []
     for name, box, other, of, most in AIMS:
         reached = ratio(measured(found, False, name, box), measured(found, False, other, of))

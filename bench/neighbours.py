@@ -4,7 +4,8 @@ A guest that played them would take ten times more of the host's processors than
 show its limit instead of the director's. `python -m bench` has put itself into namespaces of its own (`inside`), so
 this takes no root, reaches nobody, and everything ends with the program. The director's cards need /dev/net/tun.
 
-    servers   10.2.0.0/24   rs1 … at 10.2.0.11 …; the director 10.2.0.1; the client's own leg 10.2.0.254
+    servers   10.2.0.0/24   rs1 … at 10.2.0.11 …; the director 10.2.0.1, in a pair also the second one 10.2.0.2;
+                            the client's own leg 10.2.0.254
     clients   10.1.0.0/24   the client at 10.1.0.10 to .13; the director 10.1.0.1
 """
 
@@ -36,6 +37,8 @@ for name in servers clients; do
     ip tuntap add dev tap-$name mode tap
     ip link set tap-$name master $name up
 done
+ip tuntap add dev tap-second mode tap
+ip link set tap-second master servers up
 ip netns add client
 ip -n client link set lo up
 for name in servers clients; do
@@ -117,7 +120,15 @@ class Neighbours:
         names = [f"rs{number}" for number in range(1, self.servers + 1)]
         # Links by name: those of a namespace that is deleted go only when the kernel has the time.
         cables = ["to-servers", "to-clients", *(f"v-{name}" for name in names)]
-        run("for name; do ip link del $name; done", *cables, "servers", "clients", "tap-servers", "tap-clients")
+        run(
+            "for name; do ip link del $name; done",
+            *cables,
+            "servers",
+            "clients",
+            "tap-servers",
+            "tap-clients",
+            "tap-second",
+        )
         run("for name; do ip netns del $name; done", "client", *names)
         run("umount --recursive --lazy /run")
 

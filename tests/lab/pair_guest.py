@@ -2,16 +2,17 @@
 
 It runs in a guest of the developer image (Python 3.13, the product's modules, root), and is told what to do by files:
 FOLDER/in.N has a list of a function's name and its arguments as JSON, FOLDER/out.N gets what it gives, or {"error": …}.
-See tests/lab/pair_room.py.
+See tests/lab/pair_room.py. What it has for who leads, and for deaths and splits, is in pair_elects.py.
 
     cl ── front (10.1.0.0/24, 2001:db8:1::/64) ── A, B ── back (10.2.0.0/24, 2001:db8:2::/64) ── s1, s2
-    A ── cable (10.9.0.0/30) ── B                        s1 and s2 are in front, too: direct routing and tunnels
+    A, B ── cable (10.9.0.0/29)                          s1 and s2 are in front, too: direct routing and tunnels
 
-What joins the directors is the product's own: the link, the daemons, retelling.
+What joins the directors is the product's own: the files and settings of a pair, the link, the daemons, retelling.
 """
 
 import contextlib
 import dataclasses
+import functools
 import json
 import logging
 import os
@@ -40,29 +41,31 @@ from lbconfig.model.snapshot import (
     Interface,
     Management,
     Network,
+    Pair,
+    PairBox,
     Protocol,
     RealServer,
     Scheduler,
     Snapshot,
+    Tuning,
     VirtualService,
 )
-from lbconfig.render import nftables
+from lbconfig.pair import floating
+from lbconfig.target import Target
 from lbconfig.validate.services import validate
-from lbconfig.wanted import settings as sysctl
 from lbconfig.wanted import table as ipvs
 
 FOLDER = Path("/run/pair")
 HOST = Live()
 PORT = 7000
 PATIENCE = 20.0  # seconds for an answer
-NAMESPACED = ("net/ipv4/", "net/ipv6/conf/")
-# In a pair, and what a kernel has by itself.
-OURS = {"sync_threshold": "0 2", "sync_refresh_period": "10", "sync_retries": "1", "sync_version": "1"}
+NAMESPACED = ("net/ipv4/", "net/ipv6/conf/", "net/netfilter/")
+FIRST_RULE = 'udp dport 8848 iifname != "pair0" counter drop\n'
+# What a kernel has by itself.
 STOCK = {"sync_threshold": "3 50", "sync_refresh_period": "0", "sync_retries": "0", "sync_version": "1"}
 
 NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, OTHER, CALLS = (f"10.1.0.{number}" for number in range(100, 108))
 NAT6, GATEWAY, GATEWAY6 = "2001:db8:1::100", "10.2.0.254", "2001:db8:2::254"
-FLOATING = {"eth0": (NAT, ROUTED, TUNNEL, MARK, MARK2, STICKY, CALLS, NAT6), "eth1": (GATEWAY, GATEWAY6)}
 BACK, BACK6, FRONT = ("10.2.0.11", "10.2.0.12"), ("2001:db8:2::11", "2001:db8:2::12"), ("10.1.0.21", "10.1.0.22")
 KINDS = {  # of connections: where the client goes
     "TCP4": (socket.SOCK_STREAM, NAT),
@@ -131,7 +134,7 @@ def plug(name, interface, bridge):
 def build():
     """Everything but the directors."""
     sh("modprobe -q ipip || true; modprobe ip_vs; ip netns add sw; ip -n sw link set lo up")
-    for bridge in ("front", "back"):
+    for bridge in ("front", "back", "cable"):
         sh(f"ip -n sw link add {bridge} type bridge forward_delay 0 mcast_snooping 0; ip -n sw link set {bridge} up")
     sh("ip netns add cl; ip -n cl link set lo up")
     plug("cl", "eth0", "front")
@@ -156,34 +159,36 @@ def build():
 
 
 BOXES = {"A": 0, "B": 1}
+NETWORKS = {"eth0": "front", "eth1": "back", "eth2": "cable"}
 
 
 def paths(box):
     return Paths(FOLDER / box / "state", None, FOLDER / box / "run")
 
 
-def snapshot(box):
+# More services than those above, for stories that ask for them before the directors are started.
+MORE: list[VirtualService] = []
+ADVERT = [250]  # milliseconds between two advertisements
+
+
+@functools.cache
+def target(box):
+    """What the director runs, as the product renders it."""
+    pair = Pair("0123456789abcdef" * 2, (pair_box("A"), pair_box("B")), ADVERT[0])
+    wish = Snapshot(services=(*SERVICES, *MORE), management=Management(("10.1.0.0/16",)), pair=pair)
+    return Target(1, wish, BOXES[box])
+
+
+def pair_box(box):
     own = BOXES[box] + 1
+    at_back = f"10.2.0.{own}/24", f"2001:db8:2::{own}/64"
     nets = (
         Interface("eth0", addresses=(f"10.1.0.{own}/24", f"2001:db8:1::{own}/64")),
-        Interface("eth1", addresses=(f"10.2.0.{own}/24", f"2001:db8:2::{own}/64")),
-        Interface("eth2", addresses=(f"10.9.0.{own}/30",)),
+        Interface("eth1", addresses=at_back, floating=(f"{GATEWAY}/24", f"{GATEWAY6}/64")),
+        Interface("eth2", addresses=(f"10.9.0.{own}/29",)),
     )
     network = Network(hostname=box.lower(), interfaces=nets)
-    return Snapshot(services=SERVICES, network=network, management=Management(("10.1.0.0/16",)))
-
-
-def conf(box):
-    own, other = BOXES[box], next(one for one in BOXES if one != box)
-    with contextlib.suppress(OSError):
-        return (FOLDER / box / "conf").read_text()
-    text = (
-        f"[Interface]\nListenPort = 51820\n\n[Peer]\nPublicKey = {pair_key.public(HOST, paths(other))}\n"
-        f"Endpoint = 10.9.0.{2 - own}:51820\nAllowedIPs = 169.254.64.{2 - own}/32, 224.0.0.81/32\n"
-        "PersistentKeepalive = 1\n"
-    )
-    (FOLDER / box / "conf").write_text(text)
-    return text
+    return PairBox(network, Tuning(), "eth2", f"10.9.0.{own}/29", pair_key.public(HOST, paths(box)))
 
 
 def keys():
@@ -194,37 +199,22 @@ def keys():
 
 def start(box):
     """A director with its addresses, rules, settings and table, joined to nobody."""
-    wish = snapshot(box)
-    if problems := validate(wish):
+    wish = target(box)
+    if problems := validate(wish.snapshot):
         raise ValueError(str(problems))
     sh(f"ip netns add {box}; ip -n {box} link set lo up")
-    plug(box, "eth0", "front")
-    plug(box, "eth1", "back")
-    there = [one for one in BOXES if one != box and Path(f"/run/netns/{one}").exists()]
-    if there:
-        sh(f"ip -n {box} link add eth2 type veth peer name eth2 netns {there[0]}")
-        for one in (box, there[0]):
-            sh(f"ip -n {one} link set eth2 up; ip -n {one} address add 10.9.0.{BOXES[one] + 1}/30 dev eth2")
+    for interface, bridge in NETWORKS.items():
+        plug(box, interface, bridge)
     with inside(box):
-        run(HOST, ["nft", "-f", "-"], nftables.render(wish) + rules())
-        for one in sysctl.settings(wish):
+        run(HOST, ["nft", "-f", "-"], wish.rules)
+        for one in wish.settings:
             if one.key.startswith(NAMESPACED) and HOST.setting(one.key) is not None:
                 HOST.set(one.key, one.value)
-        tune(OURS)
-        for interface in wish.network.interfaces[:2]:
+        for interface in wish.own.network.interfaces:
             for address in interface.addresses:
                 sh(f"ip address add {address} dev {interface.name} {'nodad' if ':' in address else ''}")
-        lines = ipvs.difference(ipvs.Table(), ipvs.wanted(wish), ipvs.checked(wish))
+        lines = ipvs.difference(ipvs.Table(), wish.table, wish.checked)
         run(HOST, ["ipvsadm", "-R"], "".join(f"{line}\n" for line in lines))
-
-
-def rules():
-    """What a pair's rules say, put before the others: the newest first."""
-    first = "insert rule inet fairlead input"
-    return (
-        f'{first} iifname "pair0" accept\n{first} iifname "eth2" udp dport 51820 accept\n'
-        f'{first} udp dport 8848 iifname != "pair0" drop\n'
-    )
 
 
 def tune(values):
@@ -235,9 +225,10 @@ def tune(values):
 def join(box):
     """The link to the other box and the kernel's daemons over it."""
     with inside(box):
-        link.put(HOST, paths(box), conf(box))
-        daemons.put(HOST, daemons.wanted(link.wanted(conf(box))))
-        return link.altered(HOST, paths(box), conf(box)) or ""
+        conf = target(box).pair_conf
+        link.put(HOST, paths(box), conf)
+        daemons.put(HOST, daemons.wanted(link.wanted(conf)))
+        return link.altered(HOST, paths(box), conf) or ""
 
 
 def joined(box):
@@ -255,9 +246,9 @@ def joined(box):
 def forget(box):
     """A director that has lost everything: its namespace is gone, and made anew."""
     sh(f"ip netns delete {box}")
-    other = next(one for one in BOXES if one != box)
     end = time.monotonic() + 3 * PATIENCE  # the kernel clears a namespace up in its own time
-    while subprocess.run(["ip", "-n", other, "link", "show", "eth2"], capture_output=True, check=False).returncode == 0:
+    port = ["ip", "-n", "sw", "link", "show", f"{box}-eth2"]
+    while subprocess.run(port, capture_output=True, check=False).returncode == 0:
         if time.monotonic() > end:
             raise RuntimeError(f"the namespace {box} does not go")
         time.sleep(0.2)
@@ -267,22 +258,21 @@ def forget(box):
 def lead(box):
     """The floating addresses go to this box, and the neighbours hear of it."""
     for one in BOXES:
-        for interface, addresses in FLOATING.items():
-            for address in addresses:
-                bits = 128 if ":" in address else 32
-                more = "nodad preferred_lft 0" if bits == 128 and one == box else ""
-                verb = "add" if one == box else "del"
-                subprocess.run(
-                    ["ip", "-n", one, "address", verb, f"{address}/{bits}", "dev", interface, *more.split()],
-                    capture_output=True, check=False,
-                )  # fmt: skip
+        for interface, address in floating(target(box).snapshot, BOXES[one]):
+            more = "nodad preferred_lft 0" if ":" in address and one == box else ""
+            verb = "add" if one == box else "del"
+            subprocess.run(
+                ["ip", "-n", one, "address", verb, address, "dev", interface, *more.split()],
+                capture_output=True, check=False,
+            )  # fmt: skip
     for name in ("cl", "s1", "s2"):
         sh(f"ip -n {name} neigh flush all; ip -n {name} -6 neigh flush all")
 
 
 def hold(box, address):
-    """One more address on this box alone."""
-    sh(f"ip -n {box} address add {address}/32 dev eth0")
+    """This address on this box alone."""
+    for one in BOXES:
+        sh(f"ip -n {one} address {'add' if one == box else 'del'} {address}/32 dev eth0")
 
 
 # --- servers and client ----------------------------------------------------------------------------------------
@@ -315,19 +305,23 @@ def register(serving):
 def serve(name, address):
     """Each line and datagram is answered with the server's name."""
     with inside(name):
-        for family, kind, own in (
-            (socket.AF_INET, socket.SOCK_STREAM, "0.0.0.0"),
-            (socket.AF_INET6, socket.SOCK_STREAM, "::"),
-            (socket.AF_INET, socket.SOCK_DGRAM, address),
-        ):
-            one = socket.socket(family, kind)
+        for family, own in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+            one = socket.socket(family, socket.SOCK_STREAM)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.bind((own, PORT))
-            if kind == socket.SOCK_STREAM:
-                one.listen(1024)
-            register(Serving(one, name.encode(), kind == socket.SOCK_STREAM))
+            one.listen(1024)
+            register(Serving(one, name.encode(), True))
+    serve_datagrams(name, address)
+
+
+def serve_datagrams(name, *addresses):
+    with inside(name):
+        for address in addresses:
+            one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            one.bind((address, PORT))
+            register(Serving(one, name.encode()))
 
 
 def answer_all():
@@ -340,7 +334,7 @@ def answer_all():
                 key.data.one.close()
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Held:
     kind: str
     client: socket.socket
@@ -350,13 +344,13 @@ class Held:
 HELD: list[Held] = []
 
 
-def open_some(counts):
+def open_some(counts, who="cl"):
     """So many connections of each kind, each of which was spoken over; the servers that they got."""
     found = {}
     for kind, count in counts.items():
         how, vip = KINDS[kind]
         for _ in range(count):
-            with inside("cl"):
+            with inside(who):
                 client = socket.socket(socket.AF_INET6 if ":" in vip else socket.AF_INET, how)
             client.settimeout(PATIENCE)
             client.connect((vip, PORT))
@@ -374,16 +368,54 @@ def talk(kinds=None):
     """Over every connection at once: how many of each kind got an answer from the server that they had."""
     some = [one for one in HELD if kinds is None or one.kind in kinds]
     good = dict.fromkeys((one.kind for one in some), 0)
-    for one in some:
-        with contextlib.suppress(OSError):
-            one.client.send(b"?")
-    end = time.monotonic() + PATIENCE
-    for one in some:
-        one.client.settimeout(max(0.01, end - time.monotonic()))
-        with contextlib.suppress(OSError):
-            good[one.kind] += one.client.recv(100) == one.server
-        one.client.settimeout(PATIENCE)
+    for one in answered(some):
+        good[one.kind] += 1
     return good
+
+
+def answered(some):
+    """Those that got an answer from the server that they had.
+
+    A datagram that is lost is sent again, as its client would.
+    """
+    good, waiting = [], list(some)
+    for one in waiting:
+        forget_answers(one.client)
+        ask(one.client)
+    end = time.monotonic() + PATIENCE
+    while waiting and time.monotonic() < end:
+        heard = ready([one.client for one in waiting], 1.0)
+        for one in waiting:
+            if one.client in heard:
+                with contextlib.suppress(OSError):
+                    good += [one] if one.client.recv(100) == one.server else []
+        waiting = [one for one in waiting if one.client not in heard]
+        for one in () if heard else waiting:
+            if one.client.type == socket.SOCK_DGRAM:
+                ask(one.client)
+    return good
+
+
+def ask(client):
+    with contextlib.suppress(OSError):
+        client.send(b"?")
+
+
+def forget_answers(client):
+    """Those to a question that was sent twice."""
+    client.setblocking(False)
+    with contextlib.suppress(OSError):
+        while client.recv(100):
+            pass
+    client.settimeout(PATIENCE)
+
+
+def ready(sockets, seconds):
+    """Those that have something to be read, once one of them has."""
+    with selectors.DefaultSelector() as selector:
+        for one in sockets:
+            selector.register(one, selectors.EVENT_READ)
+        return {key.fileobj for key, _ in selector.select(seconds)}
 
 
 def ring(call, times):
@@ -457,7 +489,7 @@ def bound(box):
 def tell(box):
     """Retell; what was told."""
     with inside(box):
-        return dataclasses.asdict(retell(HOST, snapshot(box), link.wanted(conf(box))))
+        return dataclasses.asdict(retell(HOST, target(box).snapshot, link.wanted(target(box).pair_conf)))
 
 
 def timeout(seconds):
@@ -466,9 +498,10 @@ def timeout(seconds):
             table.set_timeouts(HOST, (seconds, 120, 300))
 
 
-def tuned(box, which):
+def as_stock(box):
+    """Tell connections as a kernel does that nobody told otherwise."""
     with inside(box):
-        tune({"ours": OURS, "stock": STOCK}[which])
+        tune(STOCK)
 
 
 # --- forged ----------------------------------------------------------------------------------------------------
@@ -494,7 +527,7 @@ def forge(count):
 
 def without_rule():
     with inside("B"):
-        run(HOST, ["nft", "-f", "-"], nftables.render(snapshot("B")))
+        run(HOST, ["nft", "-f", "-"], target("B").rules.replace(FIRST_RULE, ""))
 
 
 def listen_in_front():
@@ -506,7 +539,7 @@ def listen_in_front():
 # --- driven by files -------------------------------------------------------------------------------------------
 
 
-def main():
+def main(functions):
     logging.basicConfig(level=logging.INFO)
     threading.Thread(target=answer_all, daemon=True).start()
     number = 0
@@ -516,7 +549,7 @@ def main():
             time.sleep(0.05)
         name, *arguments = json.loads(asked.read_text())
         try:
-            found = {"found": globals()[name](*arguments)}
+            found = {"found": functions[name](*arguments)}
         except Exception:  # noqa: BLE001
             found = {"error": traceback.format_exc()}
         temporary = FOLDER / "out.new"
@@ -526,4 +559,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(globals()))

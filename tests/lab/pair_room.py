@@ -1,4 +1,7 @@
-"""Two directors as network namespaces of one machine, driven from the host (tests/lab/pair_guest.py runs in there)."""
+"""Two directors as network namespaces of one machine, driven from the host.
+
+tests/lab/pair_guest.py runs in there, and pair_elects.py where they elect who leads.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,23 @@ from typing import Any
 
 from board.machines.director import Director
 
-SCRIPT = Path(__file__).with_name("pair_guest.py")
+HERE = Path(__file__).parent
+GUEST, ELECTS, PROBE = "pair_guest", "pair_elects", "pair_probe"
 FOLDER = "/run/pair"
 PYTHON = "PYTHONPATH=/usr/lib/fairlead/webui:/usr/lib/fairlead/python python3"
 
 
 class Room:
-    """`ask` calls a function of the script by its name."""
+    """`ask` calls a function of the module by its name."""
 
-    def __init__(self, director: Director) -> None:
+    def __init__(self, director: Director, module: str = GUEST) -> None:
         self._director = director
         self._numbers = itertools.count()
-        director.succeed(f"mkdir -p {FOLDER}")
-        director.write(f"{FOLDER}/guest.py", SCRIPT.read_text())
-        director.succeed(f"{PYTHON} {FOLDER}/guest.py >{FOLDER}/log 2>&1 </dev/null & echo $! >{FOLDER}/pid")
+        director.succeed(f"mkdir -p {FOLDER}/tests/lab")
+        for name in (GUEST, ELECTS, PROBE):
+            director.write(f"{FOLDER}/tests/lab/{name}.py", (HERE / f"{name}.py").read_text())
+        start = f"cd {FOLDER} && {PYTHON} -m tests.lab.{module} >{FOLDER}/log 2>&1 </dev/null"
+        director.succeed(f"({start}) & echo $! >{FOLDER}/pid")
 
     def ask(self, name: str, *arguments: object, timeout: float = 240) -> Any:
         number = next(self._numbers)
@@ -40,12 +46,26 @@ class Room:
 
 
 def a_pair(director: Director) -> Room:
-    """Both directors, joined; the first one leads."""
-    room = Room(director)
+    """Both directors, joined; the first one leads because it was given the addresses."""
+    room = joined(Room(director))
+    room.ask("lead", "A")
+    return room
+
+
+def one_that_elects(director: Director, *more: str) -> Room:
+    """Both directors, with keepalived and the floater. `more`: what is different from the usual, in this order."""
+    room = Room(director, ELECTS)
+    for one in more:
+        room.ask(one)
+    joined(room)
+    room.ask("elect")
+    return room
+
+
+def joined(room: Room) -> Room:
     for step in (("build",), ("keys",), ("start", "A"), ("start", "B")):
         room.ask(*step)
     for box in ("A", "B"):
         assert room.ask("join", box) == "", box
     assert room.ask("joined", "A") and room.ask("joined", "B")
-    room.ask("lead", "A")
     return room

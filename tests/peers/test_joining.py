@@ -97,6 +97,7 @@ def test_a_code_makes_two_boxes_know_each_other(two):
     there = two.settled()["joined"]
     assert (here["box"], there["box"]) == (1, 0) and here["id"] == there["id"] and here["keys"] == there["keys"]
     assert (here["other"], there["other"]) == ("lb1", "lb2") and here["facts"] is None
+    assert (here["address"], there["address"]) == (OTHER, "127.0.0.1"), "where the link will be"
     assert there["taken"] == ["10.0.2.16", "10.0.2.17"]
     facts = build(Facts, there["facts"])
     pair = joined(FIRST, facts, proposed(FIRST, facts, there["taken"]), there["id"], tuple(there["keys"]))
@@ -155,6 +156,7 @@ def test_a_new_code_ends_the_one_before(two):
         ("10.0.2.30", "AAAA-BBBB-CCCC-DDDD", "address", "of the box itself"),
         ("lb2", "AAAA-BBBB-CCCC-DDDD", "address", "of the box itself"),
         ("not an address", "AAAA-BBBB-CCCC-DDDD", "address", "Enter an address"),
+        ("fe80::1%eth0", "AAAA-BBBB-CCCC-DDDD", "address", "link-local"),
         ("nobody.invalid", "AAAA-BBBB-CCCC-DDDD", "address", "no host of this name"),
         (OTHER, "AAAA-BBBB-CCCC-DDDD", "address", "No box waits there"),
         (OTHER, "AAAA-BBBB", "code", "sixteen"),

@@ -17,11 +17,13 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from board.lab.build import TOP
 from board.machines.wait import until
+from joined_boxes import set_up
 from tests.parts import ALL
 from two_boxes import NEW, OLD, THIRD, Half
 
@@ -55,14 +57,13 @@ class RealHalf(Half):
 class End:
     """A box with its applier, a network, and the process that talks."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, prepare: Callable[[Half], None]) -> None:
         self.number = number
         self.half = RealHalf(folder / f"lb{number + 1}", number)
         (folder / f"lb{number + 1}").mkdir(mode=0o755)
         self.half.start()
         pair_key.make(self.half.host, self.half.paths)
-        assert self.half.apply(OLD)["state"] == "done"
-        self.half.may_lead(number == 0)
+        prepare(self.half)
         self.holder = subprocess.Popen(
             ["unshare", "--net", "--kill-child", "sh", "-c", "ip link set lo up; echo ready; read -r _"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -85,13 +86,14 @@ class End:
         self.server = Server(self.half.paths.pair_socket, self.half.applier.handle, {NOBODY}, NOBODY, FOR_PAIR)
         threading.Thread(target=self.server.serve, daemon=True).start()
         self.ticking = threading.Event()
-        threading.Thread(target=self.tick, args=(self.ticking, self.half.both), daemon=True).start()
+        threading.Thread(target=self.tick, args=(self.ticking, self.half.applier), daemon=True).start()
         self.talk()
 
     @staticmethod
-    def tick(ended: threading.Event, both) -> None:
+    def tick(ended: threading.Event, applier) -> None:
         while not ended.wait(0.1):
-            both.tick()
+            applier.joined.tick()
+            applier.both.tick()
 
     def talk(self) -> None:
         words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
@@ -118,8 +120,26 @@ class End:
         return self.log.read_text(errors="replace")
 
 
+def in_a_pair(half: Half) -> None:
+    assert half.apply(OLD)["state"] == "done"
+    half.may_lead(half.number == 0)
+
+
 @pytest.fixture
 def ends(monkeypatch):
+    with two_ends(monkeypatch, in_a_pair) as found:
+        yield found
+
+
+@pytest.fixture
+def joined(monkeypatch):
+    """Two boxes that run configurations of their own and know each other."""
+    with two_ends(monkeypatch, set_up) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def two_ends(monkeypatch, prepare: Callable[[Half], None]) -> Iterator[list[End]]:
     monkeypatch.setattr(agreement, "SILENT", 60.0)  # a process that is started again may take its time
     folder = Path(tempfile.mkdtemp(prefix="fairlead-channel-"))
     os.chmod(folder, 0o755)
@@ -127,7 +147,7 @@ def ends(monkeypatch):
         stack.callback(shutil.rmtree, folder)
         found = []
         for number in (0, 1):
-            found.append(End(folder, number))
+            found.append(End(folder, number, prepare))
             stack.callback(found[-1].close)
         first, second = found
         first.do("ip", "link", "add", "cable", "type", "veth", "peer", "name", "other", "netns", str(second.holder.pid))
@@ -215,6 +235,37 @@ def test_two_boxes_agree_over_it_and_it_may_be_killed(ends):
     asked.close()
     status = Path(f"/proc/{first.channel.pid}/status").read_text()
     assert f"Uid:\t{NOBODY}\t{NOBODY}" in status and "CapEff:\t0000000000000000" in status
+
+
+def test_two_boxes_that_were_joined_make_their_first_apply_over_it(joined):
+    """The process is killed at either box on the way, and goes on where it was once they are a pair."""
+    first, second = joined
+    for end in joined:
+        end.begin()
+    hear_each_other(joined)
+    assert {end.half.runs.pair for end in joined} == {None}
+    first.half.begin(OLD, confirm_within=600)
+    until("both to wait", lambda: all(end.half.applier.applies.waiting for end in joined), 60)
+    for end in joined:
+        end.kill()
+        end.talk()
+    first.half.applier.applies.confirm("", first.half.secret, "")
+    agree(joined, OLD)
+    until("both to need nothing else", lambda: not any(end.half.paths.joined.exists() for end in joined), 60)
+    second.half.may_lead(False)
+    hear_each_other(joined)
+    first.half.begin(NEW)
+    agree(joined, NEW)
+
+
+def test_one_box_forgets_the_other_one(joined):
+    second = joined[1]
+    for end in joined:
+        end.begin()
+    hear_each_other(joined)
+    second.half.applier.joinings.pair_forget("ann")
+    until("both to know nobody", lambda: not any(end.half.paths.joined.exists() for end in joined), 60)
+    until("both to be alone", lambda: not any(end.half.both.place for end in joined), 60)
 
 
 def lines(count: int):

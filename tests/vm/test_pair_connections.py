@@ -78,7 +78,7 @@ def test_quiet_connections_are_known_for_as_long_as_they_live(pair, record_prope
     Both at the same time: one box sends with the ones, the other box with the others.
     """
     pair.ask("timeout", TCP_TIMEOUT)
-    pair.ask("tuned", "B", "stock")
+    pair.ask("as_stock", "B")
     pair.ask("hold", "B", "10.1.0.106")
     pair.ask("open_some", {"routed": 20, "other": 20})
     begin = pair.ask("wait_for", "B", 20, 20, ["routed"]), pair.ask("wait_for", "A", 20, 20, ["other"])

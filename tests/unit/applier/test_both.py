@@ -12,6 +12,7 @@ from tests.parts import ALL
 from two_boxes import NEW, OLD, THIRD, Two, network
 
 from applier.apply import both
+from applier.apply.runs import confirmed_sentence
 from applier.wire.errors import ApplierRefused
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import to_data
@@ -43,7 +44,7 @@ def test_an_apply_is_for_both(two):
     assert [box.note()["outcome"] for box in two.boxes] == ["confirmed"] * 2
     assert [box.note()["user"] for box in two.boxes] == ["ann", "ann"]
     assert first.applier.generations.lineage() == second.applier.generations.lineage()
-    assert first.applier.applies.record.message == "Revision 2 runs and is confirmed."
+    assert first.applier.applies.record.message == confirmed_sentence(2)
 
 
 def waits(two: Two) -> bool:
@@ -158,7 +159,7 @@ def test_the_other_box_is_away_for_five_applies_and_follows_alone(two):
         two.boxes[0].begin(snapshot)
         two.until(lambda: ended(two))
     assert states(two) == [(THIRD, THIRD), (OLD, OLD)]
-    assert messages(two)[0] == "Revision 6 runs and is confirmed. lb2 is away, and follows when it is back."
+    assert messages(two)[0] == f"{confirmed_sentence(6)} lb2 is away, and follows when it is back."
     two.cut = False
     two.beat(2)
     assert two.boxes[1].both._box.job or states(two)[1] == (THIRD, THIRD)
@@ -348,6 +349,49 @@ def test_a_change_of_the_cable_is_tried_at_both_at_once(two):
     two.boxes[0].both.prove(two.boxes[0].both._box.job.revision.id, "ann")
     two.until(lambda: ended(two))
     assert states(two) == [(new, new)] * 2
+
+
+def with_other_addresses(snapshot, cards):
+    """Both boxes get other own addresses on these interfaces."""
+
+    def moved(number, one):
+        interfaces = [
+            dataclasses.replace(used, addresses=(f"{used.addresses[0].rpartition('.')[0]}.{5 + number}/{length}",))
+            if used.name in cards
+            else used
+            for used in one.network.interfaces
+            for length in [used.addresses[0].partition("/")[2]]
+        ]
+        cable = next(used.addresses[0] for used in interfaces if used.name == one.cable)
+        network = dataclasses.replace(one.network, interfaces=tuple(interfaces))
+        return dataclasses.replace(one, network=network, cable_address=cable)
+
+    boxes = tuple(moved(number, one) for number, one in enumerate(snapshot.pair.boxes))
+    return dataclasses.replace(snapshot, pair=dataclasses.replace(snapshot.pair, boxes=boxes))
+
+
+@pytest.mark.parametrize("cards", [("eth0", "eth1"), ("eth0", "eth1", "eth2")], ids=["beside the cable", "all"])
+@pytest.mark.parametrize("at", [0, 1, None], ids=["desk", "other box", "nobody"])
+def test_own_addresses_of_both_boxes_change(two, cards, at):
+    """Confirmed by reaching either of them; if nobody does, both have their former addresses."""
+    new = with_other_addresses(OLD, cards)
+    name = two.boxes[0].begin(new, confirm_within=60)
+    two.until(lambda: waits(two))
+    assert two.boxes[0].both._box.job.together == ("eth2" in cards)
+    if at is None:
+        two.beat(130)
+    else:
+        verb = two.boxes[at].applier.applies
+        asker = threading.Thread(target=verb.confirm, args=(name, two.boxes[0].secret, ""))
+        asker.start()
+        two.until(lambda: ended(two))
+        asker.join(20)
+    expected = OLD if at is None else new
+    assert ended(two) and states(two) == [(expected, expected)] * 2
+    for number, box in enumerate(two.boxes):
+        own = 2 + number if at is None else 5 + number
+        assert f"192.168.10.{own}/24" in str(box.host.links["eth0"].addresses)
+        assert not box.both.silent() and not box.host.violations and not box.faults()
 
 
 def with_cable(network, number):

@@ -6,61 +6,15 @@ import threading
 import pytest
 import two_boxes
 from box import DNS, WEB
+from joined_boxes import ID, KEPT, LOST, Apart, alone, join
 from tests.parts import ALL
-from two_boxes import KEYS, OLD, Half, Two, network
+from two_boxes import OLD, Half, Two
 
 from applier.apply import both
-from applier.pair.joining import record
-from applier.pair.joining.record import Record
 from applier.wire.errors import ApplierRefused
-from lbconfig.model.snapshot import Interface, Management, Scheduler, Snapshot
-from lbconfig.validate.services import validate
-
-ID = OLD.pair.id
-KEPT, LOST = "192.168.10.3", "192.168.10.77"  # where the second box is joined: an address that it keeps, and another
-
-
-def alone(number: int, place: str) -> Snapshot:
-    """As each box was before; the first one has what floats later."""
-    own = (("192.168.10.1/24", "10.2.0.1/24"), (f"{place}/24", "10.2.0.90/24"))[number]
-    found = dataclasses.replace(network(number, floats=False), hostname=("lb1", "spare")[number])
-    cards = tuple(Interface(f"eth{at}", addresses=(text,)) for at, text in enumerate(own))
-    services = (WEB, DNS) if number == 0 else ()
-    found = Snapshot(
-        services=services,
-        network=dataclasses.replace(found, interfaces=cards),
-        management=Management(allow=("192.168.0.0/16",)),
-    )
-    assert not validate(found), validate(found)
-    return found
-
-
-class Apart(Two):
-    """Two boxes that have just been joined. `place`: where the second one is."""
-
-    def __init__(self, folder, place: str) -> None:
-        self.place = place
-        super().__init__(folder)
-
-    def set_up(self, box: Half) -> None:
-        assert box.apply(alone(box.number, self.place))["state"] == "done", box.applier.status()["apply"]
-        self.join(box)
-
-    def join(self, box: Half) -> None:
-        addresses = (self.place, "192.168.10.1")
-        found = Record(ID, box.number, KEYS, ("spare", "lb1")[box.number], addresses[box.number], 1000, None, ())
-        record.keep(box.paths, found)
-
-    def speaks(self, box: Half) -> bool:
-        """Over the link alone: with the process that talks there, a path, and a firewall that lets it in."""
-        other = self.boxes[1 - box.number]
-        if not all(one.host.pair.services["pair"] and "pair0" in one.host.links for one in self.boxes):
-            return False
-        first, second = (f"192.0.2.{one.number + 1}/30" in str(one.host.links["eth2"].addresses) for one in self.boxes)
-        if first and second:
-            return True
-        there = first or not second or self.place == KEPT
-        return there and ("set joined {" not in other.host.rules or bool(other.host.joined))
+from lbconfig.agreement import Revision
+from lbconfig.model import canonical
+from lbconfig.model.snapshot import Scheduler
 
 
 @pytest.fixture
@@ -127,6 +81,7 @@ def test_an_ordinary_apply_of_either_box_leaves_the_link(make):
     assert first.apply(changed)["state"] == "done"
     two.beat(2)
     assert first.confirmed == changed and not any(box.both.silent() for box in two.boxes)
+    assert not any("link delete dev pair0" in line for line in first.host.log), "it was cut for a moment"
     assert not first.applier.drift.look()["differences"]
 
 
@@ -159,8 +114,10 @@ def test_it_begins_only_with_both_and_only_at_the_first_one(make):
     two = make()
     first, second = two.boxes
     assert "The pair is made at lb1" in refusal(second.begin, OLD).message
+    plan = first.both.plan(OLD, "ann", "")
     two.cut = True
     two.beat(25)
+    assert refusal(first.both.begin, plan, 9, "apply-9", "", 0).code == "peer-away"
     refused = refusal(first.begin, OLD)
     assert refused.code == "peer-away" and "spare is not heard at 192.168.10.3" in refused.message
     assert ended(two) and states(two) == two.before
@@ -169,6 +126,30 @@ def test_it_begins_only_with_both_and_only_at_the_first_one(make):
     two.cut = False
     two.beat(2)
     assert not second.faults()
+
+
+def test_the_second_box_changes_nothing_at_the_first_one(make):
+    """Whatever it says: a change of its own, or one that it would have confirmed already."""
+    two = make()
+    first, second = two.boxes
+    theirs = both.Plan(Revision("e" * 32, canonical.digest(OLD)), OLD, "spare", "eve", "")
+    second.both.begin(theirs, 9, "apply-9", "", 0)
+    two.beat(6)
+    assert first.both._box.job is None and not first.applier.turn.taken
+    second.both._box = dataclasses.replace(
+        second.both._box, job=None, lineage=(*second.both._box.lineage, theirs.revision)
+    )
+    two.beat(6)
+    assert states(two) == two.before and first.both._box.job is None
+
+
+def test_a_second_box_that_has_moved_meanwhile_is_not_lost(make):
+    """The link has heard it elsewhere since: at an address that it will not keep, so both try at once."""
+    two = make()
+    first = two.boxes[0]
+    first.host.pair.conf = first.host.pair.conf.replace(f"{KEPT}:", f"{LOST}:")
+    first.begin(OLD, confirm_within=60)
+    assert first.both._box.job.together
 
 
 def test_what_both_try_at_once_is_here_before_the_other_box_begins(make, monkeypatch):
@@ -286,6 +267,7 @@ def test_what_is_forgotten_is_taken_down(make):
     two.until(lambda: waits(two))
     first.applier.applies.roll_back("", first.secret, "")
     two.until(lambda: ended(two))
+    assert not any("sv down pair" in box.host.log for box in two.boxes), "they go on talking"
     forget(two, first)
     assert "pair0" not in first.host.links and not first.host.pair.services["pair"]
     two.beat(6)
@@ -313,7 +295,7 @@ def test_a_box_that_cannot_be_told_says_that_the_other_one_is_silent(make):
     assert "pair0" not in first.host.links
     two.on[1] = True
     two.beat(130)
-    assert "choose Forget" in second.faults()["joined-silent"]
+    assert "forget lb1 under System, Pair" in second.faults()["joined-silent"]
     second.applier.joinings.pair_forget("ann")
     two.beat(2)
     assert not second.faults() and "pair0" not in second.host.links
@@ -336,9 +318,9 @@ def test_a_box_that_left_at_once_does_not_follow_the_other_one_back(make):
     first = two.boxes[0]
     complete(two)
     two.stop(1)
-    two.join(first)
-    left = dataclasses.replace(alone(0, KEPT), services=(DNS,))
     two.beat(25)
+    join(first)
+    left = dataclasses.replace(alone(0, KEPT), services=(DNS,))
     assert first.apply(left)["state"] == "done"
     two.beat(2)
     assert first.both.place is None and not first.paths.joined.exists()

@@ -101,6 +101,8 @@ def test_the_tables_show_median_spread_and_whether_an_aim_is_reached():
         (False, "direct routing", "stock"): costs(200, 190, 210),
         (False, "routing, requests alone", "bare"): costs(90, 90, 90),
         (True, "NAT", "ours"): costs(10, 10, 10),
+        (False, "NAT", "alone"): costs(100, 100, 100),
+        (False, "NAT", "large messages"): costs(103, 104, 105),
     }
     shown = instructions.result(found)
     [routing] = [row for row in shown.tables[0].rows if row[0] == "direct routing"]
@@ -118,6 +120,8 @@ def test_the_tables_show_median_spread_and_whether_an_aim_is_reached():
         *((f"{way}, a box with one interface, ours", None) for way in ("direct routing", "NAT", "tunnel")),
     ]
     assert [row[0] for row in shown.tables[1].rows] == ["NAT"]
+    assert "NAT" not in [row[0] for row in shown.tables[0].rows], "what is measured in a pair has a table of its own"
+    assert [row[4:] for row in shown.tables[3].rows] == [(None, None), (1.04, None), (None, None), (None, None)]
 
 
 def test_every_set_up_has_a_name_of_its_own_and_is_measured_in_some_box():

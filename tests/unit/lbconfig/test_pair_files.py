@@ -206,6 +206,15 @@ def test_keepalived_reads_words_that_are_known():
             assert text.count("dont_track_primary") == 1 and text.count("nopreempt") == text.count("vrrp_instance ")
 
 
+def test_services_that_come_and_go_change_no_byte_of_it():
+    """So no apply that adds or removes virtual addresses concerns who leads."""
+    before = [keepalived.render(one) for one in views(PAIR)]
+    for number in range(1, 101):
+        plain = VirtualService(9, "plain", f"10.0.2.{number}", 80, real_servers=(RealServer(9, "10.2.0.19", 80),))
+        changed = dataclasses.replace(PAIR, services=(*PAIR.services[: number % 4], plain))
+        assert [keepalived.render(one) for one in views(changed)] == before
+
+
 def test_the_first_box_has_the_higher_priority():
     first, second = (keepalived.render(one) for one in views(with_pair(advert=1250)))
     assert "priority 254\n" in first and "priority 251\n" in second

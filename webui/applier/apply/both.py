@@ -237,7 +237,7 @@ class Both:
 
     def _loses_the_other(self, new: Snapshot, joined: Record | None) -> bool:
         if joined and new.pair:
-            return parts_them(new.pair, joined.address)
+            return parts_them(new.pair, self._core.joined.place(joined))
         return cuts_the_link(self._core.running.snapshot, new)
 
     def prove(self, revision: str, user: str) -> bool:
@@ -302,7 +302,8 @@ class Both:
                 heard = read_said(said, known)
             except LineError as error:
                 raise _wrong(error) from None
-            self._go(agreement.hear(self._box, self._once_here(self._box, heard), self._clock()))
+            heard = self._once_here(self._box, self._of_second(self._box, heard))
+            self._go(agreement.hear(self._box, heard, self._clock()))
             self._turn_down()
             return {"known": True}
 
@@ -360,6 +361,17 @@ class Both:
         if self._fetching:
             return self._fetching.job.revision.id
         return self._ahead.revision.id if self._ahead and self._ahead.content is None else ""
+
+    def _of_second(self, box: Box, heard: Said) -> Said:
+        """What the second box says. Until the two are a pair, it changes nothing here: the pair is made at the first.
+
+        An admin of this box has shown a code, and has applied nothing yet.
+        """
+        joined = self._core.joined.alone
+        if joined is None or joined.box == 1:
+            return heard
+        takes_part = heard.job is not None and heard.job.part is Part.PEER
+        return replace(heard, lineage=box.lineage, job=heard.job if takes_part else None)
 
     # --- what both boxes try at once -------------------------------------------------------------------
 

@@ -90,6 +90,15 @@ class Joined:
         """The same, as long as the box runs a configuration of its own."""
         return None if self._core.running.snapshot.pair else self.record
 
+    def place(self, found: Record) -> str:
+        """The address of the other box: where the link heard it last, else where the two met."""
+        try:
+            over_link = link.peer(self._core.host)
+        except HostError:
+            over_link = None
+        endpoint = over_link.endpoint.rpartition(":")[0].strip("[]") if over_link else ""
+        return endpoint or found.address
+
     def started(self) -> None:
         """The box runs what it is to begin with."""
         self._begun = True
@@ -116,7 +125,7 @@ class Joined:
             self._open(found)
         if self._begun and not self._core.turn.taken:
             if found is not None and self._is_over(found):
-                self._end(found)
+                self._end()
                 log.info("%s runs the configuration of the pair", found.other)
             if self._forgotten and self._clock() - self._forgotten[1] > LATER:
                 self._obey(self._forgotten[0])
@@ -180,7 +189,7 @@ class Joined:
         joined = found.box == 1 and found.facts is None
         return joined or (not agreement.silent() and agreement.standing() is Standing.IN_STEP)
 
-    def _end(self, found: Record) -> None:
+    def _end(self) -> None:
         record.forget(self._core.paths)
         for suffix in ("", "6"):
             run(self._core.host, ["nft", "flush", "set", "inet", "fairlead", f"{JOINED}{suffix}"])
@@ -192,8 +201,9 @@ class Joined:
         if core.running.snapshot.pair is not None:
             return
         conf = record.conf(found) if found else ""
-        there = core.host.read(core.paths.pair_link) or ""
-        if there == conf and (not conf or election.talks(core.host, core.paths)):
+        if (core.host.read(core.paths.pair_link) or "") == conf:
+            if conf and not election.talks(core.host, core.paths):
+                election.begin_channel(core.host, core.paths)
             return
         try:
             with core.turn.take("the link to the other box is being set up"):
@@ -226,7 +236,7 @@ class Joined:
         silent = found is not None and self._heard is not None and now - self._heard > SILENT
         words = (
             f"{found.other}, with which this box was joined, is not heard at {found.address}. Is it on, and does UDP "
-            f"port {LINK_PORT} pass between the two? To end it, open the page Pair and choose Forget."
+            f"port {LINK_PORT} pass between the two? To end it, forget {found.other} under System, Pair."
             if found and silent
             else None
         )

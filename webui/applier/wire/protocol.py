@@ -24,7 +24,7 @@ Codes of refusal, and who gives them:
     unknown-upload, unsafe-upload; unknown-bundle                                 update/spool.py; update/sticks.py
     paired, cannot-join, not-joined, busy, no-pair, peer-there                    pair/joining/verbs.py
     no-capacity, not-measuring, not-free                                          capacity/verbs.py
-    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error                    pair/verbs.py
+    no-pair, not-leading, not-held, not-taken-over, not-told, pair-error          pair/verbs.py
     peer-away, peer-not-ready, both-lead, not-in-step                             pair/standing.py
     no-update, not-possible, version-runs, not-leading, leads, slot-empty         update/rolling/verbs.py
     bundle-unreadable; bundle-damaged, bundle-too-large, data-full        update/rolling/verbs.py; …/receiving.py

@@ -41,7 +41,7 @@ def cuts_the_link(old: Snapshot, new: Snapshot) -> bool:
 def parts_them(pair: Pair, place: str) -> bool:
     """Whether two boxes that were joined lose each other while the second one alone runs the pair's configuration.
 
-    `place`: where the first one found it. WireGuard answers wherever the other box was heard last: so as long as the
+    `place`: where the second one is now. WireGuard answers wherever the other box was heard last: so as long as the
     second one keeps that address, it is found there, and answers the first one at whatever address that has.
     """
     return place not in own_addresses(pair.boxes[1].network)

@@ -430,6 +430,8 @@ def _address(text: str, network: Network) -> str:
         return "Enter an address, such as 192.0.2.7, or the name of the other box."
     if text in {"127.0.0.1", "::1", "localhost", network.hostname, *(one.partition("/")[0] for one in _fixed(network))}:
         return "This is the address of the box itself. Enter the one of the other box."
+    if ":" in text and ip_address(text).is_link_local:
+        return "A link-local address has no network that the boxes could be linked over. Enter another one of that box."
     return ""
 
 

@@ -1,0 +1,193 @@
+"""Connections through hand-overs, deaths, splits and forgery: two directors of one machine that elect who leads.
+
+What must stay true is asserted; how long clients waited is told. tests/lab/pair_elects.py runs in the machine.
+"""
+
+import pytest
+from tests.lab.fixtures import thorough
+from tests.lab.pair_room import one_that_elects
+
+pytestmark = pytest.mark.timeout(3500)
+
+KINDS = (
+    "TCP4", "TCP6", "UDP4", "routed", "routed6", "routedU", "tunnel", "tunnel6", "tunnelU", "snat", "snat6",
+    "mark", "mark2", "sticky",
+)  # fmt: skip
+ONE, EACH = dict.fromkeys(KINDS, 1), dict.fromkeys(KINDS, 10)
+HAND_OVERS, DEATHS, STOCK_DEATHS = 100, 6, 2
+SURE = 3  # seconds after which the other box knows a connection, on a machine that keeps up
+LATE = 8  # and on any
+LOAD = 12  # seconds of new connections before a death
+SPLIT = 20  # seconds
+FORGED = 10_000
+
+
+def told(record_property, text: str) -> None:
+    """In the report of a release, and where the test is shown with -rA."""
+    record_property("figures", text)
+    print(text)
+
+
+@pytest.fixture
+def pair(director):
+    """As quick as the product is, for stories that may take it as it comes when the machine stands still."""
+    return one_that_elects(director, "every_kind")
+
+
+@pytest.fixture
+def patient(director):
+    """For stories about who leads."""
+    return one_that_elects(director, "every_kind", "patient")
+
+
+def opened(pair, each: dict[str, int]) -> None:
+    """Connections of all kinds, known to both boxes."""
+    pair.ask("open_some", each)
+    pair.ask("talk")
+    for box in ("A", "B"):
+        assert pair.ask("wait_for", box, sum(each.values())) == each
+
+
+def probing(pair) -> None:
+    pair.ask("probe")
+    pair.ask("rest", 1)
+    pair.ask("probed")
+
+
+def test_connections_of_every_kind_live_on_at_the_other_box(patient):
+    """Handed over by the product's verb; what else may befall them, the long stories tell."""
+    opened(patient, ONE)
+    first = patient.ask("settle")
+    assert patient.ask("hand_over") != first
+    assert patient.ask("talk") == ONE
+    assert patient.ask("resets") == 0
+
+
+@thorough
+def test_a_hundred_hand_overs_lose_no_connection(pair, record_property):
+    opened(pair, EACH)
+    probing(pair)
+    seen = []
+    for number in range(HAND_OVERS):
+        pair.ask("hand_over")
+        assert pair.ask("talk") == EACH, f"after {number + 1} hand-overs"
+        seen.append(pair.ask("probed"))
+    assert pair.ask("resets") == 0
+    told(
+        record_property,
+        f"{sum(EACH.values())} of {sum(EACH.values())} connections kept through {HAND_OVERS} hand-overs, no RST; "
+        f"{probes(seen)}",
+    )
+
+
+@thorough
+def test_the_leading_box_dies_many_times(pair, record_property):
+    """And comes back, and is told of all connections. Beside it, telling them as a kernel does by itself."""
+    opened(pair, EACH)
+    probing(pair)
+    seen, ours, stock = [], [], []
+    for number in range(DEATHS):
+        ours.append(pair.ask("die_under_load", LOAD))
+        seen.append(pair.ask("probed"))
+        assert pair.ask("talk") == EACH, f"after {number + 1} deaths"
+        assert all(age < LATE for age in ours[-1]["lost"]), ours[-1]
+        pair.ask("come_back")
+        pair.ask("probed")
+    assert pair.ask("resets") == 0
+    for _ in range(STOCK_DEATHS):
+        pair.ask("as_stock")
+        pair.ask("probed")
+        stock.append(pair.ask("die_under_load", LOAD))
+        pair.ask("come_back")
+    told(
+        record_property,
+        f"{sum(EACH.values())} of {sum(EACH.values())} connections kept through {DEATHS} deaths of the leading box, no "
+        f"RST; {probes(seen)}; of new ones, lost: {lost(ours)}; as a kernel tells by itself: {lost(stock)}",
+    )
+
+
+def probes(seen: list[dict[str, int]]) -> str:
+    silences = sorted(one["silence"] for one in seen)
+    datagrams = f"{sum(one['lost'] for one in seen)} of {sum(one['sent'] for one in seen)} datagrams lost"
+    return f"silence {silences[len(silences) // 2]} ms in the median, {silences[-1]} ms at worst, {datagrams}"
+
+
+def lost(found: list[dict[str, list[float]]]) -> str:
+    """Of each death."""
+    return ", ".join(
+        f"{len(one['lost'])} (of them {sum(age >= SURE for age in one['lost'])} older than {SURE} s) of "
+        f"{len(one['ages'])} in {max(one['ages']):.0f} s"
+        for one in found
+    )
+
+
+@thorough
+@pytest.mark.parametrize("order", [("front", "back", "cable"), ("cable", "back", "front")], ids="-".join)
+def test_connections_of_both_sides_of_a_split_live_on(patient, record_property, order):
+    near, far = {"near": 20, "near routed": 20}, {"far": 20, "far routed": 20}
+    patient.ask("cut", "front", "back", "cable")
+    patient.ask("lead_apart")
+    patient.ask("open_some", near)
+    patient.ask("open_some", far, "cl2")
+    patient.ask("rest", SPLIT)
+    assert patient.ask("talk") == near | far, "apart"
+    patient.ask("heal", *order)
+    patient.ask("both")
+    assert patient.ask("settle") == "A", "the first box leads on"
+    overlap = patient.ask("both")
+    patient.ask("rest", 2)  # each box has told the other one what it knows
+    assert patient.ask("talk") == near | far, "together again"
+    assert patient.ask("resets") == 0
+    for box in ("A", "B"):
+        assert len(patient.ask("templates", box)) == 2, "of the persistent services of both sides"
+    told(
+        record_property,
+        f"80 of 80 connections of both sides of a split kept; once healed ({', '.join(order)}) both led {overlap} s",
+    )
+
+
+@thorough
+@pytest.mark.parametrize("network", ["front", "cable"])
+def test_one_network_alone_makes_no_second_leader(patient, network):
+    before = patient.ask("stands")
+    patient.ask("both")
+    patient.ask("cut", network)
+    patient.ask("rest", SPLIT)
+    patient.ask("heal", network)
+    patient.ask("settle")
+    assert patient.ask("both") == 0
+    assert patient.ask("stands") == before
+
+
+@thorough
+def test_what_neighbours_forge_changes_nothing(patient, record_property):
+    patient.ask("capture")
+    opened(patient, EACH)
+    patient.ask("hand_over")
+    assert patient.ask("talk") == EACH
+    seen = patient.ask("captured")
+    assert seen["frames"] > 100 and seen["with"] == 0, seen
+    found = patient.ask("forge_all", FORGED, timeout=1200)
+    assert (found["taken"], found["before"], found["both"]) == (0, found["after"], 0), found
+    assert patient.ask("talk") == EACH
+    as_peer = patient.ask("forge_as_peer", 3)
+    assert patient.ask("talk") == EACH
+    told(
+        record_property,
+        f"{FORGED} forged datagrams of synchronisation, VRRP and the channel from each of three networks: 0 entries, "
+        f"0 changes of role; {seen['frames']} frames on the cable, {seen['with']} with an address of a connection; "
+        f"in the other box's own name, on a network of both: {as_peer['before']} led, then {as_peer['after']}",
+    )
+
+
+@thorough
+def test_a_thousand_services_are_handed_over(director, record_property):
+    pair = one_that_elects(director, "a_thousand")
+    opened(pair, EACH)
+    probing(pair)
+    seen = []
+    for _ in range(4):
+        pair.ask("hand_over")
+        assert pair.ask("talk") == EACH
+        seen.append(pair.ask("probed"))
+    told(record_property, f"1,000 services with a VIP each, 4 hand-overs: {probes(seen)}")
