@@ -1,7 +1,25 @@
 """What pages say, where tests of several files look for it: reword the template, and then the line here.
 
-What Python says is imported from the product instead.
+What Python says is imported from the product instead; what a rule of lbconfig says is made by the rule itself.
 """
+
+from lbconfig.validate import fields
+
+
+def within(low: int, high: int, value: int | None = None) -> str:
+    """What is said of a number out of its range; without the value, what comes before it."""
+    said = str(fields.in_range(low - 1 if value is None else value, low, high))
+    return said.partition(", not ")[0] if value is None else said
+
+
+def on_screen(sentence: str) -> str:
+    """As a page shows it beside a field."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+NO_ADDRESS = str(fields.ip_address("?")).partition(", not ")[0]
+NOT_HERE = fields.no_interface("").partition(" ")[2]
+TWICE = fields.given_twice("").strip()
 
 # Set-up and log-in
 SET_UP = "Set up this box"

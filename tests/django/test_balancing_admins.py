@@ -6,6 +6,7 @@ from services_on_page import values_of
 from tests import texts
 
 from draft import store as draft
+from draft.merge import changed_to
 from draft.models import Service
 
 
@@ -14,7 +15,7 @@ def test_two_admins_change_different_fields(client, alice):
     alice.post("/services/1/", hers | {"scheduler": "lc", "servers-1-weight": "9"})
     answer = client.post("/services/1/", mine | {"name": "shop window"})
     assert answer.status_code == 409
-    assert "alice changed this to least connections (lc) at" in words(answer)
+    assert f"{changed_to('alice')} least connections (lc) at" in words(answer)
     assert "alice changed weight to “9” at" in words(answer)
     assert Service.objects.get(pk=1).wish.name == "shop"
     again = form_values(answer)
@@ -28,7 +29,7 @@ def test_two_admins_change_the_same_field(client, alice):
     mine, hers = values_of(client), values_of(alice)
     alice.post("/services/1/", hers | {"name": "hers"})
     answer = client.post("/services/1/", mine | {"name": "mine"})
-    assert "alice changed this to “hers” at" in words(answer)
+    assert f"{changed_to('alice')} “hers” at" in words(answer)
     assert "you entered something else" in words(answer)
     assert client.post("/services/1/", form_values(answer)).status_code == 302
     assert Service.objects.get(pk=1).wish.name == "mine"
@@ -61,7 +62,7 @@ def test_the_other_window_of_the_same_admin(client):
     old = values_of(client)
     client.post("/services/1/", old | {"name": "first"})
     answer = client.post("/services/1/", old | {"name": "second"})
-    assert "You changed this to “first” in another window" in words(answer)
+    assert f"{changed_to('You')} “first” in another window" in words(answer)
 
 
 def test_saving_what_another_admin_has_removed(client, alice):

@@ -10,6 +10,7 @@ from changes import actions, diffs
 from changes.models import Revision
 from draft import store as draft
 from draft.models import Draft, Service
+from lbconfig.diff.services import REFUSED
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_nothing_to_apply(client):
 def test_the_review_in_plain_words_and_in_full(client, changed):
     text = words(client.get("/changes/"))
     assert "changes from weighted round robin (wrr) to least connections (lc)" in text
-    assert "New connections may be refused for a moment." in text
+    assert REFUSED in text
     assert "--A -t 192.168.10.80:80 -s wrr" in text
     assert "+-A -t 192.168.10.80:80 -s lc" in text
 

@@ -15,6 +15,7 @@ from tests.fake import pair as fake_pair
 
 from accounts.models import ApiToken
 from api import auth
+from applier.apply.runs import confirmed_sentence
 from applier.wire.client import ApplierRefused
 from changes.models import Revision
 from command import verbs
@@ -137,7 +138,7 @@ def test_review_apply_history_restore(run, box):
     code, out, _ = run("review")
     assert code == 0 and "changed: virtual service 'shop'" in out and "ipvs.rules" in out
     code, out, _ = run("apply", "--comment", "quicker")
-    assert (code, out) == (0, "Revision 4 runs and is confirmed.\n")
+    assert (code, out) == (0, f"{confirmed_sentence(4)}\n")
     assert box.snapshot.services[0].scheduler == "lc"
     out = run("history", "--limit", "1")[1]
     assert "console" in out and "quicker" in out and len(out.splitlines()) == 2

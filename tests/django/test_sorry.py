@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
+from tests.texts import NO_ADDRESS, on_screen
 
 from draft import store as draft
+from draft.merge import changed_to
 from lbconfig.model.snapshot import Fallback, FallbackCheck, FallbackKind, SorryPage
-from web.fields import FILL_IN
+from web.fields import CHOOSE, FILL_IN
 
 
 def save(client, url: str, **changes):
@@ -51,16 +53,16 @@ def test_a_service_has_a_fallback_server(client):
 @pytest.mark.parametrize(
     ("url", "values", "sentence"),
     [
-        ("/services/1/", SERVER | {"fallback_address": ""}, "Must be an IP address"),
+        ("/services/1/", SERVER | {"fallback_address": ""}, on_screen(NO_ADDRESS)),
         ("/services/1/", SERVER | {"fallback_address": "10.2.0.11"}, "This service has a real server"),
         ("/services/1/", SERVER | {"fallback_port": "x"}, "a port number, or the name of a service"),
-        ("/services/1/", SERVER | {"fallback_check": "often"}, "Choose one of these"),
+        ("/services/1/", SERVER | {"fallback_check": "often"}, CHOOSE["invalid_choice"]),
         (
             "/services/1/",
             SERVER | {"fallback_check": "connect", "protocol": "udp", "check_port": "80"},
             "UDP servers take no TCP connections",
         ),
-        ("/services/1/", {"fallback_kind": "haiku"}, "Choose one of these"),
+        ("/services/1/", {"fallback_kind": "haiku"}, CHOOSE["invalid_choice"]),
         ("/services/1/", {"fallback_kind": "page", "check_kind": "off"}, "needs a health check"),
         ("/sorry/", {"title": ""}, FILL_IN),
         ("/sorry/", {"title": "a" * 101}, "at most 100 characters"),
@@ -92,7 +94,7 @@ def test_two_admins_on_the_sorry_page(client, alice):
     alice.post("/sorry/", hers | {"title": "Hers and mine"})
     answer = client.post("/sorry/", mine | {"paragraphs": "Mine.\nAll mine."})
     assert answer.status_code == 409
-    assert "alice changed this to Hers and mine" in words(answer)
+    assert f"{changed_to('alice')} Hers and mine" in words(answer)
     assert client.post("/sorry/", form_values(answer)).status_code == 302
     assert draft.current().sorry == SorryPage("Hers and mine", ("Mine.", "All mine."))
 

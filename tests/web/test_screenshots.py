@@ -9,6 +9,7 @@ import lbconfig_certificates as pems
 import stored
 from tests import texts
 from tests.fake import appliance
+from tests.texts import on_screen, within
 from tests.web.browsing import LOOKS, follow
 
 from draft import store as draft
@@ -140,7 +141,7 @@ def test_a_network_of_every_kind(open_page, admin, look, shoot):
     page.fill("[data-new] [name$=tag]", "5000")
     page.locator("[data-new] summary").click()
     follow(page, texts.SAVE_BUTTON)
-    page.get_by_text("Must be 1 to 4094").first.wait_for()
+    page.get_by_text(on_screen(within(1, 4094))).first.wait_for()
     shoot(page, "network-vlan-wrong", look)
     page.goto("/network/routes/")
     page.click("button:text('Add a route')")

@@ -129,11 +129,9 @@ class Editor:
             row for row in stored_rows if str(row["id"]) not in known and f"server {row['id']} address" not in base
         ]
         editor = self._unbound(self.row, values, rows + added, merge.pack(theirs))
-        editor._note_fields(result, f"{who} changed this to", when)
+        editor._note_fields(result, merge.changed_to(who), when)
         editor._note_rows(result, base, theirs, added, who, when)
-        editor.notes.append(
-            f"{who} saved this virtual service {when}, after you had opened it. Nothing of yours is saved yet."
-        )
+        editor.notes.append(merge.saved_meanwhile(who, "virtual service", when))
         return editor
 
     def _note_fields(self, result: merge.Merged, start: str, when: str) -> None:

@@ -50,6 +50,16 @@ def unpack(text: str) -> dict[str, str]:
     return {name: value for name, value in data.items() if isinstance(value, str)}
 
 
+def changed_to(who: str) -> str:
+    """How the sentence beside a field begins that somebody else has changed meanwhile."""
+    return f"{who} changed this to"
+
+
+def saved_meanwhile(who: str, what: str, when: str) -> str:
+    """Above a form that somebody else was quicker to save."""
+    return f"{who} saved this {what} {when}, after you had opened it. Nothing of yours is saved yet."
+
+
 def who_and_when(row, user: str) -> tuple[str, str]:
     """("alice", "at 22:41 UTC") or ("You", "in another window at 22:41 UTC")."""
     moment = ""

@@ -74,10 +74,9 @@ def merged(mine: Page, fresh: Page, user: str) -> Page:
         page.rows = page.formset.forms
     page.base, page.version = merge.pack(theirs), fresh.row.version if fresh.row else 0
     for form in (page.form, *page.rows):
-        _note_fields(
-            form, "" if form is page.form else f"{form.initial['name']} ", result, f"{who} changed this to", when
-        )
-    page.notes.append(f"{who} saved this page {when}, after you had opened it. Nothing of yours is saved yet.")
+        prefix = "" if form is page.form else f"{form.initial['name']} "
+        _note_fields(form, prefix, result, merge.changed_to(who), when)
+    page.notes.append(merge.saved_meanwhile(who, "page", when))
     return page
 
 

@@ -20,9 +20,8 @@ from lbconfig.model.icmp import MESSAGES
 from lbconfig.pair import entrances, interface_names
 from lbconfig.validate import fields
 from lbconfig.validate.firewall import MAX_NETWORKS
-from web.fields import FILL_IN, AddressField, PortsField, enum_field, number_field, port_field
+from web.fields import CHOOSE, FILL_IN, AddressField, PortsField, enum_field, number_field, port_field
 
-CHOOSE = {"required": "Choose one.", "invalid_choice": "Choose one of these."}
 PLAIN = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
 
 

@@ -11,6 +11,7 @@ from accounts.forms import REQUIRED, CodeForm
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH, USUAL_WATCH
 from lbconfig.joining import CABLE
 from network.forms import PLAIN, Lines
+from web.fields import CHOOSE
 
 if TYPE_CHECKING:
     from system.joining import Boxes
@@ -72,7 +73,7 @@ class HoldForm(forms.Form):
         choices=[("0", "Until somebody releases it"), ("1", "1 hour"), ("4", "4 hours"), ("24", "24 hours"),
                  ("168", "7 days")],
         help_text="After that time it stands by again by itself. A restart does not end a hold.",
-        error_messages=REQUIRED | {"invalid_choice": "Choose one of these."},
+        error_messages=CHOOSE | REQUIRED,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from lbconfig.model.names import Name
 from lbconfig.model.snapshot import Request
 
 FILL_IN = "Fill this in."
+CHOOSE = {"required": "Choose one.", "invalid_choice": "Choose one of these."}
 WHOLE_NUMBER = "This must be a whole number."
 PORT_NUMBER = "This must be a port number, or the name of a service such as https."
 MAX_NUMBER = 2**31 - 1
@@ -106,7 +107,7 @@ def enum_field(kind, table: Mapping[Any, Name], widget=forms.RadioSelect, none: 
         coerce=kind,
         choices=[*([("", none)] if none else []), *((str(value), name.long) for value, name in table.items())],
         widget=widget,
-        error_messages={"required": "Choose one.", "invalid_choice": "Choose one of these."},
+        error_messages=CHOOSE,
         **kwargs,
     )
     field.sentences = {str(value): name.help for value, name in table.items() if name.help}

@@ -12,6 +12,7 @@ from tests.parts import ALL
 from two_boxes import NEW, OLD, THIRD, Two, network
 
 from applier.apply import both
+from applier.apply.runs import confirmed_sentence
 from applier.wire.errors import ApplierRefused
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import to_data
@@ -43,7 +44,7 @@ def test_an_apply_is_for_both(two):
     assert [box.note()["outcome"] for box in two.boxes] == ["confirmed"] * 2
     assert [box.note()["user"] for box in two.boxes] == ["ann", "ann"]
     assert first.applier.generations.lineage() == second.applier.generations.lineage()
-    assert first.applier.applies.record.message == "Revision 2 runs and is confirmed."
+    assert first.applier.applies.record.message == confirmed_sentence(2)
 
 
 def waits(two: Two) -> bool:
@@ -158,7 +159,7 @@ def test_the_other_box_is_away_for_five_applies_and_follows_alone(two):
         two.boxes[0].begin(snapshot)
         two.until(lambda: ended(two))
     assert states(two) == [(THIRD, THIRD), (OLD, OLD)]
-    assert messages(two)[0] == "Revision 6 runs and is confirmed. lb2 is away, and follows when it is back."
+    assert messages(two)[0] == f"{confirmed_sentence(6)} lb2 is away, and follows when it is back."
     two.cut = False
     two.beat(2)
     assert two.boxes[1].both._box.job or states(two)[1] == (THIRD, THIRD)

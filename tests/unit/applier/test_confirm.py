@@ -11,8 +11,11 @@ from confirm_box import HARMLESS, is_back, outcome, refusal, waiting
 
 from applier.apply import deadline
 from applier.apply.deadline import Deadline, Decision
+from applier.apply.runs import confirmed_sentence, in_vain_sentence
 from applier.host import ipvs_listing
 from applier.wire.shapes import ENDED
+from lbconfig.diff.cutoff import NETWORK_WORDS
+from lbconfig.diff.services import REFUSED
 
 quick, box = confirm_box.quick, confirm_box.box
 
@@ -36,7 +39,7 @@ def test_what_may_cut_the_admin_off_waits(box):
     assert (run["id"], run["state"], run["user"]) == (name, "waiting", "ann")
     assert run["confirm"]["addresses"] == ["192.168.10.3", "10.2.0.1", "172.20.0.1"]
     assert run["confirm"]["dhcp"] == ["eth0"]
-    assert "The default gateway changes." in run["confirm"]["reasons"]
+    assert NETWORK_WORDS["gateway"] in run["confirm"]["reasons"]
     assert run["confirm"]["within"] == 90 == run["confirm"]["left"] and run["confirm"]["waited"] == 0
     assert (status["generation"], status["confirmed"]) == (2, 1)
     assert status["snapshot"]["network"]["hostname"] == "two"
@@ -79,7 +82,7 @@ def test_the_way_to_the_admin_may_change_but_not_the_door(box):
 def test_with_the_secret_alone(box):
     waiting(box)
     run = box.applier.applies.confirm("", box.secret, "")
-    assert run["state"] == "done" and run["message"] == "Revision 2 runs and is confirmed."
+    assert run["state"] == "done" and run["message"] == confirmed_sentence(2)
     assert outcome(box) == "confirmed" and box.applier.generations.confirmed_number() == 2
     assert box.paths.pending not in box.host.files
     assert refusal(box.applier.applies.confirm, "", box.secret, "").code == "not-waiting"  # it is spent
@@ -165,12 +168,12 @@ def test_nobody_confirms(box):
     box.boottime += 90
     run = box.until(*ENDED)
     assert run["state"] == "not confirmed"
-    assert "Nobody confirmed the changes within 90 seconds, so the box went back by itself." in run["message"]
+    assert in_vain_sentence(90) in run["message"]
     assert {step["state"] for step in run["steps"]} == {"undone", "skipped"}
     assert outcome(box) == "not confirmed"
     is_back(box, before)
     late = refusal(box.applier.applies.confirm, "", secret, "")
-    assert late.code == "not-waiting" and "Nobody confirmed the changes within 90 seconds" in late.message
+    assert late.code == "not-waiting" and in_vain_sentence(90) in late.message
     assert box.apply(TWO)["state"] == "done"
 
 
@@ -272,4 +275,4 @@ def test_where_the_table_cannot_be_read_no_number_is_told(box, monkeypatch):
     monkeypatch.setattr(box.host, "read", lambda path: None if path == ipvs_listing.PATH else read(path))
     review = box.applier.check(dataclasses.asdict(HARMLESS))
     assert review["impact"] is None and review["reach"] is not None
-    assert "New connections may be refused for a moment." in str(review["changes"])
+    assert REFUSED in str(review["changes"])

@@ -8,6 +8,7 @@ from tests.fake import appliance
 
 from applier.apply.runs import ALONE
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
+from lbconfig.diff.cutoff import NETWORK_WORDS
 from lbconfig.model.snapshot import FACTORY, from_data
 from lbconfig.validate.services import validate
 
@@ -83,7 +84,7 @@ def moved():
 def begin(**fields):
     applier = appliance.Fake()
     review = applier.check(moved())
-    assert review["reach"]["reasons"] == ["The default gateway changes."]
+    assert review["reach"]["reasons"] == [NETWORK_WORDS["gateway"]]
     return applier.apply(moved(), review["digest"], review["base"], "ann", **fields)
 
 

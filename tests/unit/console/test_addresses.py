@@ -5,6 +5,7 @@ import dataclasses
 
 import pytest
 
+from applier.apply.runs import confirmed_sentence
 from command.api import Unreachable
 from console import addresses, changing, opening
 from lbconfig.model.snapshot import FACTORY, to_data
@@ -59,7 +60,7 @@ def test_a_new_address_runs_and_the_draft_learns_of_it(person, fake, web):
     assert "192.168.10.7/24" in shown and shown.endswith(LAST)
     assert fake.box.snapshot.network.gateway == "192.168.10.1"
     shown = answer(person, "yes")
-    assert "Revision 4 runs and is confirmed." in shown
+    assert confirmed_sentence(4) in shown
     assert "The draft on the web page has it as well. What else is in there still waits to be applied." in shown
     network = fake.box.snapshot.network
     assert network.interfaces[0].addresses == ("192.168.10.7/24",) and network.gateway == "192.168.10.254"

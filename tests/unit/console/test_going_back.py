@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from applier.apply.runs import confirmed_sentence
 from applier.wire.errors import ApplierRefused
 from console import going_back
 from lbconfig.model.canonical import text
@@ -33,7 +34,7 @@ def test_back_to_one_that_was_good(person, fake, changed):
     shown = person.look()
     assert "The draft on the web page stays as it is." in shown and "virtual service 'mail'" in shown
     person.type("yes")
-    assert "Revision 4 runs and is confirmed." in person.look()
+    assert confirmed_sentence(4) in person.look()
     assert fake.box.snapshot == changed
     assert fake.box.generations[0]["comment"] == "back to revision 2, at the console"
     assert fake.box.generations[0]["user"] == "console"

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from lbconfig_samples import with_service
+from tests.texts import within
 
 from lbconfig.diff.services import summary
 from lbconfig.model.snapshot import (
@@ -47,19 +48,19 @@ def test_what_may_be_said():
     [
         ({"agent": TEXT, "scheduler": Scheduler.RR}, "agent.kind", "needs a scheduler that goes by weights"),
         ({"agent": TEXT, "check": HealthCheck(CheckKind.OFF)}, "agent.kind", "needs a health check"),
-        ({"agent": Agent(AgentKind.TEXT, 0)}, "agent.port", "must be 1 to 65535, not 0"),
-        ({"agent": Agent(AgentKind.TEXT, 2**80)}, "agent.port", "must be 1 to 65535"),
-        ({"agent": Agent(AgentKind.TEXT, 1, 1)}, "agent.interval", "must be 2 to 60, not 1"),
-        ({"agent": Agent(AgentKind.TEXT, floor=9)}, "agent.floor", "must be 10 to 100, not 9"),
+        ({"agent": Agent(AgentKind.TEXT, 0)}, "agent.port", within(1, 65535, 0)),
+        ({"agent": Agent(AgentKind.TEXT, 2**80)}, "agent.port", within(1, 65535)),
+        ({"agent": Agent(AgentKind.TEXT, 1, 1)}, "agent.interval", within(2, 60, 1)),
+        ({"agent": Agent(AgentKind.TEXT, floor=9)}, "agent.floor", within(10, 100, 9)),
         ({"agent": Agent(AgentKind.RESPONSE, 8080)}, "agent.port", "has no effect"),
         ({"agent": Agent(floor=20)}, "agent.floor", "has no effect"),
-        ({"slow_start": 601}, "slow_start", "must be 0 to 600, not 601"),
+        ({"slow_start": 601}, "slow_start", within(0, 600, 601)),
         ({"slow_start": 5, "scheduler": Scheduler.SH}, "slow_start", "needs a scheduler that goes by weights"),
-        ({"least_healthy": LeastHealthy(3)}, "least_healthy.servers", "must be 0 to 2, not 3"),
-        ({"least_healthy": LeastHealthy(-1)}, "least_healthy.servers", "must be 0 to 2, not -1"),
+        ({"least_healthy": LeastHealthy(3)}, "least_healthy.servers", within(0, 2, 3)),
+        ({"least_healthy": LeastHealthy(-1)}, "least_healthy.servers", within(0, 2, -1)),
         ({"least_healthy": LeastHealthy(0, TooFew.KEEP)}, "least_healthy.then", "has no effect"),
         ({"least_healthy": LeastHealthy(1, TooFew.KEEP, 2)}, "least_healthy.again", "has no effect"),
-        ({"least_healthy": LeastHealthy(2, TooFew.ASIDE, 1)}, "least_healthy.again", "must be 2 to 2, not 1"),
+        ({"least_healthy": LeastHealthy(2, TooFew.ASIDE, 1)}, "least_healthy.again", within(2, 2, 1)),
         (
             {"least_healthy": LeastHealthy(1), "check": HealthCheck(CheckKind.OFF)},
             "least_healthy.servers",

@@ -6,7 +6,7 @@ import pytest
 from lbconfig_pairs import KEYS, PAIR, with_both, with_box, with_interface, with_network, with_pair
 
 from lbconfig.diff import cutoff as module
-from lbconfig.diff.cutoff import cutoff, follow
+from lbconfig.diff.cutoff import NETWORK_WORDS, cutoff, follow
 from lbconfig.model.firewall import Action, Firewall, Rule
 from lbconfig.model.snapshot import FACTORY, Interface, Management, Network, Policy, Snapshot, SorryPage, VirtualService
 
@@ -227,7 +227,7 @@ def test_who_came_by_a_box_of_its_own_goes_on_at_a_floating_address_when_that_go
             with_both("eth1", floating=()),
             ("lb1: A floating address of eth1 is removed.", "lb2: A floating address of eth1 is removed."),
         ),
-        (with_network(1, gateway=""), ("lb2: The default gateway changes.",)),
+        (with_network(1, gateway=""), (f"lb2: {NETWORK_WORDS['gateway']}",)),
         (
             with_box(1, key=KEYS[0]),
             ("lb2: The pair cable changes, and the boxes have to find each other again.",),

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from lbconfig.diff.impact import FALLBACK, impact
+from lbconfig.diff.services import REFUSED
 from lbconfig.model.snapshot import (
     Fallback,
     FallbackKind,
@@ -103,7 +104,7 @@ def test_what_is_added_to_a_service_by_mark_closes_nothing(fields, kept, closed)
 def test_another_scheduler_refuses_for_a_moment():
     found = change(scheduler=Scheduler.RR)
     assert found.refused and (found.kept, found.closed) == (12, 0)
-    assert found.sentence == "New connections may be refused for a moment. 12 connections are kept."
+    assert found.sentence == f"{REFUSED} 12 connections are kept."
     both = change(scheduler=Scheduler.RR, real_servers=WEB.real_servers[1:])
     assert both.refused and both.closed == 7 and "7 connections" in both.sentence
     assert not change(scheduler=Scheduler.RR, port=81).refused

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from lbconfig_samples import DNS, SAMPLE, WEB, problems_at, with_server, with_service
+from tests.texts import NO_ADDRESS, within
 
 from lbconfig.model.checks import KINDS, SQL_CHECKS, using, without_unused, worst_case_detection
 from lbconfig.model.snapshot import (
@@ -58,7 +59,7 @@ def test_a_service_of_several_ports_or_protocols():
         (several("53", protocol=Protocol.UDP), "port", "is 10.0.2.100 port 53 udp already"),
         (several("50-60", protocol=Protocol.TCP_UDP), "port", "is 10.0.2.100 port 53 udp already"),
         (several("442-444", address="10.0.2.15"), "port", "is the web UI of this box"),
-        (with_server(port=0), "port", "must be 1 to 65535, not 0"),
+        (with_server(port=0), "port", within(1, 65535, 0)),
     ],
 )
 def test_what_several_ports_cannot_be(snapshot, field, words):
@@ -124,13 +125,13 @@ def test_who_may_answer_while_all_are_down():
 @pytest.mark.parametrize(
     ("snapshot", "field", "words"),
     [
-        (falling_back(""), "address", "must be an IP address"),
-        (falling_back("10.2.0.99; reboot"), "address", "must be an IP address"),
+        (falling_back(""), "address", NO_ADDRESS),
+        (falling_back("10.2.0.99; reboot"), "address", NO_ADDRESS),
         (falling_back("2001:db8::1"), "address", "must be an IPv4 address"),
         (falling_back("10.0.2.15"), "address", "this box's own address"),
         (falling_back("10.0.2.100"), "address", "is the address of virtual service"),
         (falling_back("10.2.0.11", 8000), "address", "this service has a real server"),
-        (falling_back(port=65536), "port", "must be 0 to 65535"),
+        (falling_back(port=65536), "port", within(0, 65535)),
         (falling_back(port=8080, forwarding=Forwarding.DIRECT, real_servers=()), "port", "must be 80, as the service"),
         (falling_back(more_ports="443", real_servers=()), "port", "connections to all ports of this service go there"),
         (falling_back(check=HealthCheck(CheckKind.OFF)), "kind", "needs a health check"),
@@ -207,13 +208,13 @@ def test_a_disabled_service_may_stand_where_another_one_is_or_belong_to_another_
             "call_id",
             "persistence",
         ),
-        (with_service(persistence=-1), "persistence", "must be 0 to 2678400, not -1"),
-        (with_service(persistence=2678401), "persistence", "must be 0 to 2678400"),
-        (with_service(persistence_prefix=-1), "persistence_prefix", "must be 0 to 32, not -1"),
-        (with_service(persistence_prefix=33), "persistence_prefix", "must be 0 to 32"),
+        (with_service(persistence=-1), "persistence", within(0, 2678400, -1)),
+        (with_service(persistence=2678401), "persistence", within(0, 2678400)),
+        (with_service(persistence_prefix=-1), "persistence_prefix", within(0, 32, -1)),
+        (with_service(persistence_prefix=33), "persistence_prefix", within(0, 32)),
         (with_service(note="x" * 501), "note", "longer than 500 characters, and has 501"),
-        (with_server(upper=-1), "upper", "must be 0 to 2147483647"),
-        (with_server(upper=2**31), "upper", "must be 0 to 2147483647"),
+        (with_server(upper=-1), "upper", within(0, 2147483647)),
+        (with_server(upper=2**31), "upper", within(0, 2147483647)),
         (with_server(lower=5), "lower", "needs an upper threshold"),
         (with_server(upper=5, lower=6), "lower", "must not be above the upper threshold, 5"),
     ],
@@ -271,7 +272,7 @@ def test_sctp_and_udp_are_checked_by_other_ways(protocol, check, words):
         ("192.0.2.1", ""),
         ("2001:db8::1", ""),
         ("", ""),
-        ("192.0.2", "must be an IP address"),
+        ("192.0.2", NO_ADDRESS),
         ("2001:DB8::1", "must be written as 2001:db8::1"),
     ],
 )

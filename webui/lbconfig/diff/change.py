@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
+REFUSED = "New connections may be refused for a moment."
+
 Kind = Literal["added", "changed", "removed"]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lbconfig.diff.change import REFUSED
 from lbconfig.model.snapshot import Snapshot, VirtualService
 from lbconfig.wanted import table as ipvs
 
@@ -111,7 +112,7 @@ def _sentence(leaves: str, kept: int, closed: int, refused: bool, releases: bool
     if leaves:
         said.append((words if closed else none)[leaves])
     if refused:
-        said.append("New connections may be refused for a moment.")
+        said.append(REFUSED)
         if not leaves:
             said.append(f"{_open(kept)} {_are(kept)} kept.")
     return " ".join(said)

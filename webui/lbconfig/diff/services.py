@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lbconfig.diff.balance import balance_changes
+from lbconfig.diff.change import REFUSED as REFUSED
 from lbconfig.diff.change import Change as Change
 from lbconfig.diff.change import list_change
 from lbconfig.diff.checks import check_changes, check_words, program_lines
@@ -28,7 +29,6 @@ from lbconfig.model.snapshot import (
     VirtualService,
 )
 
-REFUSED = "New connections may be refused for a moment."
 CLOSED = "Open connections through it are closed."
 SERVER_CLOSED = "Open connections to a server that is removed or disabled are closed."
 MOVED = "The service leaves its old address or port: open connections through it are closed."

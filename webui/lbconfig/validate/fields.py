@@ -40,6 +40,16 @@ def in_range(value: int, low: int, high: int) -> str | None:
     return None if low <= value <= high else f"must be {low} to {high}, not {number(value)}"
 
 
+def given_twice(entry: object) -> str:
+    """What is wrong with an entry that a list has already."""
+    return f"{entry} is given twice"
+
+
+def no_interface(name: str) -> str:
+    """What is wrong with the name of an interface that the box does not have."""
+    return f"{quote(name)} is not an interface of this box"
+
+
 def ip_address(text: str) -> str | None:
     """Any IPv4 or IPv6 address, in the one spelling that programs print."""
     try:

@@ -12,6 +12,7 @@ from lbconfig.model.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate.certificate import certificate_problems
 from lbconfig.validate.fields import (
     allowed_network,
+    given_twice,
     host_address,
     interface_address,
     interface_name,
@@ -65,7 +66,7 @@ def _addresses(
             return
         address = ipaddress.ip_interface(text)
         if not first(address.ip):
-            yield place.problem("addresses", f"{address.ip} is given twice")
+            yield place.problem("addresses", given_twice(address.ip))
             continue
         for name, other in taken:
             if address.network.overlaps(other) and not (name == interface.name and address.network == other):
@@ -117,7 +118,7 @@ def management_problems(snapshot: Snapshot) -> Iterator[Problem]:
     for text in management.allow:
         sentence = allowed_network(text)
         if sentence is None and not first(text):
-            sentence = f"{text} is given twice"
+            sentence = given_twice(text)
         yield from each(place, allow=sentence)
     yield from each(place, port=web_port(management.port) or _taken(snapshot))
     yield from each(place, interfaces=_interfaces(snapshot.network, management.interfaces))
@@ -135,7 +136,7 @@ def _interfaces(network: Network, chosen: tuple[str, ...]) -> str | None:
         if name in masters:
             return f"{quote(name)} is a member of {quote(masters[name])}, where its packets arrive: choose that one"
         if not first(name):
-            return f"{quote(name)} is given twice"
+            return given_twice(quote(name))
     if chosen and not any(known[name].on and (known[name].dhcp or known[name].addresses) for name in chosen):
         names = ", ".join(map(quote, chosen))
         return f"the web UI would answer on {names} only, and the box has no address there: nobody could reach it"

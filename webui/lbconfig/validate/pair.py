@@ -17,7 +17,14 @@ from lbconfig.model.addresses import IPNetwork, contains
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
 from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, keyed, named_floating, view
-from lbconfig.validate.fields import host_address, in_range, interface_address, interface_name
+from lbconfig.validate.fields import (
+    given_twice,
+    host_address,
+    in_range,
+    interface_address,
+    interface_name,
+    no_interface,
+)
 from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
 from lbconfig.validate.network import MAX_ADDRESSES, usable
@@ -165,7 +172,7 @@ def _cable(own: PairBox, known: Mapping[str, Interface]) -> str | None:
     if sentence := interface_name(own.cable):
         return sentence
     if own.cable not in known:
-        return f"{quote(own.cable)} is not an interface of this box"
+        return no_interface(own.cable)
     if not known[own.cable].on:
         return f"{quote(own.cable)} is switched off"
     return f"{quote(own.cable)} uses DHCP: the pair cable needs fixed addresses" if known[own.cable].dhcp else None
@@ -247,7 +254,7 @@ def _floating(snapshot: Snapshot, pair: Pair) -> Iterator[Problem]:
             for text in interface.floating:
                 sentence = interface_address(text) or _floating_here(text, interface, nets, network, known)
                 if sentence is None and not first(text.partition("/")[0]):
-                    sentence = f"{text} is given twice"
+                    sentence = given_twice(text)
                 if sentence is None and text not in texts[1 - box]:
                     sentence = f"{text} is missing on {quote(other.name)}: what one box gives up, the other must take"
                 yield from each(place, floating=sentence)

@@ -11,11 +11,13 @@ from lbconfig.model.network import Interface, Network, PolicyRoute, StaticRoute
 from lbconfig.model.problem import Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.validate.fields import (
+    given_twice,
     host_address,
     host_or_name,
     in_range,
     interface_name,
     is_dns_name,
+    no_interface,
     not_a_host,
     router_address,
 )
@@ -77,7 +79,7 @@ def _list(place: Place, field: str, entries: tuple[str, ...], longest: int, rule
     for entry in entries:
         sentence = rule(entry)
         if sentence is None and not first(entry):
-            sentence = f"{entry} is given twice"
+            sentence = given_twice(entry)
         yield from each(place, **{field: sentence})
 
 
@@ -120,7 +122,7 @@ class _Ways:
             return sentence
         found = self.known.get(name)
         if found is None:
-            return f"{quote(name)} is not an interface of this box"
+            return no_interface(name)
         if not found.on:
             return f"{quote(name)} is switched off"
         if not any(network.version == family for network in self.networks(found)):
