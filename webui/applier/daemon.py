@@ -31,12 +31,13 @@ from applier.capacity.verbs import Capacities
 from applier.hardware.verbs import Tuner
 from applier.host import reserve
 from applier.host.host import PRIVATE, Host, HostError, Live, run
-from applier.kept import events, pair_key, storage
+from applier.kept import events, pair_key, storage, way_back
 from applier.kept.faults import Faults
-from applier.kept.generations import Damaged, Generations, Recovered
+from applier.kept.generations import Damaged, Generations
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
 from applier.kept.turn import Held, Turn
+from applier.kept.way_back import Recovered
 from applier.pair.along import Along
 from applier.pair.drills import Drills
 from applier.pair.errands import Errands
@@ -388,7 +389,7 @@ class Applier:
             if storage.trouble(self.paths) != storage.MISSING:
                 self.generations.prepare()
                 self.setup_code.prepare()
-                self.generations.refresh_second_copy()
+                way_back.refresh_second_copy(self.generations)
                 found = self.generations.mark_interrupted(waiting)
                 storage.keep_reserve(self.paths)
                 self.reasons.load()
@@ -401,7 +402,7 @@ class Applier:
         return []
 
     def _recover(self) -> Recovered:
-        found = self.generations.recover()
+        found = way_back.recover(self.generations)
         if found.fault:
             self.faults.set(*found.fault)
             log.error("%s: %s", *found.fault)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from box import ONE, TWO
 
+from applier.kept import way_back
 from applier.kept.generations import Damaged, Generations
 from lbconfig.agreement import Revision
 from lbconfig.model.canonical import digest
@@ -102,9 +103,9 @@ def test_power_cut_at_every_operation_leaves_a_whole_confirmed_generation(tmp_pa
         disk.lose_unsynced(folder)
         after = Generations(folder)
         after.prepare()
-        after.refresh_second_copy()
+        way_back.refresh_second_copy(after)
         after.mark_interrupted()
-        found = after.recover()
+        found = way_back.recover(after)
         assert found.fault is None, (stop, found)
         assert found.snapshot in (ONE, TWO), stop
         seen.add(found.number)
@@ -115,7 +116,7 @@ def test_power_cut_at_every_operation_leaves_a_whole_confirmed_generation(tmp_pa
         number = after.create(TWO, "ann", "again")
         assert number > max(used), stop
         after.confirm(number)
-        assert after.recover().snapshot == TWO, stop
+        assert way_back.recover(after).snapshot == TWO, stop
     assert seen == {1, 2}
 
 
@@ -135,7 +136,7 @@ def test_power_cut_during_the_very_first_apply_leaves_a_fresh_box_or_the_new_one
         after = Generations(tmp_path / str(stop))
         after.prepare()
         after.mark_interrupted()
-        found = after.recover()
+        found = way_back.recover(after)
         assert found.fault is None and found.snapshot in (None, ONE), stop
 
 
@@ -147,11 +148,11 @@ def test_power_cut_while_the_second_copy_is_made_into_a_generation(tmp_path, mon
         with monkeypatch.context() as patch:
             Disk(patch, stop)
             with contextlib.suppress(PowerCut):
-                generations.recover()
+                way_back.recover(generations)
         after = Generations(folder)
         after.prepare()
         after.mark_interrupted()
-        assert after.recover().snapshot == ONE, stop
+        assert way_back.recover(after).snapshot == ONE, stop
 
 
 def descent(revision: Revision) -> dict:
@@ -270,10 +271,10 @@ def test_damaged_records_are_listed_as_such(tmp_path, text):
 def test_a_damaged_second_copy_counts_as_none(tmp_path, text):
     generations = with_one(tmp_path)
     (tmp_path / "confirmed.json").write_text(text)
-    assert generations.recover().number == 1
-    generations.refresh_second_copy()
+    assert way_back.recover(generations).number == 1
+    way_back.refresh_second_copy(generations)
     (tmp_path / "confirmed").unlink()
-    assert generations.recover().snapshot == ONE
+    assert way_back.recover(generations).snapshot == ONE
 
 
 def test_a_confirmation_is_taken_back(tmp_path):
@@ -282,6 +283,6 @@ def test_a_confirmation_is_taken_back(tmp_path):
     generations.confirm(generations.create(ONE, "ann", ""))
     generations.confirm(generations.create(FACTORY, "ann", ""))
     generations.confirm_again(1)
-    assert generations.recover().snapshot == ONE
+    assert way_back.recover(generations).snapshot == ONE
     generations.confirm_again(None)
     assert generations.confirmed_number() is None

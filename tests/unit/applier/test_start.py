@@ -11,7 +11,7 @@ from box import ONE, TWO, Box, running_one
 from applier.apply.runs import RunRecord
 from applier.daemon import KEEP_IN_NEED
 from applier.host.host import Output
-from applier.kept import storage
+from applier.kept import storage, way_back
 from applier.kept.generations import Generations
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import FACTORY, to_data
@@ -37,13 +37,14 @@ def test_servers_of_checked_services_wait_at_boot_for_their_first_check(tmp_path
     assert "10.2.0.11:80 -m -w 0" in added and "10.2.0.31:53 -m -w 1" in added
 
 
-def test_what_clients_do_not_wait_for_starts_when_the_configuration_is_in_place_or_cannot_be(tmp_path):
+def test_what_clients_do_not_wait_for_starts_when_the_configuration_is_in_place_or_cannot_be(tmp_path, monkeypatch):
     """Where servers are checked that is up to ldirectord: see peers test_faults."""
     box = Box(tmp_path / "factory").start()
     assert box.host.log[-1] == "sv down later"
     box = Box(tmp_path / "broken")
-    box.applier.generations.recover = lambda: 1 / 0
-    box.start()
+    with monkeypatch.context() as broken:
+        broken.setattr(way_back, "recover", lambda generations: 1 / 0)
+        box.start()
     assert "start" in box.faults() and box.host.log == ["sv down later"]
     assert "sv down later" not in running_one(tmp_path / "checked").power_cut().host.log
 
@@ -137,7 +138,7 @@ def test_ldirectord_that_cannot_be_stopped_is_not_given_a_new_file(tmp_path):
 
 def test_a_mistake_at_the_start_leaves_a_daemon_that_answers(tmp_path, monkeypatch):
     box = running_one(tmp_path)
-    monkeypatch.setattr(Generations, "recover", lambda self: 1 / 0)
+    monkeypatch.setattr(way_back, "recover", lambda generations: 1 / 0)
     box.restart_daemon()
     assert "The applier has failed" in box.faults()["start"]
 

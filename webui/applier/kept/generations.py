@@ -20,61 +20,32 @@ of it is what comes before the confirmed one.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
 
 from applier.base import durable
+from applier.kept import records
 from applier.kept.faults import now
+from applier.kept.records import Copy, Meta
+from applier.kept.records import Damaged as Damaged
+from applier.kept.records import Descent as Descent
 from applier.wire.shapes import GenerationEntry, Outcome, StepStatus
 from lbconfig import migrate
 from lbconfig.agreement import ID_LENGTH, Lineage, Revision
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Snapshot, SnapshotError
 from lbconfig.model.tuning import Tuning
-from lbconfig.pair import BOXES, view
+from lbconfig.pair import view
 from lbconfig.render import files_digest
 from lbconfig.target import Target
 
 KEEP = 100
 # What becomes of one that was under way when the power or the daemon went.
 CUT_SHORT: dict[str, Outcome] = {"applying": "interrupted", "waiting": "not confirmed"}
-
-
-class Damaged(Exception):
-    """A generation that is not there, or not as it was written."""
-
-
-class Descent(TypedDict):
-    """What both boxes of a pair know a revision by, and where it comes from."""
-
-    id: str
-    digest: str
-    parent: str  # digest of what was confirmed before it
-    number: int  # that it has at the desk
-    desk: str  # host name of the box at which it was applied
-
-
-class Meta(TypedDict):
-    """The record of a generation, as meta.json has it."""
-
-    number: NotRequired[int]
-    user: str
-    comment: str
-    client: NotRequired[str]
-    created: str
-    outcome: Outcome
-    seconds: float
-    snapshot_digest: str
-    files_digest: str
-    box: NotRequired[int]  # of a pair: which of its boxes this one was
-    pair: NotRequired[Descent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +66,6 @@ class Generation:
         if self.snapshot.pair is None:
             return self.snapshot.tuning
         return Tuning() if self.box is None else view(self.snapshot, self.box).tuning
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """What to load at boot."""
-
-    number: int | None  # None: no generation holds it
-    snapshot: Snapshot | None  # None: nothing is left, or nothing ever was
-    box: int | None = None  # of its pair: which of them this one was when it was stored
-    fault: tuple[str, str] | None = None  # code and sentence
 
 
 class Generations:
@@ -152,7 +113,7 @@ class Generations:
             "created": now(),
             "outcome": "applying",
             "seconds": 0.0,
-            "snapshot_digest": _sha256(text.encode()),
+            "snapshot_digest": records.sha256(text.encode()),
             "files_digest": files_digest(files),
         }
         if box is not None:
@@ -166,7 +127,7 @@ class Generations:
                 durable.write(temporary / "files" / name, content.encode())
             durable.sync_folder(temporary / "files")
             durable.write(temporary / "snapshot.json", text.encode())
-            durable.write(temporary / "meta.json", _json(meta))
+            durable.write(temporary / "meta.json", records.as_json(meta))
             durable.sync_folder(temporary)
             os.rename(temporary, self._path(number))
             durable.sync_folder(self.folder)
@@ -190,10 +151,10 @@ class Generations:
         """
         meta, text, _ = self.whole(number)
         if lineage:
-            durable.replace(self.descent, _lines(lineage))
-        copy = durable.prepare(self.second_copy, _second_copy(number, text, meta.get("box")))
+            durable.replace(self.descent, records.lineage_text(lineage))
+        copy = durable.prepare(self.second_copy, records.second_copy(number, text, meta.get("box")))
         confirmed = meta | {"outcome": "confirmed", "seconds": round(seconds, 3)}
-        new_meta = durable.prepare(self._path(number) / "meta.json", _json(confirmed))
+        new_meta = durable.prepare(self._path(number) / "meta.json", records.as_json(confirmed))
         durable.point(self.link, f"generations/{number:06}")
         durable.put(copy, self.second_copy)
         durable.put(new_meta, self._path(number) / "meta.json")
@@ -210,7 +171,7 @@ class Generations:
 
     def end(self, number: int, outcome: Outcome, seconds: float) -> None:
         meta = self._meta(number) | {"outcome": outcome, "seconds": round(seconds, 3)}
-        durable.replace(self._path(number) / "meta.json", _json(meta))
+        durable.replace(self._path(number) / "meta.json", records.as_json(meta))
 
     def adopt(self, lineage: Lineage, desk: str) -> None:
         """Know the confirmed one by the name that the other box has for it. The commit is the rename of its record."""
@@ -220,8 +181,8 @@ class Generations:
         meta, head = self._meta(number), lineage[-1]
         parent = lineage[-2].digest if len(lineage) > 1 else ""
         meta["pair"] = {"id": head.id, "digest": head.digest, "parent": parent, "number": number, "desk": desk}
-        durable.replace(self.descent, _lines(lineage))
-        durable.replace(self._path(number) / "meta.json", _json(meta))
+        durable.replace(self.descent, records.lineage_text(lineage))
+        durable.replace(self._path(number) / "meta.json", records.as_json(meta))
 
     def not_chosen(self, lineage: Lineage) -> None:
         """The confirmed ones that are no part of it lost against those of the other box."""
@@ -277,6 +238,13 @@ class Generations:
             return None
         return int(name) if name.isdigit() else None
 
+    def second(self) -> Copy | None:
+        """The second copy of the confirmed one, if it is as it was written."""
+        try:
+            return records.copied(self.second_copy.read_bytes())
+        except OSError:
+            return None
+
     def snapshot_digest(self, number: int) -> str:
         """Of the file as it was written; Damaged where nothing tells it."""
         return self._meta(number)["snapshot_digest"]
@@ -291,10 +259,9 @@ class Generations:
         if head is None:
             return ()
         try:
-            lines = [_LINE.fullmatch(line) for line in self.descent.read_text(errors="replace").splitlines()]
+            known = records.lineage(self.descent.read_text(errors="replace"))
         except OSError:
-            lines = []
-        known = [Revision(*line.groups()) for line in lines if line]
+            known = []
         ids = [one.id for one in known]
         return (*known[: ids.index(head.id)], head) if head.id in ids else (head,)
 
@@ -324,7 +291,7 @@ class Generations:
         """The record, the snapshot's text and the files of one that is as it was written; otherwise Damaged."""
         meta = self._meta(number)
         text = self._read(number, "snapshot.json")
-        if _sha256(text.encode()) != meta["snapshot_digest"]:
+        if records.sha256(text.encode()) != meta["snapshot_digest"]:
             raise Damaged(f"snapshot.json of revision {number} is not as it was written")
         try:
             names = sorted(os.listdir(self._path(number) / "files"))
@@ -360,80 +327,14 @@ class Generations:
             "seconds": meta["seconds"],
         }
 
-    # --- the way back to the confirmed one --------------------------------------------------------
-
-    def recover(self) -> Recovered:
-        """What to load at boot: the confirmed one; its second copy; an older one; or nothing."""
-        number = self.confirmed_number()
-        try:
-            if number is not None:
-                generation = self.load(number)
-                return Recovered(number, generation.snapshot, generation.box)
-            reason = "no revision is named as the confirmed one"
-        except Damaged as error:
-            reason = str(error)
-        copied = self._read_second_copy()
-        if number is None and copied is None and not self._ever_confirmed():
-            return Recovered(None, None)  # a new box
-        if copied is not None:
-            return self._from_second_copy(*copied, reason)
-        return self._from_older(number, reason)
-
-    def refresh_second_copy(self) -> None:
-        """After a power cut between the two writes of a confirmation."""
-        number = self.confirmed_number()
-        if number is not None and (self._read_second_copy() or (None,))[0] != number:
-            generation = self.load(number)
-            text = canonical.text(generation.snapshot)
-            durable.replace(self.second_copy, _second_copy(number, text, generation.box))
-
-    def _from_second_copy(self, number: int, snapshot: Snapshot, box: int | None, reason: str) -> Recovered:
-        said = f"Revision {number} is missing or damaged ({reason})"
-        try:
-            new = self.create(snapshot, "system", f"revision {number} from its second copy", box=box)
-            self.confirm(new)
-        except (OSError, Damaged) as error:
-            fault = f"{said}. The box runs its second copy, which could not be stored as a revision: {error}."
-            return Recovered(None, snapshot, box, ("generation-missing", fault))
-        fault = f"{said}. The box runs its second copy, stored as revision {new}."
-        return Recovered(new, snapshot, box, ("generation-missing", fault))
-
-    def _from_older(self, lost: int | None, reason: str) -> Recovered:
-        name = "The confirmed revision" if lost is None else f"Revision {lost}"
-        for number in reversed(self.numbers()):
-            with contextlib.suppress(Damaged):
-                generation = self.load(number)
-                if generation.meta["outcome"] == "confirmed":
-                    with contextlib.suppress(OSError):
-                        durable.point(self.link, f"generations/{number:06}")
-                    fault = (
-                        f"{name} and its second copy are missing or damaged ({reason}). "
-                        f"The box runs the older revision {number}; review it before you change anything."
-                    )
-                    return Recovered(number, generation.snapshot, generation.box, ("generation-missing", fault))
-        fault = (
-            f"{name} and its second copy are missing or damaged ({reason}), and no older one can be read. "
-            "The box runs the factory configuration: restore a revision in the web UI and apply it."
-        )
-        return Recovered(None, None, fault=("generation-missing", fault))
-
     # --- details ---------------------------------------------------------------------------------
-
-    def _ever_confirmed(self) -> bool:
-        """A generation was confirmed once, as far as anything is left to tell."""
-        outcomes = []
-        for number in self.numbers():
-            try:
-                outcomes.append(self._meta(number)["outcome"])
-            except Damaged:
-                outcomes.append("damaged")
-        return os.path.lexists(self.link) or self.second_copy.exists() or bool({"confirmed", "damaged"} & set(outcomes))
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06}"
 
     def _next_number(self) -> int:
-        used = [*self.numbers(), self.confirmed_number() or 0, (self._second_copy_text() or (0,))[0]]
+        second = self.second()
+        used = [*self.numbers(), self.confirmed_number() or 0, second.number if second else 0]
         with contextlib.suppress(OSError, ValueError):
             used.append(int(self.counter.read_text()))
         return max(used) + 1
@@ -447,18 +348,7 @@ class Generations:
             raise Damaged(f"{name} of revision {number} cannot be read: {error}") from None
 
     def _meta(self, number: int) -> Meta:
-        try:
-            meta = json.loads(self._read(number, "meta.json"))
-        except (ValueError, RecursionError):
-            raise Damaged(f"meta.json of revision {number} is damaged") from None
-        kinds = {"user": str, "comment": str, "created": str, "outcome": str, "seconds": float}
-        kinds |= {"snapshot_digest": str, "files_digest": str}
-        whole = isinstance(meta, dict) and all(isinstance(meta.get(name), kind) for name, kind in kinds.items())
-        if not whole or meta.get("box") not in (None, *BOXES):
-            raise Damaged(f"meta.json of revision {number} is damaged")
-        if "pair" in meta and not _is_descent(meta["pair"]):
-            raise Damaged(f"meta.json of revision {number} is damaged")
-        return cast(Meta, meta)  # the fields that anybody asks for are there, and of their types
+        return records.meta(number, self._read(number, "meta.json"))
 
     def _steps(self, number: int) -> Iterator[StepStatus]:
         """The log; a last line that a power cut tore is left out."""
@@ -469,54 +359,3 @@ class Generations:
         for line in lines:
             with contextlib.suppress(ValueError):
                 yield json.loads(line)
-
-    def _read_second_copy(self) -> tuple[int, Snapshot, int | None] | None:
-        found = self._second_copy_text()
-        try:
-            return None if found is None else (found[0], migrate.read(found[1]), found[2])
-        except SnapshotError:
-            return None
-
-    def _second_copy_text(self) -> tuple[int, str, int | None] | None:
-        """Its number, the text of its snapshot, and which box of a pair it is for, if it is as it was written."""
-        try:
-            found = _COPY.fullmatch(self.second_copy.read_bytes())
-        except OSError:
-            return None
-        whole = found is not None and _sha256(found["text"]).encode() == found["digest"]
-        if found is None or not whole:
-            return None
-        return int(found["number"]), found["text"].decode(), int(found["box"]) if found["box"] else None
-
-
-_LINE = re.compile(r"([0-9a-f]{32}) ([0-9a-f]{64})")
-
-
-def _lines(lineage: Lineage) -> bytes:
-    return "".join(f"{one.id} {one.digest}\n" for one in lineage).encode()
-
-
-def _is_descent(data: object) -> bool:
-    kinds = {"id": str, "digest": str, "parent": str, "number": int, "desk": str}
-    return isinstance(data, dict) and all(isinstance(data.get(name), kind) for name, kind in kinds.items())
-
-
-_COPY = re.compile(
-    rb'\{(?:"box":(?P<box>[01]),)?"digest":"(?P<digest>[0-9a-f]{64})",'
-    rb'"number":(?P<number>\d{1,9}),"snapshot":(?P<text>.*)\}\n',
-    re.S,
-)
-
-
-def _second_copy(number: int, text: str, box: int | None) -> bytes:
-    """`text`: the canonical one, which is JSON as it stands. `box`: of a pair, which of its boxes this one is."""
-    place = "" if box is None else f'"box":{box},'
-    return f'{{{place}"digest":"{_sha256(text.encode())}","number":{number},"snapshot":{text}}}\n'.encode()
-
-
-def _json(data: object) -> bytes:
-    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False).encode() + b"\n"
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
