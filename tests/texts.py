@@ -4,6 +4,7 @@ What Python says is imported from the product instead; what a rule of lbconfig s
 """
 
 from lbconfig.validate import fields
+from lbconfig.validate.fields import NO_INTERFACE as NO_INTERFACE
 
 
 def within(low: int, high: int, value: int | None = None) -> str:
@@ -18,7 +19,6 @@ def on_screen(sentence: str) -> str:
 
 
 NO_ADDRESS = str(fields.ip_address("?")).partition(", not ")[0]
-NOT_HERE = fields.no_interface("").partition(" ")[2]
 TWICE = fields.given_twice("").strip()
 
 # Set-up and log-in

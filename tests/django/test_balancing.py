@@ -231,7 +231,7 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_expect", "x" * 201, "longer than 200 characters"),
         ("check_matching", "sounds-like", CHOOSE["invalid_choice"]),
         ("check_host", "no host", "Must be the name of a web site"),
-        ("check_port", "70000", on_screen(within(1, 65535))),
+        ("check_port", "70000", "Must be 1 to 65535"),
         ("check_interval", "0", on_screen(within(1, 3600))),
         ("check_timeout", "61", on_screen(within(1, 60))),
         ("check_failures", "", FILL_IN),

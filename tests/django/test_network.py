@@ -7,7 +7,7 @@ import pytest
 from forms_on_page import form_values, words
 from tests import texts
 from tests.fake import appliance
-from tests.texts import NO_ADDRESS, NOT_HERE, TWICE, on_screen, within
+from tests.texts import NO_ADDRESS, NO_INTERFACE, TWICE, on_screen, within
 
 from draft import store as draft
 from draft.merge import changed_to
@@ -24,6 +24,7 @@ from lbconfig.model.snapshot import (
     VirtualService,
     Vlan,
 )
+from lbconfig.validate.routes import MAX_METRIC
 from web.fields import FILL_IN
 
 
@@ -67,7 +68,7 @@ def test_what_the_box_has_stands_beside_the_wish(client):
         ("interfaces__0__addresses", "fd00::/64", "the network address of fd00::/64"),
         ("interfaces__0__addresses", "10.2.0.9/16", "overlaps the network"),
         ("interfaces__0__addresses", " ".join(["10.9.0.1/24"] * 101), "more than 100 entries"),
-        ("interfaces__0__name", "eth0; reboot", on_screen(within(1, 15))),
+        ("interfaces__0__name", "eth0; reboot", "Must be 1 to 15 letters"),
         ("interfaces__TOTAL_FORMS", "x", "form is not complete"),
     ],
 )
@@ -119,7 +120,7 @@ def test_the_port_of_the_web_page(client):
         ("44443", "the box takes these for connections of its own"),
         ("6000", "browsers open no page there"),
         ("1e3", "This must be a port number, or the name of a service such as https."),
-        ("9" * 30, on_screen(within(1, 65535))),
+        ("9" * 30, "Must be 1 to 65535"),
         ("9" * 5000, "This must be a port number"),
         ("2525", "192.168.10.2 port 2525 is virtual service 'here': take another port."),
     ],
@@ -157,8 +158,8 @@ def test_the_interfaces_of_the_web_page(client):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (["eth9"], "The web UI would answer on 'eth9', which is not an interface of this box."),
-        (["eth0", "eth0"], "'eth0' is given twice."),
+        (["eth9"], f"The web UI would answer on 'eth9', which {NO_INTERFACE}."),
+        (["eth0", "eth0"], f"'eth0' {TWICE}."),
         (["x" * 65], "Select a valid choice."),
     ],
 )
@@ -176,7 +177,7 @@ def test_the_only_interface_of_the_web_page_is_not_taken_out_unnoticed(client):
     management = dataclasses.replace(draft.current().management, interfaces=("eth2",))
     draft.replace(dataclasses.replace(draft.current(), network=network, management=management), "admin")
     assert save(client, "/network/", interfaces__2__gone="on").status_code == 302
-    told = "access, interfaces: the web UI would answer on 'eth2', which is not an interface of this box"
+    told = f"access, interfaces: the web UI would answer on 'eth2', which {NO_INTERFACE}"
     assert f"Before you can apply: {told}" in words(client.get("/"))
     review = client.get("/changes/")
     assert texts.NOT_YET in words(review) and 'href="/access/"' in review.content.decode()
@@ -366,8 +367,8 @@ def test_add_a_route_and_a_way_out_and_remove_them(client):
         ("route", "target", "10.9.0.1/16", "probably meant to be 10.9.0.0/16"),
         ("route", "target", "$(reboot)", "Must be a network such as"),
         ("route", "via", "10.77.0.1", "is in no network of an interface"),
-        ("route", "metric", "-1", "Must be 0 to"),
-        ("route", "interface", "eth9", NOT_HERE),
+        ("route", "metric", "-1", on_screen(within(0, MAX_METRIC))),
+        ("route", "interface", "eth9", NO_INTERFACE),
         ("policy", "target", "everything", on_screen(NO_ADDRESS)),
         ("policy", "via", "", on_screen(NO_ADDRESS)),
     ],

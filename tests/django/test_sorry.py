@@ -56,7 +56,7 @@ def test_a_service_has_a_fallback_server(client):
         ("/services/1/", SERVER | {"fallback_address": ""}, on_screen(NO_ADDRESS)),
         ("/services/1/", SERVER | {"fallback_address": "10.2.0.11"}, "This service has a real server"),
         ("/services/1/", SERVER | {"fallback_port": "x"}, "a port number, or the name of a service"),
-        ("/services/1/", SERVER | {"fallback_check": "often"}, CHOOSE["invalid_choice"]),
+        ("/services/1/", SERVER | {"fallback_check": "often"}, "Choose one of these."),
         (
             "/services/1/",
             SERVER | {"fallback_check": "connect", "protocol": "udp", "check_port": "80"},

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 from lbconfig_hostile import ADDRESSES, HOSTILE
-from tests.texts import NO_ADDRESS, NOT_HERE, TWICE, within
+from tests.texts import NO_ADDRESS, NO_INTERFACE, TWICE, within
 
 from lbconfig.model.snapshot import (
     Bond,
@@ -21,6 +21,7 @@ from lbconfig.model.snapshot import (
     VirtualService,
     Vlan,
 )
+from lbconfig.validate.routes import MAX_METRIC
 from lbconfig.validate.services import admin_problem, validate
 
 HOME = Interface("eth0", addresses=("10.0.0.2/24", "2001:db8::2/64"))
@@ -139,7 +140,7 @@ BAD = [
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9", "eth9"),)),
         "network.routes[10.9.0.0/16].interface",
-        NOT_HERE,
+        NO_INTERFACE,
     ),
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9"), StaticRoute("10.9.0.0/16", "10.0.0.8"))),
@@ -149,7 +150,7 @@ BAD = [
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9", metric=-1),)),
         "network.routes[10.9.0.0/16].metric",
-        "must be 0 to",
+        within(0, MAX_METRIC),
     ),
     (with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9"),) * 1001), "network.routes", "more than 1000"),
     (
@@ -251,10 +252,10 @@ def test_interfaces_that_the_web_page_can_answer_on(names):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        (("eth9",), "the web UI would answer on 'eth9', which is not an interface of this box"),
-        (("bond0", "eth9"), "the web UI would answer on 'eth9', which is not an interface of this box"),
+        (("eth9",), f"the web UI would answer on 'eth9', which {NO_INTERFACE}"),
+        (("bond0", "eth9"), f"the web UI would answer on 'eth9', which {NO_INTERFACE}"),
         (("bond0", "eth1"), "'eth1' is a member of 'bond0', where its packets arrive: choose that one"),
-        (("eth2", "eth2"), "'eth2' is given twice"),
+        (("eth2", "eth2"), f"'eth2' {TWICE}"),
         (
             ("eth3", "eth4"),
             "the web UI would answer on 'eth3', 'eth4' only, and the box has no address there: nobody could reach it",

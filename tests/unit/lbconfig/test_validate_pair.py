@@ -20,7 +20,7 @@ from lbconfig_pairs import (
     with_service,
 )
 from lbconfig_samples import SAMPLE
-from tests.texts import NOT_HERE, TWICE, within
+from tests.texts import NO_INTERFACE, TWICE, within
 
 from applier.apply.review import review
 from lbconfig.model.network import Bond, Vlan
@@ -197,7 +197,7 @@ ETH = "network.interfaces[{}].{}".format
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), interfaces=("eth3",))),
             "management.interfaces",
-            NOT_HERE,
+            NO_INTERFACE,
         ),
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), port=64504)),

@@ -25,6 +25,7 @@ MAX_CONNECTIONS = 2**31 - 1  # what ipvsadm takes for a threshold
 MAX_MARK = 2**31 - 1  # a firewall mark has 32 bits; ipvsadm reads it with a sign
 MAX_ID = 2**53 - 1  # what JavaScript and every JSON reader keep exactly
 
+NO_INTERFACE = "is not an interface of this box"  # behind its name
 INTERFACE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 # As names in DNS, and with underscores, which web servers take.
 SITE = re.compile(
@@ -43,11 +44,6 @@ def in_range(value: int, low: int, high: int) -> str | None:
 def given_twice(entry: object) -> str:
     """What is wrong with an entry that a list has already."""
     return f"{entry} is given twice"
-
-
-def no_interface(name: str) -> str:
-    """What is wrong with the name of an interface that the box does not have."""
-    return f"{quote(name)} is not an interface of this box"
 
 
 def ip_address(text: str) -> str | None:

@@ -11,6 +11,7 @@ from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate.certificate import certificate_problems
 from lbconfig.validate.fields import (
+    NO_INTERFACE,
     allowed_network,
     given_twice,
     host_address,
@@ -132,7 +133,7 @@ def _interfaces(network: Network, chosen: tuple[str, ...]) -> str | None:
     first = Unseen()
     for name in chosen:
         if name not in known and name not in masters:
-            return f"the web UI would answer on {quote(name)}, which is not an interface of this box"
+            return f"the web UI would answer on {quote(name)}, which {NO_INTERFACE}"
         if name in masters:
             return f"{quote(name)} is a member of {quote(masters[name])}, where its packets arrive: choose that one"
         if not first(name):

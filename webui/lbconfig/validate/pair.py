@@ -18,12 +18,12 @@ from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number,
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
 from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, keyed, named_floating, view
 from lbconfig.validate.fields import (
+    NO_INTERFACE,
     given_twice,
     host_address,
     in_range,
     interface_address,
     interface_name,
-    no_interface,
 )
 from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
@@ -172,7 +172,7 @@ def _cable(own: PairBox, known: Mapping[str, Interface]) -> str | None:
     if sentence := interface_name(own.cable):
         return sentence
     if own.cable not in known:
-        return no_interface(own.cable)
+        return f"{quote(own.cable)} {NO_INTERFACE}"
     if not known[own.cable].on:
         return f"{quote(own.cable)} is switched off"
     return f"{quote(own.cable)} uses DHCP: the pair cable needs fixed addresses" if known[own.cable].dhcp else None

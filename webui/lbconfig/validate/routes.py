@@ -11,13 +11,13 @@ from lbconfig.model.network import Interface, Network, PolicyRoute, StaticRoute
 from lbconfig.model.problem import Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.validate.fields import (
+    NO_INTERFACE,
     given_twice,
     host_address,
     host_or_name,
     in_range,
     interface_name,
     is_dns_name,
-    no_interface,
     not_a_host,
     router_address,
 )
@@ -122,7 +122,7 @@ class _Ways:
             return sentence
         found = self.known.get(name)
         if found is None:
-            return no_interface(name)
+            return f"{quote(name)} {NO_INTERFACE}"
         if not found.on:
             return f"{quote(name)} is switched off"
         if not any(network.version == family for network in self.networks(found)):
