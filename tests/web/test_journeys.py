@@ -66,7 +66,7 @@ def test_what_is_typed_while_another_row_is_fetched_stays(open_page, admin):
     page.goto("/services/2/")
     asked = []
 
-    def hold(route):
+    def hold(route):  # the driver wants a function of Python, and no method of a list
         asked.append(route)
 
     page.route("**/services/2/", hold)

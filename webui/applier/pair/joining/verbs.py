@@ -62,8 +62,9 @@ log = logging.getLogger("applier")
 USER = "986"  # fairlead-join
 SECONDS = 600  # for which a code is good
 TRIES = 3
-SILENCE = 25.0  # seconds without a word, after which the program is given up
-LONGEST = 30.0  # seconds from which on a box that joins waits for nothing more
+# The program loads Python and makes a key of the code before its first word: seconds on a small box that is busy.
+SILENCE = 50.0  # seconds without a word, after which the program is given up
+LONGEST = 30.0  # seconds from its first word on, after which a box that joins waits for nothing more
 FIELDS = ("address", "code")  # that an admin enters
 AT_ONCE = 32  # addresses that are asked for at the same time
 OPENED = ("nft", "add", "element", "inet", "fairlead", "joining")
@@ -334,8 +335,8 @@ class Joinings:
 
     def _become_second(self, talk: Talk, key: str) -> None:
         """What is kept here and not there is no pair, and is forgotten when somebody joins again."""
-        end = self._core.host.now() + LONGEST
         met = talk.hear(Met)
+        end = self._core.host.now() + LONGEST
         talk.say(Tell(self._facts()))
         wanted = talk.hear(Probe).addresses
         talk.say(Taken(tuple(self._taken(wanted))))

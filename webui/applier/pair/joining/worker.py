@@ -38,7 +38,7 @@ from applier.pair.joining.messages import (
 )
 from applier.pair.joining.proof import NONCE_BYTES, Role, secret
 
-PATIENCE = 20.0  # seconds for the other box to say the next thing
+PATIENCE = 40.0  # seconds for the other box to say the next thing
 TICK = 5.0  # seconds after which it says again that it waits
 SETUP = 1 << 16  # bytes
 _GONE = "The connection between the two boxes was lost."
