@@ -4,7 +4,6 @@ import threading
 
 import pytest
 import two_boxes
-from board.machines.wait import until
 from two_boxes import OLD, Two
 
 from applier.apply import both
@@ -18,6 +17,7 @@ from lbconfig.replacing import replaced
 @pytest.fixture
 def two(tmp_path, monkeypatch):
     monkeypatch.setattr(both, "Share", two_boxes.WatchedShare)
+    monkeypatch.setattr(leavings, "ANSWERED", 7.25)  # as long as nothing else is waited for
     found = Two(tmp_path)
     for box in found.boxes:
         box.host.sleep = answers_first(box, box.host.sleep)
@@ -27,15 +27,25 @@ def two(tmp_path, monkeypatch):
 
 def answers_first(box, sleep):
     """The seconds for an answer to arrive are as long as it takes."""
+    answered = [threading.Event()]
+    lines = box.applier.errands.pair_errands
+
+    def sent():
+        found = lines()
+        if any(line["kind"] == "answer" for line in found):
+            answered[0].set()
+        return found
 
     def sleeps(seconds: float) -> None:
         if seconds != leavings.ANSWERED:
             sleep(seconds)
             return
-        here = threading.get_ident()
-        two_boxes.WatchedShare.waiting[here] = lambda: box.applier.errands.has_lines
-        until("the answer to be sent", lambda: not box.applier.errands.has_lines, 60)
+        this_time = answered[0]
+        two_boxes.WatchedShare.waiting[threading.get_ident()] = lambda: not this_time.is_set()
+        assert this_time.wait(60)
+        answered[0] = threading.Event()
 
+    box.applier.errands.pair_errands = sent
     return sleeps
 
 
