@@ -19,6 +19,7 @@ from search.entries import Entry, best, question
 # Shown to whoever is not logged in, or by machines alone: one does not come to them by a search.
 UNLISTED_FORMS = {
     "LogInForm", "CodeForm", "SetUpForm", "OperationForm", "SourceForm", "OutlookForm", "RoutesForm", "CardsForm",
+    "ChoiceForm",  # only while both boxes of a pair are being updated
     "HoldForm",  # only in a pair is there something to hold
     "PairForm",  # only where two boxes know each other
     "CardsOfNewBoxForm",  # the same of a box that is replaced

@@ -76,7 +76,8 @@ class Channel:
         self.asked.append(verb)
         self.world.on_ask(verb)
         request = checked(verb, json.loads(json.dumps(arguments)), FOR_PEER)
-        return json.loads(json.dumps(getattr(other.core.rolling, verb)(**request.fields)))
+        part = next(one for one in (other.core.rolling, other.pairs) if hasattr(one, verb))
+        return json.loads(json.dumps(getattr(part, verb)(**request.fields)))
 
 
 class RollingWorld(World):
