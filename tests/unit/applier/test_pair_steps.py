@@ -5,6 +5,7 @@ import dataclasses
 import re
 import shutil
 import stat
+from typing import NoReturn
 
 import pair_model
 import pytest
@@ -24,6 +25,7 @@ from applier.pair.beat import Beat
 from applier.pair.roles import Role, role_text
 from applier.pair.telling import tell_peer
 from applier.parts.pair import daemons, link
+from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED
 from lbconfig.model import canonical
 from lbconfig.model.snapshot import Interface, Scheduler, SettingChoice, Tuning
@@ -334,9 +336,14 @@ def test_what_leaves_is_held_until_the_table_has_changed(box):
     assert log.index("floater reload") < table < log.index("floater reload remove")
 
 
+def nobody_answers(verb: str, arguments: object, within: float) -> NoReturn:
+    raise ApplierRefused("peer-away", "lb2 did not answer.")
+
+
 @pytest.mark.parametrize(("ready_peer", "led"), [(True, "stands by"), (False, "leads")])
 def test_before_keepalived_is_restarted_the_other_box_leads_if_it_can(box, ready_peer, led):
     box.apply(PAIR)
+    box.applier.errands.ask = nobody_answers
     beat = Beat("lb2", "stands by", 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), ready_peer, 0, 0)
     box.applier.peer.says(beat, box.boottime)
     assert box.apply(FASTER)["state"] == "done"
