@@ -58,6 +58,9 @@ def parse(path: Path) -> Source:
     """Read a page and give each heading its anchor. Raises GuideError."""
     tokens = reader().parse(path.read_text())
     headings: dict[str, str] = {}
+    for token in tokens:
+        if token.type == "fence":
+            token.attrSet("tabindex", "0")  # who has no mouse scrolls a long line by the arrow keys
     for token, words in pairwise(tokens):
         if token.type == "heading_open":
             anchor = slug(words.content)
@@ -65,8 +68,6 @@ def parse(path: Path) -> Source:
                 raise GuideError(f"{path.name}: two headings are called “{words.content}”")
             headings[anchor] = words.content
             token.attrSet("id", anchor)
-        if token.type == "fence":
-            token.attrSet("tabindex", "0")  # who has no mouse scrolls a long line by the arrow keys
     if not tokens or tokens[0].tag != "h1":
         raise GuideError(f"{path.name}: it does not begin with a title (“# …”)")
     return Source(path.stem, tokens, headings)

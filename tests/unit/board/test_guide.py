@@ -46,6 +46,11 @@ def write(tmp_path):
     return write_pages
 
 
+def test_every_block_of_code_is_scrolled_by_the_keyboard(write):
+    text = "# Type it\n\n```\nfirst\n```\n\nand\n\n```\nlast\n```\n"
+    assert guide.render(write(type=text))["type"]["html"].count('<pre><code tabindex="0">') == 2
+
+
 def test_links_and_pictures_lead_to_their_place_in_the_box(write):
     pages = guide.render(
         write(
