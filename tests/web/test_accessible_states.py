@@ -288,6 +288,7 @@ def a_pair(page: Page) -> Iterator[str]:
     until("the other box is known", lambda: appliance.Fake().pair_joining()["joined"])
     page.goto("/system/pair/make/")
     yield "the proposal of a pair"
+    page.fill("[name=hostname]", appliance.box.snapshot.network.hostname)  # which the first box has
     follow(page, "form#pair button:text-is('Save to the draft')")
     yield "the proposal of a pair with errors"
     page.fill("[name=hostname]", "sample2")
