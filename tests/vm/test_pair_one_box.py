@@ -29,7 +29,9 @@ SITE = service(1, "site", check=QUICK, servers=("rs1", "rs2"))
 STRAIGHT = dataclasses.replace(
     service(2, "straight", check=QUICK, servers=("rs3",), address=ROUTED), forwarding=Forwarding.DIRECT
 )
-UNHEARD = "lb2 is away: it was not heard since this box started; it follows when it is back.\n"
+UNHEARD = (
+    "lb2 is away: it was not heard since this box started; if it is running, both lead; it follows when it is back.\n"
+)
 NEW = service(3, "new", check=QUICK, servers=("rs1",), address=MORE)
 
 
