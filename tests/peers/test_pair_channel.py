@@ -355,11 +355,14 @@ def test_one_box_asks_the_other_one(ends, monkeypatch):
     may_end.set()
     stranger.connection.close()
     ends[1].talk()
-    assert second.ask("greet", {"name": "lb1 again"}, 60) == {"said": "lb1 again"}
+    # What the killed process was about to be given may be lost with it.
+    again = {"name": "lb1 again"}
+    until("an answer", lambda: second.ask("greet", again, 5)["said"] == "lb1 again", 60, expected=(ApplierRefused,))
     assert first.ask("greet", {"name": "lb2 again"}, 60) == {"said": "lb2 again"}
     thread.join(60)
     assert found in ([""], ["peer-away"])  # whether the answer was taken by the one that was killed
-    assert greeted == ["wait", "twice", "lb1 again", "lb2 again"]
+    assert [*dict.fromkeys(greeted)] == ["wait", "twice", "lb1 again", "lb2 again"]
+    assert greeted.count("wait") == greeted.count("twice") == greeted.count("lb2 again") == 1
     assert "Traceback" not in ends[0].said + ends[1].said
 
 
