@@ -51,8 +51,8 @@ def sentence(box: Director) -> str:
 
 
 def leads(box: Director, other: Director) -> None:
-    words = f"{box.name} leads, {other.name} stands by and is in step."
-    until(words, lambda: sentence(box) == sentence(other) == words, SOON, 1.0)
+    words = f"{box.name} leads, {other.name} stands by and is in step"  # and how many connections it knows
+    until(words, lambda: all(sentence(one).startswith(words) for one in (box, other)), SOON, 1.0)
 
 
 def linked(box: Director) -> None:
