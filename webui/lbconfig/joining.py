@@ -71,10 +71,10 @@ def differences(mine: Facts, theirs: Facts) -> Iterator[str]:
     if mine.version != theirs.version:
         yield (
             f"{name} runs version {quote(theirs.version)} and this box {quote(mine.version)}: "
-            "install the same version on both boxes, then try again."
+            "install the same version on both boxes and try again."
         )
     elif mine.schema != theirs.schema:
-        yield f"{name} has a different configuration format: install the same version on both boxes, then try again."
+        yield f"{name} has a different configuration format: install the same version on both boxes and try again."
 
 
 def clocks(here: int, theirs: Facts) -> str:

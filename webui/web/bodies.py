@@ -26,7 +26,7 @@ class Crowded(Exception):
     """As many long bodies as may are coming in already."""
 
     def __init__(self) -> None:
-        super().__init__(f"{AT_ONCE} files are coming in already. Wait until one of them has ended, then try again.")
+        super().__init__(f"{AT_ONCE} files are coming in already. Wait until one of them has ended and try again.")
 
 
 class EndedEarly(ConnectionError):
