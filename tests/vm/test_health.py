@@ -197,7 +197,7 @@ def test_a_check_is_tried_without_being_applied(director, world):
     world.silence("rs3")
     quick = HealthCheck(CheckKind.CONNECT, timeout=1)
     slow = director.try_check(wish(service(7, "new", address="10.1.0.150", check=quick)), 7)[SERVERS["rs3"]]
-    assert slow["state"] == "down" and slow["seconds"] >= 1
+    assert slow["state"] == "down" and 1 <= slow["seconds"] < 5  # and not as long as the kernel would try
     assert "10.1.0.150" not in director.succeed(["ipvsadm", "-Ln"])
     assert director.status()["generation"] == before
 
