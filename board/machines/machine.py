@@ -40,6 +40,10 @@ DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
 OVMF = Path("/usr/share/OVMF")
 OPEN_AGENT = "fairlead.guest-agent=all"  # a word for the kernel: without it the agent runs no commands
+# norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
+# libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it takes
+# seconds to write on it once the kernel has given it to somebody else.
+QUICK_START = "norandmaps mitigations=off"
 
 
 def fell_before_init(console: str) -> bool:
@@ -213,10 +217,7 @@ class Machine:
         # With KVM, kvm-clock goes back with the machine; each look at QEMU's hpet would leave the guest.
         asked = "kvm-clock" if self.runs_on == KVM and self.clock == "hpet" else self.clock
         clock = "clocksource=tsc tsc=reliable" if asked == "tsc" else f"clocksource={asked}"
-        # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
-        # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it
-        # takes seconds to write on it once the kernel has given it to somebody else.
-        kernel = f"console=ttyS0 quiet norandmaps mitigations=off {clock} {OPEN_AGENT}"
+        kernel = f"console=ttyS0 quiet {QUICK_START} {clock} {OPEN_AGENT}"
         kernel = f"{kernel} fairlead.layers={','.join(self.layers)}"
         kernel = f"{kernel} {self.kernel_words}".rstrip()
         if self.image is None:
@@ -426,6 +427,6 @@ def opened(image: Path, path: Path) -> Path:
     """A copy of a disk image whose guest agent runs commands; so does a disk that the copy is installed on."""
     subprocess.run(["cp", "--sparse=always", image, path], check=True)
     words = path.with_suffix(".env")
-    words.write_text(f"# GRUB Environment Block\nWORDS={OPEN_AGENT}\n".ljust(1024, "#"))
+    words.write_text(f"# GRUB Environment Block\nWORDS={OPEN_AGENT} {QUICK_START}\n".ljust(1024, "#"))
     subprocess.run(["mcopy", "-i", f"{path}@@{layout.offset('efi')}", words, "::/grub/kernel.env"], check=True)
     return path
