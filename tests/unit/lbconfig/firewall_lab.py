@@ -99,6 +99,11 @@ for line in sys.stdin:
 """
 
 
+def within(namespace: str) -> list[str]:
+    """What runs the command behind it in this network. `ip netns exec` mounts /sys anew, too: 17 ms each time."""
+    return ["nsenter", f"--net=/run/netns/{namespace}"]
+
+
 class Seen(NamedTuple):
     passed: bool
     answers: list[bytes]  # IP packets that came back or were passed on, without the frame
@@ -135,7 +140,7 @@ class FirewallLab:
         self.box([self.ip, "route", "add", "default", "via", "192.168.50.2"])
         self.box([self.ip, "-6", "route", "add", "default", "via", "2001:db8:50::2"])
         self._sender = subprocess.Popen(
-            [self.ip, "netns", "exec", self.names["outside"], sys.executable, "-I", "-c", SENDER],
+            [*within(self.names["outside"]), sys.executable, "-I", "-c", SENDER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -154,7 +159,7 @@ class FirewallLab:
         return done.stdout
 
     def box(self, words: list[str], text: str = "") -> str:
-        return self._run([self.ip, "netns", "exec", self.names["box"], *words], text)
+        return self._run([*within(self.names["box"]), *words], text)
 
     def load(self, rules: str, whole: bool = False) -> None:
         """Unless they are to be whole: as if IPVS, which is not here, took what comes to it."""

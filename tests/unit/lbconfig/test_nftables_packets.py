@@ -16,7 +16,7 @@ import sys
 import textwrap
 
 import pytest
-from firewall_lab import taken_by_ipvs
+from firewall_lab import taken_by_ipvs, within
 
 from applier.pair.joining.verbs import OPENED
 from lbconfig.model.snapshot import (
@@ -194,7 +194,7 @@ class Lab:
         run([IP, "-n", self._names[who], *words])
 
     def command(self, who: str, words: list[str]) -> list[str]:
-        return [IP, "netns", "exec", self._names[who], *words]
+        return [*within(self._names[who]), *words]
 
     def inside(self, who: str, words: list[str], text: str = "") -> str:
         return run(self.command(who, words), text)
