@@ -15,6 +15,23 @@ PICTURES = 3  # tries of a picture
 BUSY = "Unable to capture screenshot"  # Chromium's words when its drawing process does not answer in time
 
 
+class Window:
+    """The window of a page, which becomes another one without a new visit.
+
+    Playwright decides once for all pages of a context whether that is a phone's. What is set here lasts as long as
+    its session with the browser, so that stays open. Touch is left out: once it was on, Chromium has no mouse again.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._session = page.context.new_cdp_session(page)
+
+    def become(self, look: str) -> None:
+        size = LOOKS[look]["viewport"]
+        screen = {"screenWidth": size["width"], "screenHeight": size["height"], "deviceScaleFactor": 1}
+        mobile = LOOKS[look].get("is_mobile", False)
+        self._session.send("Emulation.setDeviceMetricsOverride", {**size, **screen, "mobile": mobile})
+
+
 def follow(page: Page, what: str | Locator) -> None:
     """Click on what leads to another page, or to the same one with its errors, and wait until that is there.
 

@@ -1,12 +1,16 @@
 """Every page of the web UI, wide, on a phone and in dark mode: axe finds nothing, and a keyboard gets everywhere."""
 
+import re
+from pathlib import Path
+
 import pytest
+from django.contrib.staticfiles import finders
 from django.test import Client
 from django.urls import get_resolver, reverse
 from playwright.sync_api import expect
 from tests import texts
 from tests.web import axe, keyboard
-from tests.web.browsing import LOOKS
+from tests.web.browsing import LOOKS, Window
 
 from draft import firewall as draft_firewall
 from draft import store as draft
@@ -16,6 +20,7 @@ from lbconfig.model.firewall import Rule
 
 # What a page needs in its address, as the sample box has it; which service or rule, the draft says.
 ARGUMENTS = {"number": 2, "address": "10.2.0.11", "slot": "B", "name": "plan"}
+HELP = "help "  # how the names of the guide's pages begin
 RULES = "rule-"  # how the names of the pages about one begin
 QUERIES = {"compare": "?old=1&new=2", "search": "?q=timeout"}
 # They need an apply that is under way, or are no pages.
@@ -53,23 +58,34 @@ def opened(admin):
             found[name] = (address, True)
         elif name != "logout" and shown(stranger, address):
             found[name] = (address, False)
-    return found | {f"help {name}": (reverse("help-page", args=[name]), True) for name in book.pages()}
+    return found | {f"{HELP}{name}": (reverse("help-page", args=[name]), True) for name in book.pages()}
 
 
-def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened, look):
+@pytest.mark.parametrize("guide", [False, True], ids=["pages", "guide"])
+def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened, guide):
+    """Each page is visited once and looked at in both windows; what Tab does comes first, as axe's look unfolds all."""
     some = {"service-edit", "rule-edit", "rule-delete", "pair", "pair-make", "pair-join", "search", "api"}
     assert len(opened) > 35 and some <= opened.keys()
-    pages = {True: open_page(admin, **LOOKS[look]), False: open_page(**LOOKS[look])}
+    styles = Path(finders.find("fairlead/app.css")).read_text()
+    assert not re.search(r"\((any-)?(hover|pointer)", styles), "a phone's window has a mouse here"
+    pages = {True: open_page(admin, **LOOKS["wide"]), False: open_page(**LOOKS["wide"])}
+    windows = {logged_in: Window(page) for logged_in, page in pages.items()}
     faults = []
     for name, (address, logged_in) in opened.items():
-        page = pages[logged_in]
+        if name.startswith(HELP) != guide:
+            continue
+        page, window = pages[logged_in], windows[logged_in]
         page.emulate_media(color_scheme="light")
         page.goto(address)
-        faults += [f"{name}, by Tab: {one}" for one in keyboard.faults(page)]
+        for look in LOOKS:
+            window.become(look)
+            faults += [f"{name}, {look}, by Tab: {one}" for one in keyboard.faults(page)]
         axe.unfold(page)
-        faults += [f"{name}: {one}" for one in axe.everything(page)]
-        page.emulate_media(color_scheme="dark")
-        faults += [f"{name}, dark: {one}" for one in axe.colours(page)]
+        for scheme, found in (("light", axe.everything), ("dark", axe.colours)):
+            page.emulate_media(color_scheme=scheme)
+            for look in LOOKS:
+                window.become(look)
+                faults += [f"{name}, {look}, {scheme}: {one}" for one in found(page)]
     assert not faults, "\n".join(faults)
 
 
