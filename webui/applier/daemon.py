@@ -511,16 +511,20 @@ def main() -> None:
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
     threading.Thread(target=applier.pulse.run, name="pulse", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
-    threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
-    threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
-    threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
-    threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
-    threading.Thread(target=applier.pairs.hearing.run, name="hearing", daemon=True).start()
-    threading.Thread(target=applier.pairs.seeing.run, name="seeing", daemon=True).start()
-    threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
-    threading.Thread(target=applier.rolling.run, name="rolling", daemon=True).start()
-    threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
+    loops = {
+        "drift": applier.drift.loop,
+        "pair": applier.pair_watch.loop,
+        "both": applier.both.loop,
+        "joined": applier.joined.loop,
+        "hearing": applier.pairs.hearing.loop,
+        "seeing": applier.pairs.seeing.loop,
+        "lookout": applier.lookout.loop,
+        "rolling": applier.rolling.loop,
+        "certificate": own_certificate.loop(applier),
+    }
+    for name, loop in loops.items():
+        threading.Thread(target=loop.run, name=name, daemon=True).start()
     server.serve()
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
 from applier.kept.faults import Faults
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.pair import election
 from applier.pair.joining import record
@@ -68,8 +69,8 @@ class Joined:
         self._known: tuple[tuple[int, int] | None, Record | None] = (None, None)  # the file, and what it says
         self._opened = ("", float("-inf"))  # the rules that let the other box in, and when they were told
         self._heard: float | None = None  # when the other box was heard, or could have been for the first time
-        self._trouble = ""  # as the log was told
         self._forgotten: tuple[str, float] | None = None  # the pair that the other box has given up, and when
+        self.loop = Loop("the box that was joined", self.tick, lambda: core.host.sleep(EVERY))
 
     @property
     def record(self) -> Record | None:
@@ -102,21 +103,6 @@ class Joined:
     def started(self) -> None:
         """The box runs what it is to begin with."""
         self._begun = True
-
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._core.host.sleep(EVERY)
-            try:
-                self.tick()
-                self._trouble = ""
-            except HostError as error:
-                if str(error) != self._trouble:  # it may last
-                    log.error("the box that was joined: %s", error)
-                self._trouble = str(error)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the box that was joined was not looked at")
 
     def tick(self) -> None:
         """Keep the link up as long as it is needed, and the firewall open for it."""

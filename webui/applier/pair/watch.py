@@ -9,6 +9,7 @@ from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.pair import client, messages, ready, roles
 from applier.pair.messages import Course
@@ -51,27 +52,12 @@ class Watch:
         self._apart = True
         self._course: Course | None = None  # of the size of messages
         self._counted: tuple[float, int] | None = None  # when, and how many connections there had been by then
-        self._trouble = ""  # as the log was told
+        self.loop = Loop("the pair", self.tick, lambda: core.host.sleep(EVERY))
 
     @property
     def told(self) -> bool:
         """Whether the other box is heard, and was told all connections since it was away last."""
         return not self._apart
-
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._core.host.sleep(EVERY)
-            try:
-                self.tick()
-                self._trouble = ""
-            except HostError as error:
-                if str(error) != self._trouble:  # it may last
-                    log.error("the pair: %s", error)
-                self._trouble = str(error)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the pair was not looked at")
 
     def tick(self) -> None:
         if not self._core.running.in_pair:
