@@ -47,7 +47,7 @@ from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.own import Own
 from applier.pair.peer import Peer
-from applier.pair.pulse import Pulse
+from applier.pair.pulse import Pulse, Work, answers
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
 from applier.pair.verbs import Pairs
@@ -87,6 +87,9 @@ log = logging.getLogger("applier")
 WEB_USER, PAIR_USER = "fairlead-web", "fairlead-pair"
 LATER = "later"  # the service that holds back what clients do not wait for (overlay/etc/sv/later)
 KEEP_IN_NEED = 10  # generations that are kept when room has to be made
+# Seconds after which what does not come round is taken for dead. A hand-over is done by the lookout: the other box is
+# told all connections three times, which may take an old kernel half a minute each, and counts them.
+ANSWERED, AGREED, LOOKED = 30.0, 30.0, 150.0
 
 
 class Applier:
@@ -131,7 +134,12 @@ class Applier:
         self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
         self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
-        self.pulse = Pulse(self, self.lookout)
+        self.answers = answers(paths)
+        self.pulse = Pulse(
+            self,
+            self.lookout,
+            (Work(self.answers, ANSWERED), Work(self.both.loop, AGREED), Work(self.lookout.loop, LOOKED)),
+        )
         self.rolling = RollingUpdate(self, clock)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
@@ -509,7 +517,7 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
-    threading.Thread(target=applier.pulse.run, name="pulse", daemon=True).start()
+    threading.Thread(target=applier.pulse.loop.run, name="pulse", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
     loops = {
@@ -522,6 +530,7 @@ def main() -> None:
         "lookout": applier.lookout.loop,
         "rolling": applier.rolling.loop,
         "certificate": own_certificate.loop(applier),
+        "answers": applier.answers,
     }
     for name, loop in loops.items():
         threading.Thread(target=loop.run, name=name, daemon=True).start()
