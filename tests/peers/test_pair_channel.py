@@ -28,7 +28,9 @@ from tests.parts import ALL
 from two_boxes import NEW, OLD, THIRD, Half
 
 from applier.kept import pair_key
+from applier.pair import client, watch
 from applier.pair.channel import CONNECTIONS
+from applier.pair.ready import NOT_YET
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import FOR_PAIR, FOR_PEER
 from applier.wire.server import Server
@@ -80,14 +82,22 @@ class End:
         subprocess.run([*self.enter(), *words], check=True, timeout=30, capture_output=True)
 
     def begin(self) -> None:
-        """As the box does: the applier with its socket, and the process."""
+        """As the box does: the applier, and the process."""
         run = self.half.paths.run
         os.chmod(run, 0o755)
+        self.serve()
+        self.talk()
+
+    def serve(self) -> None:
+        """The applier with its socket."""
         self.server = Server(self.half.paths.pair_socket, self.half.applier.handle, {NOBODY}, NOBODY, FOR_PAIR)
         threading.Thread(target=self.server.serve, daemon=True).start()
         self.ticking = threading.Event()
         threading.Thread(target=self.tick, args=(self.ticking, self.half.applier), daemon=True).start()
-        self.talk()
+
+    def close_server(self) -> None:
+        self.ticking.set()
+        self.server.close()
 
     @staticmethod
     def tick(ended: threading.Event, applier) -> None:
@@ -111,8 +121,7 @@ class End:
         if self.channel:
             self.kill()
         if self.server:
-            self.ticking.set()
-            self.server.close()
+            self.close_server()
         self.holder.communicate(timeout=60)
 
     @property
@@ -256,6 +265,52 @@ def test_two_boxes_that_were_joined_make_their_first_apply_over_it(joined):
     hear_each_other(joined)
     first.half.begin(NEW)
     agree(joined, NEW)
+
+
+def test_a_box_that_comes_back_is_told_all_connections_before_it_may_lead(ends, monkeypatch):
+    """What is lost on the way is told again; and a box of before, which cannot tell, keeps nobody from leading."""
+    first, second = (end.half for end in ends)
+    monkeypatch.setattr(watch, "tell_peer", lambda core: None)  # what a box tells by itself, nobody acknowledges
+    told, known = [], [0]
+
+    def tell(core) -> None:
+        told.append(core)
+        known[0] = 400 if len(told) == 1 else 1240
+
+    monkeypatch.setattr(first.applier.pairs, "_tell", tell)
+    monkeypatch.setattr(first.applier, "established", lambda: 1240)
+    come_back(second, known)
+    for end in ends:
+        end.begin()
+    hear_each_other(ends)
+    until("it to stand by", lambda: looks_at_its_pair(second) == "stands by", 60)
+    assert len(told) == 2 and known == [1240]
+
+    second_end = ends[1]
+    second_end.close_server()
+    monkeypatch.delitem(FOR_PEER, "pair_retell")
+    known[0] = 0
+    come_back(second, known)
+    second_end.serve()
+    hear_each_other(ends)
+    until("it to stand by anyway", lambda: looks_at_its_pair(second) == "stands by", 60)
+    assert len(told) == 2 and known == [0]
+
+
+def come_back(half: Half, known: list[int]) -> None:
+    """It was switched off; the other one leads."""
+    half.power_cut()
+    half.host.pair.rival = True
+    half.host.files[half.paths.first_round] = ""
+    half.applier.established = lambda: known[0]
+    assert half.held() == NOT_YET
+
+
+def looks_at_its_pair(half: Half) -> str:
+    """The role that it has then."""
+    half.host.pair.received += 1
+    half.applier.pair_watch.tick()
+    return client.role(half.host, half.paths).role
 
 
 def test_one_box_forgets_the_other_one(joined):

@@ -162,6 +162,7 @@ class Applier:
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
             self.peer_review.peer_check, self.pairs.seeing.pair_sees, self.pairs.pair_knows,
+            self.pairs.pair_retell,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
