@@ -25,7 +25,7 @@ from board.lab.build import TOP
 from board.machines.wait import until
 from joined_boxes import set_up
 from tests.parts import ALL
-from two_boxes import NEW, OLD, THIRD, Half
+from two_boxes import NEW, OLD, THIRD, Half, with_other_addresses
 
 from applier.kept import pair_key
 from applier.pair import client, watch
@@ -36,6 +36,7 @@ from applier.wire.protocol import FOR_PAIR, FOR_PEER
 from applier.wire.server import Server
 from lbconfig import agreement
 from lbconfig.agreement_lines import MAX_LINE, Writer
+from lbconfig.diff.cutoff import SHORTEST
 from lbconfig.pair import CHANNEL_PORT
 
 ADDRESSES = ("169.254.64.1", "169.254.64.2")
@@ -244,6 +245,30 @@ def test_two_boxes_agree_over_it_and_it_may_be_killed(ends):
     asked.close()
     status = Path(f"/proc/{first.channel.pid}/status").read_text()
     assert f"Uid:\t{NOBODY}\t{NOBODY}" in status and "CapEff:\t0000000000000000" in status
+
+
+def test_own_addresses_of_both_boxes_go_back_where_nobody_confirms_them(ends, capsys):
+    first = ends[0].half
+    for end in ends:
+        end.begin()
+    hear_each_other(ends)
+    first.begin(with_other_addresses(OLD, ("eth0", "eth1")), confirm_within=SHORTEST)
+    until("both to wait", lambda: all(end.half.applier.applies.waiting for end in ends), 60)
+    back: dict[int, float] = {}
+
+    def are_back() -> bool:
+        for end in ends:
+            if end.half.runs == OLD and not end.half.applier.turn.taken:
+                back.setdefault(end.number, time.monotonic())
+        return len(back) == 2
+
+    until("both to be back", are_back, 60)
+    with capsys.disabled():
+        print(f"\nboth have their former addresses: {abs(back[0] - back[1]):.1f} s apart")
+    for end in ends:
+        assert f"192.168.10.{2 + end.number}/24" in str(end.half.host.links["eth0"].addresses)
+        assert end.half.confirmed == OLD and not end.half.host.violations
+    hear_each_other(ends)
 
 
 def test_two_boxes_that_were_joined_make_their_first_apply_over_it(joined):
