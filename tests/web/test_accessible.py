@@ -1,5 +1,7 @@
 """Every page of the web UI, wide, on a phone and in dark mode: axe finds nothing, and a keyboard gets everywhere."""
 
+import re
+
 import pytest
 from django.test import Client
 from django.urls import get_resolver, reverse
@@ -20,6 +22,9 @@ RULES = "rule-"  # how the names of the pages about one begin
 QUERIES = {"compare": "?old=1&new=2", "search": "?q=timeout"}
 # They need an apply that is under way, or are no pages.
 WITHOUT = {"progress", "live-progress", "arrive", "export", "server-script", "api-v1"}
+
+
+HALF_DAY = re.compile(r"\d\s?[ap]\.?m\b\.?", re.IGNORECASE)  # a browser of the United States shows 2 p.m. as it is
 
 
 def addresses(service: int, rule: int) -> dict[str, str]:
@@ -65,6 +70,7 @@ def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened
         page = pages[logged_in]
         page.emulate_media(color_scheme="light")
         page.goto(address)
+        faults += [f"{name}, half a day: {one}" for one in HALF_DAY.findall(page.locator("body").inner_text())]
         faults += [f"{name}, by Tab: {one}" for one in keyboard.faults(page)]
         axe.unfold(page)
         faults += [f"{name}: {one}" for one in axe.everything(page)]

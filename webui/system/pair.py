@@ -8,6 +8,7 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
@@ -123,7 +124,7 @@ def draft(request, pk: int):
     except SnapshotError as error:
         messages.error(request, f"This draft cannot be read: {error}.")
         return redirect("pair")
-    what = f"the draft that {found.hostname} had on {found.found:%d %B at %H:%M} UTC"
+    what = f"the draft that {found.hostname} had on {date_format(found.found, 'DATETIME_FORMAT')} UTC"
     answer = replace_draft(request, snapshot, {"what": what, "crumb": reverse("pair")})
     if request.method == "POST" and answer.status_code == 302:
         _forget(found)
