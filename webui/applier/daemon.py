@@ -133,7 +133,9 @@ class Applier:
         self.drills = Drills(self, self.pairs)
         self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
-        self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
+        self.joinings = Joinings(
+            self, forget=self.joined.forget, silent=self.both.silent, link=lambda: self.joined.link
+        )
         self.answers = answers(paths)
         self.pulse = Pulse(
             self,

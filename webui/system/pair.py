@@ -20,6 +20,7 @@ from draft.frame import look
 from lbconfig import migrate
 from lbconfig.model.addresses import web_page
 from lbconfig.model.snapshot import HTTPS_PORT, SnapshotError
+from system import pairing
 from system.forms import ChoiceForm, HoldForm, SourceForm
 from system.views import words_of
 
@@ -51,7 +52,18 @@ SILENT = 3.0  # seconds from which on a box was not heard just now
 
 def overview(request):
     drafts = SetAside.objects.exclude(snapshot="").defer("snapshot")
-    return render(request, "system/pair.html", _state(request) | {"drafts": drafts})
+    state = _state(request)
+    if "found" in state and not state["boxes"]:
+        state |= _joined()
+    return render(request, "system/pair.html", state | {"drafts": drafts})
+
+
+def _joined() -> dict:
+    """The box that this one was joined with, while the two are no pair."""
+    try:
+        return pairing.known_of(connect().pair_joining())
+    except (ApplierDown, ApplierRefused):
+        return {}
 
 
 def live(request):

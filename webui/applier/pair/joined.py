@@ -22,6 +22,7 @@ from applier.pair.joining.record import Record
 from applier.parts.pair import link
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
+from applier.wire.shapes_joining import JoinedLink
 from lbconfig.agreement import Standing
 from lbconfig.pair import LINK_PORT
 from lbconfig.render.pair_rules import JOINED
@@ -68,7 +69,7 @@ class Joined:
         self._begun = False
         self._known: tuple[tuple[int, int] | None, Record | None] = (None, None)  # the file, and what it says
         self._opened = ("", float("-inf"))  # the rules that let the other box in, and when they were told
-        self._heard: float | None = None  # when the other box was heard, or could have been for the first time
+        self._link: tuple[bool, float] | None = None  # whether the other box is heard, and since when it is so
         self._forgotten: tuple[str, float] | None = None  # the pair that the other box has given up, and when
         self.loop = Loop("the box that was joined", self.tick, lambda: core.host.sleep(EVERY))
 
@@ -90,6 +91,12 @@ class Joined:
     def alone(self) -> Record | None:
         """The same, as long as the box runs a configuration of its own."""
         return None if self._core.running.snapshot.pair else self.record
+
+    @property
+    def link(self) -> JoinedLink | None:
+        """How it stands with the other one that was joined; None: there is none, or it is not known yet."""
+        known = self._link
+        return {"heard": known[0], "lasts": round(self._clock() - known[1], 1)} if known else None
 
     def place(self, found: Record) -> str:
         """The address of the other box: where the link heard it last, else where the two met."""
@@ -216,10 +223,12 @@ class Joined:
         self._opened = rules, now
 
     def _tell(self) -> None:
-        found, now = self.alone, self._clock()
-        if found is None or self._heard is None or not self._core.agreement.silent():
-            self._heard = now if found else None
-        silent = found is not None and self._heard is not None and now - self._heard > SILENT
+        found, now, heard = self.alone, self._clock(), not self._core.agreement.silent()
+        if found is None:
+            self._link = None
+        elif self._link is None or self._link[0] != heard:
+            self._link = heard, now
+        silent = self._link is not None and not heard and now - self._link[1] > SILENT
         words = (
             f"{found.other}, with which this box was joined, is not heard at {found.address}. Is it on, and does UDP "
             f"port {LINK_PORT} pass between the two? To end it, forget {found.other} under System, Pair."
