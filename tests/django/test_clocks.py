@@ -1,10 +1,12 @@
 """A clock that is anywhere: nothing is lost, nothing that ended counts again, copies and history stay in order."""
 
+import re
 import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.cache import cache
+from django.template import Context, Template
 
 from accounts import tokens
 from accounts.models import ApiToken
@@ -23,6 +25,23 @@ CLOCKS = {
     "back and forth": [TODAY, TODAY - HOUR, TODAY + YEARS, TODAY],
 }
 odd_clocks = pytest.mark.parametrize("shown", CLOCKS.values(), ids=CLOCKS)
+
+
+def test_a_moment_has_one_format_with_24_hours(settings):
+    """What a template or a view shows takes its format from web/locales."""
+    moment = datetime(2026, 1, 31, 14, 5, tzinfo=UTC)
+    for one in ("DATETIME_FORMAT", "SHORT_DATETIME_FORMAT", ""):
+        assert Template(f"{{{{ one|date:'{one}' }}}}" if one else "{{ one }}").render(Context({"one": moment})) == (
+            "31 Jan 2026, 14:05"
+        )
+    assert Template("{{ one|time }}").render(Context({"one": moment})) == "14:05"
+    formats = {
+        f"{path.name}: {found}"
+        for path in settings.WEBUI.glob("*/templates/**/*.html")
+        for found in re.findall(r"\|(?:date|time)\b(?::[\"']([^\"']*))?", path.read_text())
+        if found not in ("c", "DATETIME_FORMAT", "DATE_FORMAT", "TIME_FORMAT")
+    }
+    assert not formats
 
 
 class Clock:

@@ -33,7 +33,7 @@ SHOWN = {
     "sorry-preview", "firewall", "progress", "live-progress", "history", "compare", "revision", "transfer", "export",
     "schema", "help", "help-page", "search", "system", "hardware", "live-hardware", "restored", "updates",
     "update-restarting", "live-updates", "live-sticks", "live-restarting", "capacity", "live-capacity", "pair",
-    "live-pair", "live-pair-code", "live-pair-replace", "api", "api-document",
+    "live-pair", "live-pair-code", "live-pair-joined", "live-pair-replace", "api", "api-document",
 }  # fmt: skip
 
 

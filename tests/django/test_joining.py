@@ -72,6 +72,23 @@ def test_two_boxes_become_a_draft_of_a_pair(client, known, box):
     assert "The draft has this pair already" in words(client.get("/system/pair/make/"))
 
 
+def test_the_pages_say_whether_the_joined_box_is_heard(client, known, box):
+    """Until both are a pair, on the page of the pair and on those that make it."""
+    for page in ("/system/pair/", "/system/pair/make/", "/system/pair/join/", "/live/pair/joined/"):
+        assert "lb2 is heard: the link to it has been up for 1 min." in words(client.get(page)), page
+    box.joining.box.link = {"heard": False, "lasts": 700.0}
+    said = "lb2 has not been heard for 11 min. Check that it is on, and that UDP port 51820 passes between this box and"
+    for page in ("/system/pair/", "/live/pair/joined/"):
+        assert f"{said} 127.0.0.1." in words(client.get(page)), page
+    box.joining.box.link = {"heard": True, "lasts": 3.0}
+    page = words(client.get("/system/pair/"))
+    assert "has been up for less than a minute." in page and "This box is alone" not in page
+    assert "See what both boxes become" in page
+    client.post("/system/pair/forget/")
+    assert client.get("/live/pair/joined/").headers["HX-Refresh"] == "true"
+    assert "This box is alone" in words(client.get("/system/pair/"))
+
+
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [

@@ -96,7 +96,9 @@ def test_a_box_that_is_away_is_shown_as_it_was(client, pair):
         and "is the cable plugged in?" in text
         and "nobody would lead" in text
     )
+    assert "192.0.2.2 is silent for 11 min" in text and "192.168.10.22 is silent for 11 min" in text
     pair.peer = None
+    assert "192.0.2.2 has never answered" in words(client.get("/live/pair/"))
     assert "Nothing was heard from it since this box started." in words(client.get("/live/pair/"))
 
 

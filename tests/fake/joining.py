@@ -26,7 +26,7 @@ from applier.pair.joining import record, worker
 from applier.pair.joining.messages import JoinError
 from applier.pair.joining.verbs import Joinings
 from applier.pair.joining.worker import Lines
-from applier.wire.shapes_joining import Asked, Joining
+from applier.wire.shapes_joining import Asked, JoinedLink, Joining
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import JOIN_PORT
 from lbconfig.target import Target
@@ -112,7 +112,15 @@ class JoiningBox:
         self.paths = Paths(state=Path(self.folder.name) / "applier", version_file=Path("/nonexistent"), mount=None)
         self.number = 0  # in a pair: which of its boxes this is
         self.silent: Callable[[], bool] = lambda: True  # the other box of the pair, where the box is in one
-        self.verbs = Joinings(self, port=port, key=make_key, known_key=self.known_key, silent=self._is_silent)
+        self.link: JoinedLink | None = {"heard": True, "lasts": 75.0}
+        self.verbs = Joinings(
+            self,
+            port=port,
+            key=make_key,
+            known_key=self.known_key,
+            silent=self._is_silent,
+            link=lambda: None if self.running.snapshot.pair else self.link,
+        )
 
     @property
     def running(self) -> Target:

@@ -22,6 +22,7 @@ from applier.pair import fitness, standing
 from applier.pair.beat import Beat
 from applier.pair.drill import shown
 from applier.pair.fitness import Lacks, Observed
+from applier.pair.hearing import SILENT
 from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.pair.standing import Pair
 from applier.pair.verbs import NO_PAIR, no_pair, status_of
@@ -87,7 +88,17 @@ class FakePairState:
     def seen(self) -> Pair:
         heard = self.peer is not None
         last = f"{time.strftime('%H:%M', time.gmtime(time.time() - self.silent))} UTC"
-        return Pair(self.own, "lb2", self.peer, self.silent if heard else None, last if heard else "", self.clock)
+        silent = self.silent if heard else None
+        return Pair(self.own, "lb2", self.peer, silent, last if heard else "", self.clock, tuple(self.between))
+
+    @property
+    def between(self) -> list[PathStatus]:
+        """The paths as they are arranged; while the other box is away it answers on none of them."""
+        if self.peer is None:
+            return [{**path, "alive": False, "ever": False} for path in self.paths]
+        if self.silent > SILENT:
+            return [{**path, "alive": False, "silent": max(path["silent"], self.silent)} for path in self.paths]
+        return copy.deepcopy(self.paths)
 
     def line(self) -> PairLine:
         there = standing.is_edited_there(self.seen)
@@ -116,7 +127,7 @@ class FakePairState:
             self.own = replace(self.own, role=LEADS, since=0.0)
             self.peer = replace(self.peer, role=STANDS_BY, since=0.0)
         else:
-            self.hand_over(f"a drill of {user}")
+            self.hand_over(f"drill by {user}")
         count = len(self.drills)
         self.drills.insert(
             0,
@@ -153,7 +164,7 @@ class FakePairState:
             "good": standing.good(seen),
             "step": standing.step(seen),
             "clock": seen.clock if seen.heard else None,
-            "paths": copy.deepcopy(self.paths),
+            "paths": self.between,
             "lag": 4.2 if seen.heard else None,
             "differences": [*self.differences],
             "hold": copy.deepcopy(self.hold),

@@ -174,21 +174,34 @@ def named(box: Box, words: str) -> int | None:
 
 
 BEATS = """
-import pathlib, types
+import pathlib, signal, threading, time, types
 from applier.base.paths import Paths
 from applier.host.host import Live
-from applier.pair.pulse import Pulse
+from applier.kept.loop import Loop
+from applier.pair.pulse import Pulse, Work
 
 core = types.SimpleNamespace(
-    host=Live(), paths=Paths(run=pathlib.Path("/run/fairlead")), running=types.SimpleNamespace(in_pair=True)
+    host=Live(),
+    paths=Paths(run=pathlib.Path("/run/fairlead")),
+    running=types.SimpleNamespace(in_pair=True),
+    turn=types.SimpleNamespace(taken=False),
 )
-Pulse(core, types.SimpleNamespace(relieved=True)).run()
+lock = threading.Lock()
+
+def agree():
+    with lock:
+        pass
+
+agreement = Loop("the agreement", agree, lambda: time.sleep(0.5))
+threading.Thread(target=agreement.run, daemon=True).start()
+signal.signal(signal.SIGUSR1, lambda *_: lock.acquire())  # nobody gives it back
+Pulse(core, types.SimpleNamespace(relieved=True), (Work(agreement, 5.0),)).loop.run()
 """
 
 
 @thorough
-@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
-def test_an_applier_that_stands_still_or_died_has_the_other_box_lead(leading, pair, how):
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL, signal.SIGUSR1])
+def test_an_applier_that_stands_still_or_died_or_hangs_has_the_other_box_lead(leading, pair, how):
     other = pair.other(leading)
     words = leading.inside("sh", "-c", f". /etc/fairlead/environment; exec python3 -c '{BEATS}'")
     applier = subprocess.Popen(words, env=CLEAN)

@@ -25,15 +25,18 @@ from board.lab.build import TOP
 from board.machines.wait import until
 from joined_boxes import set_up
 from tests.parts import ALL
-from two_boxes import NEW, OLD, THIRD, Half
+from two_boxes import NEW, OLD, THIRD, Half, with_other_addresses
 
 from applier.kept import pair_key
+from applier.pair import client, watch
 from applier.pair.channel import CONNECTIONS
+from applier.pair.ready import NOT_YET
 from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import FOR_PAIR, FOR_PEER
 from applier.wire.server import Server
 from lbconfig import agreement
 from lbconfig.agreement_lines import MAX_LINE, Writer
+from lbconfig.diff.cutoff import SHORTEST
 from lbconfig.pair import CHANNEL_PORT
 
 ADDRESSES = ("169.254.64.1", "169.254.64.2")
@@ -80,14 +83,22 @@ class End:
         subprocess.run([*self.enter(), *words], check=True, timeout=30, capture_output=True)
 
     def begin(self) -> None:
-        """As the box does: the applier with its socket, and the process."""
+        """As the box does: the applier, and the process."""
         run = self.half.paths.run
         os.chmod(run, 0o755)
+        self.serve()
+        self.talk()
+
+    def serve(self) -> None:
+        """The applier with its socket."""
         self.server = Server(self.half.paths.pair_socket, self.half.applier.handle, {NOBODY}, NOBODY, FOR_PAIR)
         threading.Thread(target=self.server.serve, daemon=True).start()
         self.ticking = threading.Event()
         threading.Thread(target=self.tick, args=(self.ticking, self.half.applier), daemon=True).start()
-        self.talk()
+
+    def close_server(self) -> None:
+        self.ticking.set()
+        self.server.close()
 
     @staticmethod
     def tick(ended: threading.Event, applier) -> None:
@@ -111,8 +122,7 @@ class End:
         if self.channel:
             self.kill()
         if self.server:
-            self.ticking.set()
-            self.server.close()
+            self.close_server()
         self.holder.communicate(timeout=60)
 
     @property
@@ -237,6 +247,30 @@ def test_two_boxes_agree_over_it_and_it_may_be_killed(ends):
     assert f"Uid:\t{NOBODY}\t{NOBODY}" in status and "CapEff:\t0000000000000000" in status
 
 
+def test_own_addresses_of_both_boxes_go_back_where_nobody_confirms_them(ends, capsys):
+    first = ends[0].half
+    for end in ends:
+        end.begin()
+    hear_each_other(ends)
+    first.begin(with_other_addresses(OLD, ("eth0", "eth1")), confirm_within=SHORTEST)
+    until("both to wait", lambda: all(end.half.applier.applies.waiting for end in ends), 60)
+    back: dict[int, float] = {}
+
+    def are_back() -> bool:
+        for end in ends:
+            if end.half.runs == OLD and not end.half.applier.turn.taken:
+                back.setdefault(end.number, time.monotonic())
+        return len(back) == 2
+
+    until("both to be back", are_back, 60)
+    with capsys.disabled():
+        print(f"\nboth have their former addresses: {abs(back[0] - back[1]):.1f} s apart")
+    for end in ends:
+        assert f"192.168.10.{2 + end.number}/24" in str(end.half.host.links["eth0"].addresses)
+        assert end.half.confirmed == OLD and not end.half.host.violations
+    hear_each_other(ends)
+
+
 def test_two_boxes_that_were_joined_make_their_first_apply_over_it(joined):
     """The process is killed at either box on the way, and goes on where it was once they are a pair."""
     first, second = joined
@@ -256,6 +290,52 @@ def test_two_boxes_that_were_joined_make_their_first_apply_over_it(joined):
     hear_each_other(joined)
     first.half.begin(NEW)
     agree(joined, NEW)
+
+
+def test_a_box_that_comes_back_is_told_all_connections_before_it_may_lead(ends, monkeypatch):
+    """What is lost on the way is told again; and a box of before, which cannot tell, keeps nobody from leading."""
+    first, second = (end.half for end in ends)
+    monkeypatch.setattr(watch, "tell_peer", lambda core: None)  # what a box tells by itself, nobody acknowledges
+    told, known = [], [0]
+
+    def tell(core) -> None:
+        told.append(core)
+        known[0] = 400 if len(told) == 1 else 1240
+
+    monkeypatch.setattr(first.applier.pairs, "_tell", tell)
+    monkeypatch.setattr(first.applier, "established", lambda: 1240)
+    come_back(second, known)
+    for end in ends:
+        end.begin()
+    hear_each_other(ends)
+    until("it to stand by", lambda: looks_at_its_pair(second) == "stands by", 60)
+    assert len(told) == 2 and known == [1240]
+
+    second_end = ends[1]
+    second_end.close_server()
+    monkeypatch.delitem(FOR_PEER, "pair_retell")
+    known[0] = 0
+    come_back(second, known)
+    second_end.serve()
+    hear_each_other(ends)
+    until("it to stand by anyway", lambda: looks_at_its_pair(second) == "stands by", 60)
+    assert len(told) == 2 and known == [0]
+
+
+def come_back(half: Half, known: list[int]) -> None:
+    """It was switched off; the other one leads."""
+    half.power_cut()
+    half.host.pair.rival = True
+    half.host.files[half.paths.first_round] = ""
+    half.applier.established = lambda: known[0]
+    assert half.held() == NOT_YET
+
+
+def looks_at_its_pair(half: Half) -> str:
+    """The role that it has then."""
+    half.host.pair.received += 1
+    half.applier.pair_watch.tick()
+    return client.role(half.host, half.paths).role
 
 
 def test_one_box_forgets_the_other_one(joined):

@@ -45,7 +45,14 @@ from system import restoring, sealed  # noqa: E402
 client.dial = appliance.Fake
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
-FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+FLOATING = "10.0.2.15"  # of the pair in tests/unit/lbconfig/lbconfig_pairs.py: for the browser it is this machine
+FLAGS = [
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    f"--host-resolver-rules=MAP {FLOATING} 127.0.0.1",
+]
 TIMEOUT = PATIENCE * 1000  # milliseconds
 # A page that refuses says so by its status, and a busy machine is late: Chromium and htmx write that as well.
 EXPECTED = (

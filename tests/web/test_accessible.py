@@ -27,6 +27,9 @@ QUERIES = {"compare": "?old=1&new=2", "search": "?q=timeout"}
 WITHOUT = {"progress", "live-progress", "arrive", "export", "server-script", "api-v1"}
 
 
+HALF_DAY = re.compile(r"\d\s?[ap]\.?m\b\.?", re.IGNORECASE)  # a browser of the United States shows 2 p.m. as it is
+
+
 def addresses(service: int, rule: int) -> dict[str, str]:
     """Name -> address of whatever can be asked for; a new page is among them by itself."""
     found = {}
@@ -77,6 +80,7 @@ def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened
         page, window = pages[logged_in], windows[logged_in]
         page.emulate_media(color_scheme="light")
         page.goto(address)
+        faults += [f"{name}, half a day: {one}" for one in HALF_DAY.findall(page.locator("body").inner_text())]
         for look in LOOKS:
             window.become(look)
             faults += [f"{name}, {look}, by Tab: {one}" for one in keyboard.faults(page)]

@@ -96,6 +96,13 @@ def test_two_boxes_become_one_draft_in_a_few_clicks(open_page, chromium, admin, 
     context.close()
 
     expect(page.locator("form#pair")).to_be_visible()  # by itself
+    page.goto("/system/pair/")
+    expect(page.locator("#joined .link")).to_contain_text("sample is heard: the link to it has been up for 1 min.")
+    both(page, "pair-joined-first")
+    appliance.box.joining.box.link = {"heard": False, "lasts": 720.0}
+    expect(page.locator("#joined .link")).to_contain_text("has not been heard for 12 min. Check that it is on")
+    both(page, "pair-joined-silent")
+    page.goto("/system/pair/make/")
     both(page, "pair-proposal")
     page.fill("[name=hostname]", appliance.box.snapshot.network.hostname)
     follow(page, "form#pair button:text-is('Save to the draft')")

@@ -1,5 +1,6 @@
 """Who leads, in a real browser: from a box that is alone to a hand-over and a hold, with pictures."""
 
+import re
 from dataclasses import replace
 
 from playwright.sync_api import expect
@@ -34,6 +35,8 @@ def test_the_page_of_a_pair(open_page, admin, box, look, shoot):
     shoot(page, "pair-strip", look)
     page.locator("#strip a").click()
     expect(page.get_by_role("heading", name="lb2", exact=True)).to_be_visible()
+    assert page.evaluate("navigator.language") == "en-US"
+    expect(page.locator("#lead-changes")).to_contain_text(re.compile(r"Jan 31, 2026, \d\d:00:"))
     shoot(page, "pair", look)
     looked_at(page)
 

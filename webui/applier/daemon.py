@@ -47,7 +47,7 @@ from applier.pair.joining.verbs import Joinings
 from applier.pair.lookout import Lookout
 from applier.pair.own import Own
 from applier.pair.peer import Peer
-from applier.pair.pulse import Pulse
+from applier.pair.pulse import Pulse, Work, answers
 from applier.pair.ready import SILENT
 from applier.pair.roles import STANDS_BY
 from applier.pair.verbs import Pairs
@@ -87,6 +87,9 @@ log = logging.getLogger("applier")
 WEB_USER, PAIR_USER = "fairlead-web", "fairlead-pair"
 LATER = "later"  # the service that holds back what clients do not wait for (overlay/etc/sv/later)
 KEEP_IN_NEED = 10  # generations that are kept when room has to be made
+# Seconds after which what does not come round is taken for dead. A hand-over is done by the lookout: the other box is
+# told all connections three times, which may take an old kernel half a minute each, and counts them.
+ANSWERED, AGREED, LOOKED = 30.0, 30.0, 150.0
 
 
 class Applier:
@@ -130,8 +133,15 @@ class Applier:
         self.drills = Drills(self, self.pairs)
         self.leavings = Leavings(self, self.applies, self.pairs)
         self.lookout = Lookout(self, self.pairs, clock)
-        self.joinings = Joinings(self, forget=self.joined.forget, silent=self.both.silent)
-        self.pulse = Pulse(self, self.lookout)
+        self.joinings = Joinings(
+            self, forget=self.joined.forget, silent=self.both.silent, link=lambda: self.joined.link
+        )
+        self.answers = answers(paths)
+        self.pulse = Pulse(
+            self,
+            self.lookout,
+            (Work(self.answers, ANSWERED), Work(self.both.loop, AGREED), Work(self.lookout.loop, LOOKED)),
+        )
         self.rolling = RollingUpdate(self, clock)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
@@ -154,6 +164,7 @@ class Applier:
             self.capacities.capacity_stop,
             self.drills.pair_drills, self.drills.pair_drill,
             self.peer_review.peer_check, self.pairs.seeing.pair_sees, self.pairs.pair_knows,
+            self.pairs.pair_retell,
             self.drills.drill_compare, self.drills.drill_done, self.drills.drill_back,
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
@@ -509,18 +520,23 @@ def main() -> None:
         # The system stays as it is: what runs goes on running without the applier.
         signal.signal(number, lambda *_: os._exit(0))
     threading.Thread(target=events.listen, args=(paths.told, applier.reasons), name="events", daemon=True).start()
-    threading.Thread(target=applier.pulse.run, name="pulse", daemon=True).start()
+    threading.Thread(target=applier.pulse.loop.run, name="pulse", daemon=True).start()
     threading.Thread(target=applier.start, name="start", daemon=True).start()
-    threading.Thread(target=applier.drift.watch, name="drift", daemon=True).start()
-    threading.Thread(target=applier.pair_watch.watch, name="pair", daemon=True).start()
-    threading.Thread(target=applier.both.watch, name="both", daemon=True).start()
-    threading.Thread(target=applier.joined.watch, name="joined", daemon=True).start()
     threading.Thread(target=for_pair.serve, name="for-pair", daemon=True).start()
-    threading.Thread(target=applier.pairs.hearing.run, name="hearing", daemon=True).start()
-    threading.Thread(target=applier.pairs.seeing.run, name="seeing", daemon=True).start()
-    threading.Thread(target=applier.lookout.run, name="lookout", daemon=True).start()
-    threading.Thread(target=applier.rolling.run, name="rolling", daemon=True).start()
-    threading.Thread(target=own_certificate.watch, args=(applier,), name="certificate", daemon=True).start()
+    loops = {
+        "drift": applier.drift.loop,
+        "pair": applier.pair_watch.loop,
+        "both": applier.both.loop,
+        "joined": applier.joined.loop,
+        "hearing": applier.pairs.hearing.loop,
+        "seeing": applier.pairs.seeing.loop,
+        "lookout": applier.lookout.loop,
+        "rolling": applier.rolling.loop,
+        "certificate": own_certificate.loop(applier),
+        "answers": applier.answers,
+    }
+    for name, loop in loops.items():
+        threading.Thread(target=loop.run, name=name, daemon=True).start()
     server.serve()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from django.utils import timezone
+from django.utils.formats import date_format, time_format
 
 Values = Mapping[str, str]
 
@@ -65,7 +66,8 @@ def who_and_when(row, user: str) -> tuple[str, str]:
     moment = ""
     if row.changed_at:
         same_day = row.changed_at.date() == timezone.now().date()
-        moment = f"at {row.changed_at:%H:%M} UTC" if same_day else f"on {row.changed_at:%d %B at %H:%M} UTC"
+        at = time_format(row.changed_at, "TIME_FORMAT")
+        moment = f"at {at} UTC" if same_day else f"on {date_format(row.changed_at, 'DATE_FORMAT')} at {at} UTC"
     if row.changed_by == user:
         return "You", f"in another window {moment}".strip()
     return row.changed_by or "Somebody", moment

@@ -200,6 +200,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "Etc/UTC"  # of the time zones, the image has those of Etc
+FORMAT_MODULE_PATH = "web.locales"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(os.environ.get("FAIRLEAD_STATIC", REPO / "build" / "static"))

@@ -139,6 +139,7 @@ urlpatterns = [
     path("system/pair/join/", pairing.join, name="pair-join"),
     path("system/pair/forget/", pairing.forget, name="pair-forget"),
     path("live/pair/code/", pairing.live, name="live-pair-code"),
+    path("live/pair/joined/", pairing.live_link, name="live-pair-joined"),
     path("system/api/", api.page, name="api"),
     path("system/api/openapi.json", api.openapi, name="api-document"),
     path("system/api/tokens/", api.make_token, name="token-make"),

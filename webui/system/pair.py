@@ -8,6 +8,7 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
@@ -19,6 +20,7 @@ from draft.frame import look
 from lbconfig import migrate
 from lbconfig.model.addresses import web_page
 from lbconfig.model.snapshot import HTTPS_PORT, SnapshotError
+from system import pairing
 from system.forms import ChoiceForm, HoldForm, SourceForm
 from system.views import words_of
 
@@ -50,7 +52,18 @@ SILENT = 3.0  # seconds from which on a box was not heard just now
 
 def overview(request):
     drafts = SetAside.objects.exclude(snapshot="").defer("snapshot")
-    return render(request, "system/pair.html", _state(request) | {"drafts": drafts})
+    state = _state(request)
+    if "found" in state and not state["boxes"]:
+        state |= _joined()
+    return render(request, "system/pair.html", state | {"drafts": drafts})
+
+
+def _joined() -> dict:
+    """The box that this one was joined with, while the two are no pair."""
+    try:
+        return pairing.known_of(connect().pair_joining())
+    except (ApplierDown, ApplierRefused):
+        return {}
 
 
 def live(request):
@@ -123,7 +136,7 @@ def draft(request, pk: int):
     except SnapshotError as error:
         messages.error(request, f"This draft cannot be read: {error}.")
         return redirect("pair")
-    what = f"the draft that {found.hostname} had on {found.found:%d %B at %H:%M} UTC"
+    what = f"the draft that {found.hostname} had on {date_format(found.found, 'DATETIME_FORMAT')} UTC"
     answer = replace_draft(request, snapshot, {"what": what, "crumb": reverse("pair")})
     if request.method == "POST" and answer.status_code == 302:
         _forget(found)

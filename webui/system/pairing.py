@@ -12,14 +12,39 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
+from applier.wire.shapes_joining import Joining
 from draft import store as draft
 from draft.frame import look
 from lbconfig.joining import clocks
+from lbconfig.pair import LINK_PORT
 from system import joining
 from system.forms import JoinForm, PairForm
 from system.joining import Boxes
+from system.views import words_of
 
 log = logging.getLogger(__name__)
+
+MINUTE = 60.0  # seconds
+
+
+def known_of(found: Joining) -> dict:
+    """The box that was joined with this one, and how it stands with the link to it."""
+    link = found["link"]
+    if link is None:
+        return {"known": found["joined"], "link": None}
+    lasts = words_of(link["lasts"]) if link["lasts"] >= MINUTE else "less than a minute"
+    return {"known": found["joined"], "link": {"heard": link["heard"], "lasts": lasts, "port": LINK_PORT}}
+
+
+def live_link(request):
+    """Whether the other box is heard; the pages that show it fetch it again."""
+    try:
+        context = known_of(connect().pair_joining())
+    except (ApplierDown, ApplierRefused):
+        return HttpResponse(status=204)  # what is shown stays
+    if context["known"] is None or context["link"] is None:
+        return HttpResponse(headers={"HX-Refresh": "true"})  # it was forgotten, or both are a pair now
+    return render(request, "system/pair_joined.html", context | {"refresh": True})
 
 
 def make(request):
@@ -119,11 +144,10 @@ def _state(request) -> dict:
     except (ApplierDown, ApplierRefused) as error:
         return {"error": str(error)}
     known = found["joined"]
-    return {
+    return known_of(found) | {
         "invitation": found["invitation"],
         "minutes": round(found["invitation"]["seconds"] / 60) if found["invitation"] else 0,
         "said": found["said"],
-        "known": known,
         "boxes": joining.boxes(known, running) if known else None,
     }
 

@@ -58,6 +58,7 @@ class PairModel:
         self.holds: list[tuple[str, str]] = []  # what the floater knows
         self.rival = False  # the other box leads
         self.restarts = 0  # of keepalived
+        self.received = 0  # bytes over the link
         self.mixed = False  # whether a service has servers of both IP versions
 
     def state(self) -> dict:
@@ -151,7 +152,8 @@ class PairModel:
         if "PublicKey" not in said:
             return f"{first}\n"
         allowed = said["AllowedIPs"].replace(" ", "")
-        peer = (said["PublicKey"], "(none)", said["Endpoint"], allowed, "0", "0", "148", said["PersistentKeepalive"])
+        alive = said["PersistentKeepalive"]
+        peer = (said["PublicKey"], "(none)", said["Endpoint"], allowed, "0", str(self.received), "148", alive)
         return f"{first}\n" + "\t".join(peer) + "\n"
 
     def netlink(self, command, request) -> list[bytes]:

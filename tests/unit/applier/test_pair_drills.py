@@ -84,7 +84,7 @@ def test_a_drill_hands_over_measures_and_both_boxes_keep_it(world):
     found = world.drill()
     assert found["sentence"] == "The addresses answered at lb2 after 31 ms; 3 connections before, 3 after."
     assert world.roles()[1] == LEADS and len(first.told) == 2
-    assert first.host.asked[0] == "hand-over a drill of ann" and first.host.questions
+    assert first.host.asked[0] == "hand-over drill by ann" and first.host.questions
     assert first.drills.pair_drills() == second.drills.pair_drills() == {"running": "", "drills": [found]}
     assert not first.core.turn.taken
 

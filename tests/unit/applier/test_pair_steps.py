@@ -5,6 +5,7 @@ import dataclasses
 import re
 import shutil
 import stat
+import threading
 from typing import NoReturn
 
 import pair_model
@@ -22,6 +23,7 @@ from applier.host.ipvs_sync import LARGEST, SMALL
 from applier.kept import pair_key
 from applier.pair import client, watch
 from applier.pair.beat import Beat
+from applier.pair.ready import SILENT
 from applier.pair.roles import Role, role_text
 from applier.pair.telling import tell_peer
 from applier.parts.pair import daemons, link
@@ -361,6 +363,61 @@ def test_after_a_start_the_box_leads_once_its_servers_were_checked_or_ten_second
     box.power_cut()
     box.host.files[box.paths.first_round] = ""
     ticks(box, 3)
+    assert role(box)[0] == "leads"
+
+
+def comes_back(box: Box, established: int) -> list[str]:
+    """It was away, and the other box leads and has so many connections; the list gets what that one is asked."""
+    box.apply(PAIR)
+    box.power_cut()
+    box.host.pair.rival = True
+    box.host.files[box.paths.first_round] = ""
+    asked = []
+
+    def ask(verb: str, arguments: object, within: float) -> dict[str, int]:
+        asked.append(verb)
+        return {"established": established}
+
+    box.applier.errands.ask = ask
+    return asked
+
+
+def beside(box: Box, seconds: int, leads: str = "leads") -> None:
+    """So long it looks at its pair, and the other one says what it does."""
+    beat = Beat("lb2", leads, 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), True, 0, 0)
+    for _ in range(seconds):
+        box.applier.peer.says(beat, box.boottime)
+        box.host.pair.received += 100
+        box.applier.pair_watch.tick()
+        for thread in threading.enumerate():
+            if thread.name == "learning":
+                thread.join(20)
+        box.boottime += 1
+
+
+def test_a_box_that_comes_back_stands_by_once_it_knows_the_connections(box, monkeypatch):
+    monkeypatch.setattr(watch, "tell_peer", lambda core: None)
+    asked = comes_back(box, 1240)
+    known = [0]
+    monkeypatch.setattr(box.applier, "established", lambda: known[0])
+    beside(box, 6)
+    assert role(box) == ("held", "not ready yet") and asked == ["pair_retell"]
+    known[0] = 1230
+    beside(box, 1)
+    assert role(box) == ("stands by", "") and asked == ["pair_retell"]
+
+
+def test_a_box_that_comes_back_to_one_that_leads_nothing_or_dies_waits_for_nobody(box, monkeypatch):
+    monkeypatch.setattr(watch, "tell_peer", lambda core: None)
+    asked = comes_back(box, 1240)
+    monkeypatch.setattr(box.applier, "established", lambda: 0)
+    beside(box, 5)
+    assert role(box)[0] == "held" and asked
+    ticks(box, SILENT + 1)  # the other one says nothing any more
+    assert role(box)[0] == "stands by"
+    box.power_cut()
+    box.host.files[box.paths.first_round] = ""
+    beside(box, 5, leads="stands by")
     assert role(box)[0] == "leads"
 
 

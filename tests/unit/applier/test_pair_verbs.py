@@ -339,7 +339,7 @@ def test_the_list_of_changes_is_bounded_and_outlives_a_restart(tmp_path):
 
 def test_the_floater_is_told_whether_the_other_box_could_lead(world):
     first, second = world.boxes
-    pulses = [Pulse(box.core, box.lookout) for box in world.boxes]
+    pulses = [Pulse(box.core, box.lookout, ()) for box in world.boxes]
 
     def told():
         world.watched(1)

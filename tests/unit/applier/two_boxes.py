@@ -53,6 +53,25 @@ NEW = pair_of(dataclasses.replace(WEB, scheduler=Scheduler.RR), DNS)
 THIRD = pair_of(DNS)
 
 
+def with_other_addresses(snapshot: Snapshot, cards: tuple[str, ...]) -> Snapshot:
+    """Both boxes get other own addresses on these interfaces."""
+
+    def moved(number, one):
+        interfaces = [
+            dataclasses.replace(used, addresses=(f"{used.addresses[0].rpartition('.')[0]}.{5 + number}/{length}",))
+            if used.name in cards
+            else used
+            for used in one.network.interfaces
+            for length in [used.addresses[0].partition("/")[2]]
+        ]
+        cable = next(used.addresses[0] for used in interfaces if used.name == one.cable)
+        network = dataclasses.replace(one.network, interfaces=tuple(interfaces))
+        return dataclasses.replace(one, network=network, cable_address=cable)
+
+    boxes = tuple(moved(number, one) for number, one in enumerate(snapshot.pair.boxes))
+    return dataclasses.replace(snapshot, pair=dataclasses.replace(snapshot.pair, boxes=boxes))
+
+
 class WatchedShare(Share):
     """Says which threads wait for the agreement."""
 

@@ -22,6 +22,7 @@ from applier.base.paths import Paths
 from applier.host.host import Host, HostError
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn, beside
 from applier.pair import client
 from applier.pair.beat import read as read_beat
@@ -146,6 +147,7 @@ class Both:
         self._outcomes: deque[tuple[Revision, str]] = deque()  # of tries, as their threads told them
         self._wake = threading.Event()  # an outcome was told
         self._proved_by = ""
+        self.loop = Loop("the agreement with the other box", self.tick, self._wait)
 
     # --- what the rest of the applier asks ------------------------------------------------------------
 
@@ -416,16 +418,9 @@ class Both:
 
     # --- the clock -------------------------------------------------------------------------------------
 
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._wake.wait(BEAT)
-            self._wake.clear()
-            try:
-                self.tick()
-            # The next beat may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the agreement with the other box")
+    def _wait(self) -> None:
+        self._wake.wait(BEAT)
+        self._wake.clear()
 
     def tick(self) -> None:
         """What time brings: to be called at every beat."""

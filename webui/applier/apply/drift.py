@@ -24,6 +24,7 @@ from applier.apply.verbs import Applies, Core
 from applier.hardware import tune as hardware
 from applier.host.host import HostError
 from applier.kept.faults import now
+from applier.kept.loop import Loop
 from applier.pair import client
 from applier.parts import director, firewall, table, web_server
 from applier.parts.network import act as network
@@ -191,6 +192,7 @@ class Drift:
         self._begun = clock()  # the steps of the start compare everything, so the first look has time
         self._since: dict[tuple[str, str], float] = {}  # what the last look found, and when it was first seen
         self._looking = threading.Lock()
+        self.loop = Loop("the box and its configuration", self.tick, lambda: core.host.sleep(TICK))
 
     def to_data(self) -> DriftStatus:
         """Of before the last change of the system nothing is told."""
@@ -204,16 +206,6 @@ class Drift:
             "fresh": last.fresh,
             "trouble": last.trouble,
         }
-
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._core.host.sleep(TICK)
-            try:
-                self.tick()
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the box was not compared with its configuration")
 
     def tick(self) -> None:
         """Look, if it is time."""

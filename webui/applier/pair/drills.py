@@ -125,7 +125,7 @@ class Drills:
             raise ApplierRefused("pair-error", f"The drill was not begun: {error}.") from None
         ask.start()
         try:
-            self._pairs.hand_over(boxes, f"a drill of {drill['user']}", at_any_price=False)
+            self._pairs.hand_over(boxes, f"drill by {drill['user']}", at_any_price=False)
             ask.join(ANSWERS)
         finally:
             ask.stop()

@@ -10,16 +10,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from applier.base.frames import question
 from applier.host.host import Host, HostError
+from applier.kept.loop import Loop
 from applier.pair.asking import mac_of
 from applier.wire.shapes_pair import PathStatus
 from lbconfig.pair import Heartbeat, heartbeats
 from lbconfig.target import Target
-
-log = logging.getLogger("applier")
 
 EVERY = 2.0  # seconds between two looks
 ANSWERS = 1.0  # seconds that an answer may take
@@ -41,22 +40,10 @@ class Hearing:
         self._lock = threading.Lock()
         self._since = 0.0  # when it began to ask
         self._answered: dict[Heartbeat, float] = {}
-        self._trouble = ""  # as the log was told
-
-    def run(self) -> NoReturn:
-        """For good, in a thread of its own; in a box without a pair it asks nobody."""
-        while True:
-            try:
-                self.look()
-                self._trouble = ""
-            except (HostError, ValueError) as error:
-                if str(error) != self._trouble:  # a card may be away for long
-                    log.warning("the paths to the other box: %s", error)
-                self._trouble = str(error)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the paths to the other box were not looked at")
-            time.sleep(EVERY)
+        # A card may be away for long.
+        self.loop = Loop(
+            "the paths to the other box", self.look, lambda: time.sleep(EVERY), (HostError, ValueError), logging.WARNING
+        )
 
     def paths(self) -> tuple[Heartbeat, ...]:
         running = self._core.running
@@ -65,7 +52,7 @@ class Hearing:
         return heartbeats(running.snapshot.pair, running.box)
 
     def look(self) -> None:
-        """Ask on all of them. One that is not there keeps none of the others from being asked."""
+        """Ask on all of them; one that is not there keeps none of the others from being asked."""
         paths, host = self.paths(), self._core.host
         with self._lock:
             if not paths or not self._since:

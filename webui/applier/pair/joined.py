@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
 from applier.kept.faults import Faults
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.pair import election
 from applier.pair.joining import record
@@ -21,6 +22,7 @@ from applier.pair.joining.record import Record
 from applier.parts.pair import link
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
+from applier.wire.shapes_joining import JoinedLink
 from lbconfig.agreement import Standing
 from lbconfig.pair import LINK_PORT
 from lbconfig.render.pair_rules import JOINED
@@ -67,9 +69,9 @@ class Joined:
         self._begun = False
         self._known: tuple[tuple[int, int] | None, Record | None] = (None, None)  # the file, and what it says
         self._opened = ("", float("-inf"))  # the rules that let the other box in, and when they were told
-        self._heard: float | None = None  # when the other box was heard, or could have been for the first time
-        self._trouble = ""  # as the log was told
+        self._link: tuple[bool, float] | None = None  # whether the other box is heard, and since when it is so
         self._forgotten: tuple[str, float] | None = None  # the pair that the other box has given up, and when
+        self.loop = Loop("the box that was joined", self.tick, lambda: core.host.sleep(EVERY))
 
     @property
     def record(self) -> Record | None:
@@ -90,6 +92,12 @@ class Joined:
         """The same, as long as the box runs a configuration of its own."""
         return None if self._core.running.snapshot.pair else self.record
 
+    @property
+    def link(self) -> JoinedLink | None:
+        """How it stands with the other one that was joined; None: there is none, or it is not known yet."""
+        known = self._link
+        return {"heard": known[0], "lasts": round(self._clock() - known[1], 1)} if known else None
+
     def place(self, found: Record) -> str:
         """The address of the other box: where the link heard it last, else where the two met."""
         try:
@@ -102,21 +110,6 @@ class Joined:
     def started(self) -> None:
         """The box runs what it is to begin with."""
         self._begun = True
-
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._core.host.sleep(EVERY)
-            try:
-                self.tick()
-                self._trouble = ""
-            except HostError as error:
-                if str(error) != self._trouble:  # it may last
-                    log.error("the box that was joined: %s", error)
-                self._trouble = str(error)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the box that was joined was not looked at")
 
     def tick(self) -> None:
         """Keep the link up as long as it is needed, and the firewall open for it."""
@@ -230,10 +223,12 @@ class Joined:
         self._opened = rules, now
 
     def _tell(self) -> None:
-        found, now = self.alone, self._clock()
-        if found is None or self._heard is None or not self._core.agreement.silent():
-            self._heard = now if found else None
-        silent = found is not None and self._heard is not None and now - self._heard > SILENT
+        found, now, heard = self.alone, self._clock(), not self._core.agreement.silent()
+        if found is None:
+            self._link = None
+        elif self._link is None or self._link[0] != heard:
+            self._link = heard, now
+        silent = self._link is not None and not heard and now - self._link[1] > SILENT
         words = (
             f"{found.other}, with which this box was joined, is not heard at {found.address}. Is it on, and does UDP "
             f"port {LINK_PORT} pass between the two? To end it, forget {found.other} under System, Pair."

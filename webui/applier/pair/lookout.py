@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import NoReturn
 
+from applier.kept.loop import Loop
 from applier.pair import fitness, looking, standing
 from applier.pair.fitness import Course, Lacks
 from applier.pair.roles import FAULTY, HELD, LEADS
@@ -33,17 +33,10 @@ class Lookout:
         self._told = (0.0, "")  # when and why the other box was held or could not lead
         self._since: dict[str, float] = {}  # of each trouble
         self.relieved = False  # this box leads, and the other one should as soon as this one cannot any more
-
-    def run(self) -> NoReturn:
-        """For good; in a box without a pair it does nothing."""
-        while True:
-            try:
-                self.turn()
-            except Exception:
-                log.exception("the pair was not looked at")
-            time.sleep(EACH)
+        self.loop = Loop("how the pair stands", self.turn, lambda: time.sleep(EACH))
 
     def turn(self) -> None:
+        """Look once; in a box without a pair it does nothing."""
         boxes, now = self._pairs.boxes(), self._clock()
         if boxes is None:
             self._tell({}, now)

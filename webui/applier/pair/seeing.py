@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from applier.kept.events import ALL, Downs, Events, Place
+from applier.kept.loop import Loop
 from applier.pair.errands import Errands
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import Snapshot
@@ -36,22 +37,14 @@ class Seeing:
         self._differed: frozenset[Server] = frozenset()
         self.lag: float | None = None  # seconds that the last question and its answer took; None: there was none
         self.lasting: frozenset[Server] = frozenset()  # servers that two looks saw differ
+        self.loop = Loop("what the other box sees", lambda: self.look(time.monotonic), lambda: time.sleep(EVERY))
 
     def pair_sees(self) -> dict[str, object]:
         """The servers that are down as this box sees it; for the other one."""
         return {"downs": [list(one) for one in sorted(down(self._core.running.own, self._core.reasons.downs))[:MOST]]}
 
-    def run(self) -> NoReturn:
-        """For good, in a thread of its own; in a box without a pair it asks nobody."""
-        while True:
-            try:
-                self.look(time.monotonic)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the other box was not asked what it sees")
-            time.sleep(EVERY)
-
     def look(self, clock: Callable[[], float]) -> None:
+        """Ask it; in a box without a pair, nobody."""
         core = self._core
         if not core.running.in_pair:
             self._forget()

@@ -9,6 +9,8 @@ from applier.parts.pair import link
 from applier.parts.pair.retell import Told, retell
 from lbconfig.target import Target
 
+ENOUGH, FEW = 0.9, 20  # the share that the other box has to know, and how many may come or end meanwhile
+
 
 class Core(Protocol):
     """What is needed of the daemon."""
@@ -24,3 +26,8 @@ def tell_peer(core: Core) -> Told | None:
     """
     running = core.running
     return retell(core.host, running.snapshot, link.wanted(running.pair_conf)) if running.in_pair else None
+
+
+def knows_enough(known: int, there: int) -> bool:
+    """Whether who knows so many of the open connections was told them; while it is counted, some come and end."""
+    return known >= ENOUGH * there - FEW

@@ -28,7 +28,7 @@ from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
 from applier.pair.seeing import Seeing
 from applier.pair.standing import Pair
-from applier.pair.telling import tell_peer
+from applier.pair.telling import knows_enough, tell_peer
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes_pair import HoldStatus, PairBoxStatus, PairLine, PairState
 from lbconfig.model.pair import PairBox
@@ -38,7 +38,6 @@ log = logging.getLogger("applier")
 
 TELLS = 2  # times at the most that the other box is told all connections before it leads
 KNOWS = 5.0  # seconds that it may take to count them
-ENOUGH, FEW = 0.9, 20  # the share that it has to know, and how many may come or end meanwhile
 TAKES = 10.0  # seconds that the other box may take to lead; it takes less than one
 LOOKS = 0.1  # seconds between two looks meanwhile
 BOOT = "kernel/random/boot_id"
@@ -136,6 +135,11 @@ class Pairs:
     def pair_knows(self) -> dict[str, object]:
         """How many open connections this box has; for the other one, which has told it all of its own."""
         return {"established": self._core.established()}
+
+    def pair_retell(self) -> dict[str, object]:
+        """Tell the other box all connections, which has come back and asks for it; and how many of them are open."""
+        self._obeyed(lambda: self._tell(self._core))
+        return self.pair_knows()
 
     # --- for the daemon and its lookout --------------------------------------------------------------
 
@@ -272,7 +276,7 @@ class Pairs:
                 log.warning("it is not known how many connections %s knows: %s", boxes[1].name, refused)
                 return
             here = core.established()
-            if type(known) is not int or known >= ENOUGH * here - FEW:
+            if type(known) is not int or knows_enough(known, here):
                 return
         words = f"{boxes[1].name} knows {known:,} of {here:,} connections, although it was told all of them"
         if not at_any_price:

@@ -9,8 +9,11 @@ from typing import Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.pair import client, messages, ready, roles
+from applier.pair.errands import Errands
+from applier.pair.learning import Learning
 from applier.pair.messages import Course
 from applier.pair.peer import Peer
 from applier.pair.ready import SILENT, Seen
@@ -35,9 +38,12 @@ class Core(Protocol):
     running: Target
     peer: Peer
     turn: Turn
+    errands: Errands
 
     @property
     def loaded(self) -> bool: ...
+
+    def established(self) -> int: ...
 
 
 class Watch:
@@ -48,34 +54,21 @@ class Watch:
         self._received = -1  # bytes over the link
         self._heard = 0.0  # when they last became more
         self._why = ""  # the box is held, as the log was told
+        self._learning = Learning(core, clock)
         self._apart = True
         self._course: Course | None = None  # of the size of messages
         self._counted: tuple[float, int] | None = None  # when, and how many connections there had been by then
-        self._trouble = ""  # as the log was told
+        self.loop = Loop("the pair", self.tick, lambda: core.host.sleep(EVERY))
 
     @property
     def told(self) -> bool:
         """Whether the other box is heard, and was told all connections since it was away last."""
         return not self._apart
 
-    def watch(self) -> None:
-        """For ever; in a thread of its own."""
-        while True:
-            self._core.host.sleep(EVERY)
-            try:
-                self.tick()
-                self._trouble = ""
-            except HostError as error:
-                if str(error) != self._trouble:  # it may last
-                    log.error("the pair: %s", error)
-                self._trouble = str(error)
-            # The next look may work; nobody else would start this thread again.
-            except Exception:
-                log.exception("the pair was not looked at")
-
     def tick(self) -> None:
         if not self._core.running.in_pair:
             self._held, self._apart, self._course, self._counted = None, True, None, None
+            self._learning.forget()
             return
         self._let_lead()
         self._tell()
@@ -87,10 +80,14 @@ class Watch:
         core, now = self._core, self._clock()
         if roles.hold_reason(core.host.read(core.paths.hold) or "") != ready.NOT_YET:
             self._held = None
+            self._learning.forget()
             return
         if self._held is None:
             self._held, self._received, self._why = now, -1, ""
         why = ready.missing(self._seen(now, self._held))
+        beat = core.peer.beat if self._is_fresh(now, SILENT) else None
+        if not why and beat is not None and beat.role == roles.LEADS:
+            why = self._learning.missing()
         if not why:
             client.release(core.host, core.paths)
             log.info("the box may lead %.1f s after it was held", now - self._held)

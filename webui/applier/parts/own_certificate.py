@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from applier.base.paths import Paths
-from applier.host.host import Host, HostError, run
+from applier.host.host import Host, run
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.parts.network import act as network
 from lbconfig.model import certificate
@@ -86,14 +87,5 @@ def _entry(name: str) -> str:
     return f"DNS:{name}" if fields.ip_address(name) else f"IP:{name}"
 
 
-def watch(core: Core) -> None:
-    """For ever; in a thread of its own."""
-    while True:
-        core.host.sleep(EVERY)
-        try:
-            look(core)
-        except HostError as error:
-            log.error("the box's own certificate cannot be made anew: %s", error)
-        # The next look may work; nobody else would start this thread again.
-        except Exception:
-            log.exception("the box's own certificate was not looked at")
+def loop(core: Core) -> Loop:
+    return Loop("the box's own certificate", lambda: look(core), lambda: core.host.sleep(EVERY))

@@ -210,6 +210,7 @@ FOR_PEER: Mapping[str, Mapping[str, Check]] = {
     "along_document": {"name": _document},
     "pair_sees": {},
     "pair_knows": {},
+    "pair_retell": {},
     "peer_check": {"snapshot": _object},
     "drill_compare": {"connections": _text(MAX_COMPARED), "part": _number},
     "drill_done": {"drill": _object},

@@ -28,9 +28,17 @@ class JoinedBoxes(TypedDict):
     taken: list[str]  # addresses that answered ARP
 
 
+class JoinedLink(TypedDict):
+    """The link between two boxes that were joined, before they are a pair."""
+
+    heard: bool  # the other box is heard
+    lasts: float  # seconds since when that is so
+
+
 class Joining(TypedDict):
     invitation: Invitation | None
     joined: JoinedBoxes | None
+    link: JoinedLink | None  # of two boxes that were joined; null: there are none, or it is not known yet
     said: str  # how the last invitation ended, where it ended without a second box
 
 

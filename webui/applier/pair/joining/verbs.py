@@ -44,7 +44,7 @@ from applier.pair.joining.record import Record
 from applier.pair.joining.worker import Dials, Waits
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Problem
-from applier.wire.shapes_joining import Asked, Invitation, JoinedBoxes, Joining
+from applier.wire.shapes_joining import Asked, Invitation, JoinedBoxes, JoinedLink, Joining
 from lbconfig import schema
 from lbconfig.joining import Facts, candidates, differences
 from lbconfig.model.network import Network
@@ -133,10 +133,11 @@ class Joinings:
         forget: Callable[[], None] | None = None,
         known_key: Callable[[Host, Paths], str] = pair_key.public,
         silent: Callable[[], bool] = lambda: True,
+        link: Callable[[], JoinedLink | None] = lambda: None,
     ) -> None:
         """`forget`: what was agreed, and what was made of it. Raises ApplierRefused.
 
-        `silent`: whether the other box of a pair is away.
+        `silent`: whether the other box of a pair is away. `link`: whether one is heard that was joined.
         """
         self._core = core
         self._command = command
@@ -145,6 +146,7 @@ class Joinings:
         self._forget = forget or (lambda: record.forget(core.paths))
         self._known_key = known_key
         self._silent = silent
+        self._link = link
         self._lock = threading.Lock()  # one verb changes something at a time
         self._state = threading.Lock()  # of the three below, and of what is on the disk
         self._open: Open | None = None
@@ -158,6 +160,7 @@ class Joinings:
         return {
             "invitation": self._invitation(opened) if opened else None,
             "joined": _shape(found) if found and self._is_open(found) else None,
+            "link": self._link() if found else None,
             "said": self._said,
         }
 

@@ -15,12 +15,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from applier.base.paths import Paths
 from applier.host.host import Host
 from applier.kept import storage
 from applier.kept.faults import Faults, now
+from applier.kept.loop import Loop
 from applier.kept.turn import Turn
 from applier.pair import fitness, standing
 from applier.pair.errands import Errands
@@ -95,6 +96,7 @@ class RollingUpdate:
         self._acknowledged = False  # the other box knows that it is over
         self._receiving = Receiving(core.paths)
         self._installing = ("", "")  # at the other box: the update and its job
+        self.loop = Loop("the update of both boxes", self.tick, lambda: core.host.sleep(EVERY))
 
     def start(self) -> None:
         """Go on with what is on the disk."""
@@ -104,15 +106,6 @@ class RollingUpdate:
             course = self._course
             if course is not None and self._is_desk(course):
                 self._kept = courses.resumed(course)
-
-    def run(self) -> NoReturn:
-        """For good; in a box without a pair it does nothing."""
-        while True:
-            self._core.host.sleep(EVERY)
-            try:
-                self.tick()
-            except Exception:
-                log.exception("the update of both boxes")
 
     # --- verbs -----------------------------------------------------------------------------------
 
@@ -257,7 +250,7 @@ class RollingUpdate:
             raise ApplierRefused("busy", f"{words} by {course.user}; wait until that has ended, or stop it.")
 
     def tick(self) -> None:
-        """Look at both boxes, and do what is next."""
+        """Look at both boxes, and do what is next; in a box without a pair, nothing."""
         course, boxes = self._course, self._core.pairs.boxes()
         if course is None or boxes is None or not self._is_desk(course):
             return

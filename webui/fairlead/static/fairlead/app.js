@@ -11,12 +11,12 @@ function showFields(form) {
   }
 }
 
-// Times are written in UTC; show them in the time zone of this browser.
+// Times are written in UTC; show them in the time zone of this browser, with hours to 23 in every language.
 function localTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
     if (!Number.isNaN(moment.getTime())) {
-      time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+      time.textContent = moment.toLocaleString([], { dateStyle: "medium", timeStyle: "short", hourCycle: "h23" });
     }
   }
 }
