@@ -322,7 +322,7 @@ def test_a_pair_ends(run, box):
     assert run("pair", "leave")[0] == 1
     box.pair = fake_pair.sample()
     code, said, _ = run("pair", "leave")
-    assert code == 0 and "runs and is confirmed" in said and box.pair is None
+    assert code == 0 and confirmed_sentence(4) in said and box.pair is None
     box.pair = fake_pair.sample()
     box.pair.silent = 900.0
     assert run("pair", "leave")[2].startswith("fairlead: peer-away: lb2 is not heard")

@@ -57,9 +57,9 @@ def test_what_is_no_choice_is_refused(client, value):
         ("", FILL_IN),
         ("soon", "whole number"),
         ("1.5", "whole number"),
-        ("0", on_screen(within(1, 2678400))),
-        ("-1", on_screen(within(1, 2678400))),
-        ("2678401", on_screen(within(1, 2678400))),
+        ("0", on_screen(within(1, 2678400, 0))),
+        ("-1", on_screen(within(1, 2678400, -1))),
+        ("2678401", on_screen(within(1, 2678400, 2678401))),
         ("9" * 400, "less than or equal to"),
     ],
 )

@@ -44,6 +44,11 @@ def number(value: int) -> str:
     return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"
 
 
+def written_as(usual: object) -> str:
+    """What is wrong with a value that has one usual spelling, and was given in another one."""
+    return f"must be written as {usual}"
+
+
 def each(place: Place, **sentences: str | None) -> Iterator[Problem]:
     for field, sentence in sentences.items():
         if sentence is not None:
