@@ -19,6 +19,16 @@ def no_address(text: str) -> str:
     return _said(fields.ip_address(text))
 
 
+def no_interface_name(text: str) -> str:
+    """What is said of a text that no interface can be called by."""
+    return _said(fields.interface_name(text))
+
+
+def no_service_name(text: str) -> str:
+    """What is said of a text that no service, server or rule can be called by."""
+    return _said(fields.service_name(text))
+
+
 def _said(sentence: str | None) -> str:
     assert sentence, "the rule takes this value"
     return sentence

@@ -24,6 +24,7 @@ from command.api import Api
 from command.main import main
 from draft import store as draft
 from draft.models import Service
+from lbconfig.model.problem import UNKNOWN_FIELD
 from lbconfig.model.snapshot import to_data
 from system import backupfile, sealed
 
@@ -209,7 +210,7 @@ def test_tokens(run, django_user_model):
     ("words", "stdin", "said"),
     [
         (("change", "services/shop", '{"port": 0}'), "", f"virtual service 'shop', port: {within(1, 65535, 0)}"),
-        (("change", "services/shop", '{"colour": 1}'), "", "virtual service 'shop', colour: is not a known field"),
+        (("change", "services/shop", '{"colour": 1}'), "", f"virtual service 'shop', colour: {UNKNOWN_FIELD}"),
         (("change", "services/shop", "{"), "", "the fields: this is not JSON"),
         (("change", "services/nobody", "{}"), "", "no virtual service 'nobody'"),
         (("change", "services/99", "{}"), "", "no virtual service 99"),

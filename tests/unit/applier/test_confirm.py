@@ -11,7 +11,7 @@ from confirm_box import HARMLESS, is_back, outcome, refusal, waiting
 
 from applier.apply import deadline
 from applier.apply.deadline import Deadline, Decision
-from applier.apply.runs import confirmed_sentence, in_vain_sentence
+from applier.apply.runs import confirmed_sentence, in_vain_sentence, waits_words
 from applier.host import ipvs_listing
 from applier.wire.shapes import ENDED
 from lbconfig.diff.cutoff import NETWORK_WORDS
@@ -138,7 +138,7 @@ def test_while_it_waits_everything_else_is_refused_and_told_why(box):
     for call in (lambda: box.begin(HARMLESS), box.applier.make_room):
         refused = refusal(call)
         assert refused.code == "busy"
-        assert "the changes of ann wait to be confirmed (48 seconds left)" in refused.message
+        assert waits_words("ann", 48) in refused.message
 
 
 def test_two_decide_at_once_and_the_first_counts(box):

@@ -34,6 +34,11 @@ class Place:
 ACCESS = Place("access", "management")  # called as its page is; the snapshot has a longer word
 
 
+# What is wrong with a text, and with a field that no object has; both are said of what is read, before any rule.
+UNPRINTABLE = "contains a character that cannot be printed"
+UNKNOWN_FIELD = "is not a known field"
+
+
 def quote(text: str) -> str:
     """Somebody's text in a message, as it was typed: short, and what cannot be printed is spelled out."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
