@@ -6,20 +6,38 @@ What Python says is imported from the product instead; what a rule of lbconfig s
 from lbconfig.validate import fields
 from lbconfig.validate.fields import NO_INTERFACE as NO_INTERFACE
 
+twice = fields.given_twice
 
-def within(low: int, high: int, value: int | None = None) -> str:
-    """What is said of a number out of its range; without the value, what comes before it."""
-    said = str(fields.in_range(low - 1 if value is None else value, low, high))
-    return said.partition(", not ")[0] if value is None else said
+
+def within(low: int, high: int, value: int) -> str:
+    """What is said of a number that is out of its range."""
+    return _said(fields.in_range(value, low, high))
+
+
+def no_address(text: str) -> str:
+    """What is said of a text that is no IP address."""
+    return _said(fields.ip_address(text))
+
+
+def no_interface_name(text: str) -> str:
+    """What is said of a text that no interface can be called by."""
+    return _said(fields.interface_name(text))
+
+
+def no_service_name(text: str) -> str:
+    """What is said of a text that no service, server or rule can be called by."""
+    return _said(fields.service_name(text))
+
+
+def _said(sentence: str | None) -> str:
+    assert sentence, "the rule takes this value"
+    return sentence
 
 
 def on_screen(sentence: str) -> str:
     """As a page shows it beside a field."""
     return sentence[:1].upper() + sentence[1:]
 
-
-NO_ADDRESS = str(fields.ip_address("?")).partition(", not ")[0]
-TWICE = fields.given_twice("").strip()
 
 # Set-up and log-in
 SET_UP = "Set up this box"

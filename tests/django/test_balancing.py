@@ -8,13 +8,13 @@ import pytest
 import stored
 from forms_on_page import form_values, words
 from services_on_page import DIRECT, NEW, values_of
-from tests.texts import NO_ADDRESS, on_screen, within
+from tests.texts import no_address, no_service_name, on_screen, within
 
 from balancing.presets import PRESETS
 from draft import store as draft
 from draft.merge import changed_to
 from lbconfig.model.snapshot import CheckKind, Request, Scheduler, ServerState
-from web.fields import CHOOSE, FILL_IN
+from web.fields import CHOOSE, FILL_IN, PORT_NUMBER, PORT_RANGE, WHOLE_NUMBER
 
 
 def test_add(client):
@@ -94,7 +94,7 @@ def test_several_addresses(client, alice):
     for value, sentence in (
         ("192.168.10.90", "Must not name 192.168.10.90 twice."),
         ("192.168.10.1", "192.168.10.1 is the default gateway."),
-        ("here", on_screen(NO_ADDRESS)),
+        ("here", on_screen(no_address("here"))),
         ("2001:db8::1", "Must be IPv4 addresses"),
     ):
         assert sentence in words(client.post(f"/services/{service.id}/", page | {"more_addresses": value}))
@@ -199,32 +199,32 @@ def test_saving_without_a_change_changes_nothing(client):
         ("name", "", FILL_IN),
         ("name", "shop", "is the name of another virtual service"),
         ("name", "x" * 65, "longer than 64 characters"),
-        ("name", "<b>", "Must be 1 to 64 letters"),
+        ("name", "<b>", on_screen(no_service_name("<b>"))),
         ("name", "nul\0", "Null characters"),
         ("address", "", FILL_IN),
-        ("address", "192.168.10.300", on_screen(NO_ADDRESS)),
+        ("address", "192.168.10.300", on_screen(no_address("192.168.10.300"))),
         ("address", "fd00::1", "No interface can carry fd00::1"),
         ("address", "127.0.0.1", "Must be the address of one host"),
         ("port", "", FILL_IN),
-        ("port", "0", on_screen(within(1, 65535))),
-        ("port", "65536", on_screen(within(1, 65535))),
-        ("port", "hypertext", "This must be a port number, or the name of a service"),
-        ("port", "9" * 400, "Must be 1 to 65535."),
-        ("port", "9" * 9000, "This must be a port number"),
+        ("port", "0", on_screen(within(1, 65535, 0))),
+        ("port", "65536", on_screen(within(1, 65535, 65536))),
+        ("port", "hypertext", PORT_NUMBER),
+        ("port", "9" * 400, PORT_RANGE),
+        ("port", "9" * 9000, PORT_NUMBER),
         ("protocol", "dccp", CHOOSE["invalid_choice"]),
         ("protocol", "", CHOOSE["required"]),
         ("scheduler", "threes", CHOOSE["invalid_choice"]),
-        ("persistence", "-1", on_screen(within(0, 2678400))),
-        ("persistence", "2678401", on_screen(within(0, 2678400))),
-        ("persistence", "an hour", "This must be a whole number."),
-        ("persistence_prefix", "33", on_screen(within(0, 32))),
-        ("persistence_prefix", "-1", on_screen(within(0, 32))),
+        ("persistence", "-1", on_screen(within(0, 2678400, -1))),
+        ("persistence", "2678401", on_screen(within(0, 2678400, 2678401))),
+        ("persistence", "an hour", WHOLE_NUMBER),
+        ("persistence_prefix", "33", on_screen(within(0, 32, 33))),
+        ("persistence_prefix", "-1", on_screen(within(0, 32, -1))),
         ("hash_port", "on", "Is an option of source and Maglev hashing"),
         ("one_packet", "on", "Is for UDP only"),
         ("note", "x" * 501, "longer than 500 characters"),
         ("servers-0-state", "asleep", CHOOSE["invalid_choice"]),
-        ("servers-0-upper", "-1", on_screen(within(0, 2147483647))),
-        ("servers-0-name", "<b>", "Must be 1 to 64 letters"),
+        ("servers-0-upper", "-1", on_screen(within(0, 2147483647, -1))),
+        ("servers-0-name", "<b>", on_screen(no_service_name("<b>"))),
         ("servers-0-lower", "3", "Needs an upper threshold"),
         ("check_kind", "external", CHOOSE["invalid_choice"]),
         ("check_path", "no slash", "Must begin with /"),
@@ -232,18 +232,18 @@ def test_saving_without_a_change_changes_nothing(client):
         ("check_matching", "sounds-like", CHOOSE["invalid_choice"]),
         ("check_host", "no host", "Must be the name of a web site"),
         ("check_port", "70000", "Must be 1 to 65535"),
-        ("check_interval", "0", on_screen(within(1, 3600))),
-        ("check_timeout", "61", on_screen(within(1, 60))),
+        ("check_interval", "0", on_screen(within(1, 3600, 0))),
+        ("check_timeout", "61", on_screen(within(1, 60, 61))),
         ("check_failures", "", FILL_IN),
-        ("check_failures", "101", on_screen(within(1, 100))),
-        ("check_successes", "0", on_screen(within(1, 100))),
-        ("check_retry", "3601", on_screen(within(0, 3600))),
+        ("check_failures", "101", on_screen(within(1, 100, 101))),
+        ("check_successes", "0", on_screen(within(1, 100, 0))),
+        ("check_retry", "3601", on_screen(within(0, 3600, 3601))),
         ("servers-0-address", "", FILL_IN),
-        ("servers-0-address", "elsewhere", on_screen(NO_ADDRESS)),
+        ("servers-0-address", "elsewhere", on_screen(no_address("elsewhere"))),
         ("servers-0-address", "192.168.10.80", "is the address of virtual service"),
-        ("servers-0-port", "-1", on_screen(within(1, 65535))),
+        ("servers-0-port", "-1", on_screen(within(1, 65535, -1))),
         ("servers-0-weight", "", FILL_IN),
-        ("servers-0-weight", "65536", on_screen(within(1, 65535))),
+        ("servers-0-weight", "65536", on_screen(within(1, 65535, 65536))),
         ("servers-1-port", "80", FILL_IN),
         ("servers-TOTAL_FORMS", "999999", "at most 1000"),
     ],
@@ -293,7 +293,7 @@ def test_another_row_keeps_what_was_entered_and_saves_nothing(client):
     assert answer.status_code == 200
     assert form_values(answer)["servers-TOTAL_FORMS"] == "3"
     assert form_values(answer)["port"] == "not yet"
-    assert "whole number" not in words(answer)
+    assert PORT_NUMBER not in words(answer)
     assert draft.current() == before
 
 

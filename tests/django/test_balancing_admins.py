@@ -15,7 +15,7 @@ def test_two_admins_change_different_fields(client, alice):
     alice.post("/services/1/", hers | {"scheduler": "lc", "servers-1-weight": "9"})
     answer = client.post("/services/1/", mine | {"name": "shop window"})
     assert answer.status_code == 409
-    assert "alice changed this to least connections (lc) at" in words(answer)
+    assert f"{changed_to('alice')} least connections (lc) at" in words(answer)
     assert "alice changed weight to “9” at" in words(answer)
     assert Service.objects.get(pk=1).wish.name == "shop"
     again = form_values(answer)

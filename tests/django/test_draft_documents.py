@@ -11,6 +11,7 @@ from tests.fake import appliance
 from draft import documents
 from draft import store as draft
 from draft.models import Draft, Part, Rule, Service
+from lbconfig.model.problem import UNPRINTABLE
 from lbconfig.model.snapshot import SCHEMA, Network, Pair, PairBox, RealServer, SnapshotError, Tuning
 
 
@@ -23,7 +24,7 @@ def test_each_part_of_a_snapshot_has_its_document(client):
 def test_what_could_not_be_read_again_is_not_stored(client):
     before = draft.current()
     row = draft.service(1)
-    with pytest.raises(SnapshotError, match="note: contains a character that cannot be printed"):
+    with pytest.raises(SnapshotError, match=f"note: {UNPRINTABLE}"):
         draft.write_service(dataclasses.replace(row.wish, note="a\x00b"), row, "admin")
     with pytest.raises(SnapshotError, match="port: must be a whole number"):
         draft.write_part("management", dataclasses.replace(before.management, port="443"), "admin")

@@ -9,7 +9,7 @@ from tests.texts import on_screen, within
 from draft import store as draft
 from draft.merge import changed_to
 from lbconfig.model.snapshot import FloodDefence, Policy
-from web.fields import CHOOSE, FILL_IN
+from web.fields import CHOOSE, FILL_IN, WHOLE_NUMBER
 
 
 def save(client, **changes):
@@ -55,11 +55,11 @@ def test_what_is_no_choice_is_refused(client, value):
     ("value", "sentence"),
     [
         ("", FILL_IN),
-        ("soon", "whole number"),
-        ("1.5", "whole number"),
-        ("0", on_screen(within(1, 2678400))),
-        ("-1", on_screen(within(1, 2678400))),
-        ("2678401", on_screen(within(1, 2678400))),
+        ("soon", WHOLE_NUMBER),
+        ("1.5", WHOLE_NUMBER),
+        ("0", on_screen(within(1, 2678400, 0))),
+        ("-1", on_screen(within(1, 2678400, -1))),
+        ("2678401", on_screen(within(1, 2678400, 2678401))),
         ("9" * 400, "less than or equal to"),
     ],
 )

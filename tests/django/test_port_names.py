@@ -15,7 +15,7 @@ from services_on_page import NEW
 from api import bodies
 from draft import store as draft
 from lbconfig.model.snapshot import Snapshot, to_data
-from web.fields import PortField, PortsField
+from web.fields import PORT_NUMBER, PortField, PortsField
 
 IN_REQUESTS = [kind for kind in vars(bodies).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)]
 
@@ -95,7 +95,7 @@ def test_in_the_other_forms(client):
     assert by_name.status_code == 200 and "shop" in words(by_name)
     assert words(by_name) == words(by_number)
     wrong = client.get("/firewall/test/", packet | {"port": "htps"})
-    assert "a port number, or the name of a service such as https" in words(wrong)
+    assert PORT_NUMBER in words(wrong)
 
 
 NAMED = {

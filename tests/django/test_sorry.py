@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from forms_on_page import form_values, words
 from tests.fake import appliance
-from tests.texts import NO_ADDRESS, on_screen
+from tests.texts import no_address, on_screen
 
 from draft import store as draft
 from draft.merge import changed_to
 from lbconfig.model.snapshot import Fallback, FallbackCheck, FallbackKind, SorryPage
-from web.fields import CHOOSE, FILL_IN
+from web.fields import CHOOSE, FILL_IN, PORT_NUMBER
 
 
 def save(client, url: str, **changes):
@@ -53,10 +53,10 @@ def test_a_service_has_a_fallback_server(client):
 @pytest.mark.parametrize(
     ("url", "values", "sentence"),
     [
-        ("/services/1/", SERVER | {"fallback_address": ""}, on_screen(NO_ADDRESS)),
+        ("/services/1/", SERVER | {"fallback_address": ""}, on_screen(no_address(""))),
         ("/services/1/", SERVER | {"fallback_address": "10.2.0.11"}, "This service has a real server"),
-        ("/services/1/", SERVER | {"fallback_port": "x"}, "a port number, or the name of a service"),
-        ("/services/1/", SERVER | {"fallback_check": "often"}, "Choose one of these."),
+        ("/services/1/", SERVER | {"fallback_port": "x"}, PORT_NUMBER),
+        ("/services/1/", SERVER | {"fallback_check": "often"}, CHOOSE["invalid_choice"]),
         (
             "/services/1/",
             SERVER | {"fallback_check": "connect", "protocol": "udp", "check_port": "80"},

@@ -9,6 +9,7 @@ from django.core.management import CommandError, call_command
 from forms_on_page import words
 from tests import texts
 
+from applier.apply.runs import confirmed_sentence
 from draft import store as draft
 from lbconfig.model.snapshot import to_json
 from system.views import words_of
@@ -163,7 +164,7 @@ def test_demo(db, box, monkeypatch, tmp_path):
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(to_json(box.snapshot).replace('"sample"', '"show"'))
     monkeypatch.setattr("sys.stdin", io.StringIO(f"a demo password\n{box.setup_code}\n"))
-    assert "runs and is confirmed" in run("demo", "--password-stdin", "--snapshot", str(snapshot))
+    assert confirmed_sentence(4) in run("demo", "--password-stdin", "--snapshot", str(snapshot))
     assert get_user_model().objects.get().check_password("a demo password")
     assert box.snapshot.network.hostname == draft.current().network.hostname == "show"
     assert box.setup_done

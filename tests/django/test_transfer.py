@@ -11,6 +11,8 @@ from forms_on_page import form_values, words
 from changes import transfer
 from changes.models import Candidate
 from draft import store as draft
+from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE
+from lbconfig.model.reading import wrong_type
 from lbconfig.model.snapshot import CheckKind, HealthCheck, from_json, to_data, to_json
 
 
@@ -133,12 +135,12 @@ SHAPES = [
     (b'{"schema": 99}', "this software reads no other"),
     (b'{"schema": 0}', "cannot read it any more"),
     (b'{"schema": "2"}', "must be 3"),
-    (b'{"firewood": 1}', "is not a known field"),
-    (b'{"network": {"hostname": "\\ud800"}}', "cannot be printed"),
-    (b'{"network": {"hostname": "a\\u0000b"}}', "cannot be printed"),
-    (b'{"network": {"hostname": NaN}}', "must be text"),
-    (b'{"network": {"hostname": 1e999}}', "must be text"),
-    (b'{"services": [{"id": 1.0, "name": "a", "address": "10.0.0.1", "port": 80}]}', "must be a whole number"),
+    (b'{"firewood": 1}', UNKNOWN_FIELD),
+    (b'{"network": {"hostname": "\\ud800"}}', UNPRINTABLE),
+    (b'{"network": {"hostname": "a\\u0000b"}}', UNPRINTABLE),
+    (b'{"network": {"hostname": NaN}}', wrong_type(str, 1.5)),
+    (b'{"network": {"hostname": 1e999}}', wrong_type(str, 1.5)),
+    (b'{"services": [{"id": 1.0, "name": "a", "address": "10.0.0.1", "port": 80}]}', wrong_type(int, 1.0)),
 ]
 
 

@@ -22,6 +22,7 @@ from applier.apply.runs import (
     confirmed_sentence,
     in_vain_sentence,
     taken_back_sentence,
+    waits_words,
 )
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import ENDED, ApplyStarted, RunStatus
@@ -165,8 +166,8 @@ def busy(box: Box) -> str | None:
     if run is None or run.state in ENDED:
         return None
     if run.state == "waiting" and run.deadline:
-        left = f"{run.deadline.left():.0f} seconds left"
-        return f"Right now the changes of {run.user} wait to be confirmed ({left}); wait until that has ended."
+        waits = waits_words(run.user, run.deadline.left())
+        return f"Right now {waits}; wait until that has ended."
     if run.kind == "repair":
         return f"Right now the box is being repaired for {run.user}; wait until that has ended."
     return f"The changes of {run.user} are being applied at the moment."

@@ -9,6 +9,7 @@ from board.machines.machine import CommandFailed
 from board.machines.wait import PATIENCE, until
 from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
+from tests.texts import within
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 
@@ -134,7 +135,7 @@ def test_the_command_on_the_box(director, world):
 @thorough
 def test_the_command_refuses_with_a_reason_and_an_exit_code(director):
     said = director.fail(["fairlead", "change", "services/site", '{"port": 0}'])
-    assert "virtual service 'site', port: must be 1 to 65535, not 0" in said
+    assert f"virtual service 'site', port: {within(1, 65535, 0)}" in said
     assert director.execute(["fairlead", "explode"]).exit == 2
     director.succeed(["sv", "-w", "20", "down", "/run/service/web"])
     assert director.execute(["fairlead", "status"]).exit == 3

@@ -16,6 +16,7 @@ from playwright.sync_api import Error, Page, expect, sync_playwright
 from tests import texts
 from tests.lab.fixtures import thorough
 
+from applier.apply.runs import in_vain_sentence
 from changes.arrival import PROBE_PORT
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
@@ -94,7 +95,7 @@ def test_a_wrong_address_comes_back_and_the_page_says_so(director, world, page):
     # A slow box may leave the page without an answer before it has come so far.
     until("it has the wrong address", lambda: WRONG in director.succeed("ip -brief address show dev eth0"))
     expect(page.get_by_role("heading", name=texts.WENT_BACK)).to_be_visible(timeout=200_000)
-    expect(page.get_by_text("Nobody confirmed the changes within 90 seconds")).to_be_visible()
+    expect(page.get_by_text(in_vain_sentence(90))).to_be_visible()
     expect(page.get_by_text(texts.UNREACHABLE)).to_be_hidden()
     assert page.url.startswith(f"https://{OLD}/")
     status = director.status()

@@ -150,7 +150,7 @@ def test_a_wrong_field_has_the_focus_and_its_reason_beside_it(open_page, admin):
     field = page.locator("[name=check_timeout]")
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(f"#{field.get_attribute('id')}_error")).to_contain_text(on_screen(within(1, 60)))
+    expect(page.locator(f"#{field.get_attribute('id')}_error")).to_contain_text(on_screen(within(1, 60, 600)))
 
 
 def test_the_overview_refreshes_itself_and_says_when_it_cannot(open_page, admin, box):

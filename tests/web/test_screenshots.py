@@ -13,6 +13,7 @@ from tests.texts import on_screen, within
 from tests.web.browsing import LOOKS, follow
 
 from draft import store as draft
+from draft.merge import changed_to
 from draft.models import Service
 from lbconfig.model.snapshot import (
     FACTORY,
@@ -141,7 +142,7 @@ def test_a_network_of_every_kind(open_page, admin, look, shoot):
     page.fill("[data-new] [name$=tag]", "5000")
     page.locator("[data-new] summary").click()
     follow(page, texts.SAVE_BUTTON)
-    page.get_by_text(on_screen(within(1, 4094))).first.wait_for()
+    page.get_by_text(on_screen(within(1, 4094, 5000))).first.wait_for()
     shoot(page, "network-vlan-wrong", look)
     page.goto("/network/routes/")
     page.click("button:text('Add a route')")
@@ -228,7 +229,7 @@ def test_two_admins(open_page, admin, look, shoot):
     wanted = replace(service.wish, scheduler=Scheduler.LC, name="shop old")
     draft.write_service(wanted, service, "alice")
     follow(page, texts.SAVE_BUTTON)
-    page.get_by_text("alice changed this").first.wait_for()
+    page.get_by_text(changed_to("alice")).first.wait_for()
     shoot(page, "service-two-admins", look)
 
 

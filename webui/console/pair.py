@@ -7,7 +7,7 @@ from collections.abc import Callable
 from applier.wire.client import ApplierDown, ApplierRefused, Client, connect
 from applier.wire.shapes_pair import PairState
 from applier.wire.shapes_rolling import Rolling
-from console.dialogue import Ask, Dialogue, Pause, numbered
+from console.dialogue import NOTHING_DONE, Ask, Dialogue, Pause, numbered
 
 DRILL = 180.0  # seconds after which a drill is no longer waited for
 POLL = 1.0
@@ -40,7 +40,7 @@ def change_roles() -> Dialogue:
     chosen = yield from numbered("Number", [True] * len(CHOICES))
     title, act = CHOICES[chosen]
     if (yield Ask(f"{title}. Type yes to do it; an empty line cancels: ")) != "yes":
-        yield "Nothing was done.\n"
+        yield NOTHING_DONE
         return
     try:
         if act is None:

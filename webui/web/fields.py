@@ -16,6 +16,7 @@ FILL_IN = "Fill this in."
 CHOOSE = {"required": "Choose one.", "invalid_choice": "Choose one of these."}
 WHOLE_NUMBER = "This must be a whole number."
 PORT_NUMBER = "This must be a port number, or the name of a service such as https."
+PORT_RANGE = "Must be 1 to 65535."  # of a number that is too large for any field
 MAX_NUMBER = 2**31 - 1
 
 
@@ -88,7 +89,7 @@ class PortsField(forms.CharField):
 class PortField(forms.IntegerField):
     """A number, or the name of a service: "https" is 443."""
 
-    default_error_messages = dict.fromkeys(("max_value", "min_value"), "Must be 1 to 65535.")
+    default_error_messages = dict.fromkeys(("max_value", "min_value"), PORT_RANGE)
 
     def to_python(self, value):
         return super().to_python(ports.number(value) if isinstance(value, str) else value)

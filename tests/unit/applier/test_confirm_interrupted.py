@@ -11,7 +11,7 @@ from confirm_box import HARMLESS, is_back, outcome, refusal, waiting
 from applier.apply import pending
 from applier.apply.deadline import Deadline, Decision
 from applier.apply.pending import Ask, Pending
-from applier.apply.runs import in_vain_sentence
+from applier.apply.runs import in_vain_sentence, waits_words
 from applier.apply.verbs import Applies
 from applier.wire.shapes import ENDED
 
@@ -70,7 +70,7 @@ def test_a_new_daemon_goes_on_with_the_time_that_is_left(box, cut):
     assert [step["state"] for step in run["steps"]].count("waiting") == 1, "a box has no step that was never begun"
     assert new.host.state() == state and set(new.host.log[changes:]) <= {"put running.json"}
     assert new.applier.status()["start"]["state"] == "done"
-    assert "wait to be confirmed (30 seconds left)" in refusal(new.begin, HARMLESS).message
+    assert waits_words("ann", 30) in refusal(new.begin, HARMLESS).message
     assert refusal(new.applier.applies.confirm, "", "x" * 32, "").code == "wrong-secret"
     assert new.applier.applies.confirm("", box.secret, "")["state"] == "done"
     assert outcome(new) == "confirmed"

@@ -11,6 +11,8 @@ from applier.pair import beat
 from applier.pair.beat import Beat
 from applier.pair.peer import Peer
 from lbconfig.agreement_lines import LineError
+from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE
+from lbconfig.model.reading import wrong_type
 
 BEAT = Beat("lb2", "stands by", 12.0, "", "1.4", 7, "a" * 64, ("a" * 64, "b" * 64), True, 1240, 1_790_000_000)
 
@@ -28,9 +30,9 @@ def test_what_is_written_is_read():
     ("field", "value", "message"),
     [
         ("role", "rules", "role: must be one of leads, stands by, held, fault, not 'rules'"),
-        ("role", 1, "role: must be text"),
+        ("role", 1, f"role: {wrong_type(str, 1)}"),
         ("hostname", "x" * 254, "hostname: has more than 253 characters"),
-        ("hostname", "\x1b[2J", "hostname: contains a character that cannot be printed"),
+        ("hostname", "\x1b[2J", f"hostname: {UNPRINTABLE}"),
         ("reason", "x" * 201, "reason: has more than 200 characters"),
         ("since", -1, "since: must be"),
         ("since", float("nan"), "since: must be 0"),
@@ -38,7 +40,7 @@ def test_what_is_written_is_read():
         ("since", 10**400, "since: must be"),
         ("since", "12", "since: must be"),
         ("revision", -1, "revision: must be 0 to"),
-        ("revision", True, "revision: must be a whole number"),
+        ("revision", True, f"revision: {wrong_type(int, True)}"),
         ("connections", 2**60, "connections: must be 0 to"),
         ("digest", "x" * 64, "digest: must be 64 hexadecimal digits"),
         ("lineage", ["a" * 64] * 33, "lineage: has more than 32 digests"),
@@ -47,7 +49,7 @@ def test_what_is_written_is_read():
         ("lacks", [0, 0, 0, -1], "lacks: must be 4 numbers, each 0 to"),
         ("lacks", [0, 0, 0, "x"], "lacks"),
         ("ready", 1, "ready: must be"),
-        ("command", "reboot", "command: is not a known field"),
+        ("command", "reboot", f"command: {UNKNOWN_FIELD}"),
     ],
 )
 def test_what_is_wrong_is_named(field, value, message):

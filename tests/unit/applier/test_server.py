@@ -19,6 +19,7 @@ from applier.wire.client import ApplierDown, ApplierRefused, Client
 from applier.wire.server import Server
 from lbconfig.model.canonical import digest, text
 from lbconfig.model.kept import Reading
+from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE
 from lbconfig.model.snapshot import SnapshotError, from_data, to_data
 from lbconfig.render import render
 
@@ -93,7 +94,7 @@ APPLY = {
         (request("generation", number=-1, files=False), "bad-field", "number must be a whole number"),
         (request("generation", number=99, files=False), "unknown-generation", "no revision 99"),
         (request("check", snapshot=[]), "bad-field", "snapshot must be an object"),
-        (request("check", snapshot={"port": 1}, services=[]), "bad-snapshot", "port: is not a known field"),
+        (request("check", snapshot={"port": 1}, services=[]), "bad-snapshot", f"port: {UNKNOWN_FIELD}"),
         (request("check", snapshot={}, services={}), "bad-field", "services must be a list"),
         (request("check", snapshot={"services": ["0" * 64]}, services=[]), "unknown-snapshot", "send all of it"),
         (request("check", snapshot={"services": ["x"]}, services=[]), "bad-snapshot", "services[0]: must be an object"),
@@ -101,7 +102,7 @@ APPLY = {
         (request("missing", names=[7]), "bad-field", "names must be a list"),
         (request("setup_check", code=7), "bad-field", "code must be text"),
         (request("apply", **(APPLY | {"user": ""})), "bad-field", "user must have 1"),
-        (request("apply", **(APPLY | {"user": "a\nb"})), "bad-field", "user contains a character"),
+        (request("apply", **(APPLY | {"user": "a\nb"})), "bad-field", f"user {UNPRINTABLE}"),
         (request("apply", **(APPLY | {"client": "a; b"})), "bad-field", "client must be an IP address"),
         (request("apply", **(APPLY | {"base": "1"})), "bad-field", "base must be"),
         (request("apply", **(APPLY | {"digest": "0"})), "bad-field", "digest must have 64"),

@@ -4,10 +4,12 @@ import copy
 import dataclasses
 
 import pytest
+from tests.texts import no_address
 
 from applier.apply.runs import confirmed_sentence
 from command.api import Unreachable
 from console import addresses, changing, opening
+from console.dialogue import NOTHING_DONE
 from lbconfig.model.snapshot import FACTORY, to_data
 
 LAST = "Type yes to apply it; an empty line cancels: "
@@ -82,7 +84,7 @@ def test_the_way_to_the_web_page_is_opened(person, fake, web):
     shown = answer(person, "1", "203.0.113.7/24", "none")
     assert "The web page may be opened from 127.0.0.0/8, 10.0.0.0/8" in shown
     assert shown.endswith("Allow 203.0.113.0/24 as well, yes or no? [yes] ")
-    assert "is confirmed" in answer(person, "perhaps", "", "yes")
+    assert confirmed_sentence(4) in answer(person, "perhaps", "", "yes")
     assert fake.box.snapshot.management.allow[-1] == "203.0.113.0/24"
     assert web.draft["management"]["allow"][-1] == "203.0.113.0/24"
 
@@ -102,7 +104,7 @@ def test_the_interface_of_the_address_is_opened_for_the_web_page(person, fake, w
     gateway = () if address == "dhcp" else ("",)
     shown = answer(person, "2", address, *gateway)
     assert "The web page answers on eth0 only.\nLet it answer on eth1 as well, yes or no? [yes] " in shown
-    assert "is confirmed" in answer(person, *typed, "yes")
+    assert confirmed_sentence(4) in answer(person, *typed, "yes")
     assert fake.box.snapshot.management.interfaces == tuple(web.draft["management"]["interfaces"]) == chosen
 
 
@@ -121,7 +123,7 @@ def test_the_web_page_answers_on_all_interfaces_again(person, fake, web, monkeyp
     assert shown.startswith("The web page answers on eth1 only.\n") and shown.endswith(LAST)
     assert "The web page answers on all interfaces instead of eth1." in shown
     shown = answer(person, "yes")
-    assert "is confirmed" in shown and "The draft on the web page has it as well" in shown
+    assert confirmed_sentence(4) in shown and "The draft on the web page has it as well" in shown
     assert fake.box.snapshot.management.interfaces == () and web.draft["management"]["interfaces"] == []
     only_on(fake, "eth1")
     monkeypatch.setattr(web, "ask", lambda *words: (_ for _ in ()).throw(Unreachable("It does not answer.")))
@@ -134,17 +136,17 @@ def test_the_web_page_answers_on_all_interfaces_again(person, fake, web, monkeyp
 def test_dhcp_and_ipv6_beside_each_other(person, fake, web):
     fake.box.snapshot = FACTORY
     begin(person)
-    assert "is confirmed" in answer(person, "1", "2001:db8:1::7/64", "2001:db8:1::1", "yes", "yes")
+    assert confirmed_sentence(4) in answer(person, "1", "2001:db8:1::7/64", "2001:db8:1::1", "yes", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, only.addresses, fake.box.snapshot.network.gateway6) == (
         True, ("2001:db8:1::7/64",), "2001:db8:1::1",
     )  # fmt: skip
     begin(person)
-    assert "is confirmed" in answer(person, "1", "10.0.0.7/24", "", "yes")
+    assert confirmed_sentence(5) in answer(person, "1", "10.0.0.7/24", "", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, set(only.addresses)) == (False, {"10.0.0.7/24", "2001:db8:1::7/64"})
     begin(person)
-    assert "is confirmed" in answer(person, "1", "dhcp", "yes")
+    assert confirmed_sentence(6) in answer(person, "1", "dhcp", "yes")
     only = fake.box.snapshot.network.interfaces[0]
     assert (only.dhcp, only.addresses) == (True, ("2001:db8:1::7/64",))
 
@@ -157,7 +159,7 @@ def test_what_is_no_address_is_asked_again(person, fake, web, typed):
     begin(person)
     shown = answer(person, "1", typed)
     assert "It must" in shown and shown.endswith("or dhcp; an empty line cancels: ")
-    assert "It must" in answer(person, "192.168.10.7/24", "192.168.10.256")
+    assert f"It {no_address('192.168.10.256')}" in answer(person, "192.168.10.7/24", "192.168.10.256")
     assert answer(person, "").endswith(LAST)  # the gateway that there is
 
 
@@ -165,7 +167,7 @@ def test_what_is_no_address_is_asked_again(person, fake, web, typed):
 def test_nothing_changes_before_a_yes(person, fake, web, last):
     before, draft = fake.box.snapshot, copy.deepcopy(web.draft)
     begin(person)
-    assert answer(person, "1", "192.168.10.7/24", "", last).endswith("Nothing was done.\n")
+    assert answer(person, "1", "192.168.10.7/24", "", last).endswith(NOTHING_DONE)
     assert fake.box.snapshot == before and web.draft == draft
 
 

@@ -12,7 +12,7 @@ def test_questions_answers_and_a_default(person, talk):
     person.type("kim")
     assert person.look() == "Hello kim.\nColour? [red] "
     person.type("")
-    assert person.look() == "red.\nNothing was done.\n"
+    assert person.look() == f"red.\n{dialogue.NOTHING_DONE}"
     assert person.terminal.dialogue is None
 
 
@@ -25,7 +25,7 @@ def test_nothing_that_is_shown_acts_on_the_terminal(person):
 def test_an_empty_line_ends_it_where_there_is_no_default(person, talk):
     person.terminal.begin(talk(), True)
     person.type("")
-    assert person.look() == "Your name? Nothing was done.\n"
+    assert person.look() == f"Your name? {dialogue.NOTHING_DONE}"
     assert person.terminal.dialogue is None and not person.terminal.asked
 
 

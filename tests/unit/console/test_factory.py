@@ -3,6 +3,7 @@
 import pytest
 
 from console import factory
+from console.dialogue import NOTHING_DONE
 
 
 def begin(person):
@@ -24,7 +25,7 @@ def test_the_name_of_the_box_makes_it_a_new_one(person, fake):
 def test_nothing_else_does(person, fake, typed):
     begin(person)
     person.type(typed)
-    assert person.look().endswith("Nothing was done.\n")
+    assert person.look().endswith(NOTHING_DONE)
     assert fake.box.recovery.resets == []
 
 

@@ -7,6 +7,7 @@ import pytest
 from applier.apply.runs import confirmed_sentence
 from applier.wire.errors import ApplierRefused
 from console import going_back
+from console.dialogue import NOTHING_DONE
 from lbconfig.model.canonical import text
 
 
@@ -46,7 +47,7 @@ def test_nothing_changes_before_a_yes(person, fake, changed, last):
     begin(person)
     person.type("1")
     person.type(last)
-    assert person.look().endswith("Nothing was done.\n") and fake.box.snapshot == before
+    assert person.look().endswith(NOTHING_DONE) and fake.box.snapshot == before
 
 
 def test_where_there_is_none(person, fake):

@@ -4,6 +4,7 @@ import disk_box
 import pytest
 
 from console import installation
+from console.dialogue import NOTHING_DONE
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_nothing_is_written_before_the_name_was_typed(person, box, last):
     person.type("1")
     person.type("no")
     person.type(last)
-    assert person.look().endswith("Nothing was done.\n")
+    assert person.look().endswith(NOTHING_DONE)
     assert target.read_bytes() == before
 
 

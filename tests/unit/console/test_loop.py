@@ -63,7 +63,7 @@ def test_the_menu_takes_numbers_and_a_yes(person, monkeypatch):
     console.take(person.terminal, "1")
     assert person.look() == "Reboot: It breaks things.\nType yes to go on: "
     person.type("no")
-    assert person.look() == "Nothing was done.\n" and not ran
+    assert person.look() == dialogue.NOTHING_DONE and not ran
     console.take(person.terminal, "1")
     console.take(person.terminal, "yes")
     person.work()

@@ -9,6 +9,7 @@ from tests.fake import rolling
 from applier.pair.roles import HELD, LEADS, STANDS_BY
 from applier.update.rolling.course import Phase
 from console import pair, screen, state
+from console.dialogue import NOTHING_DONE
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_hand_over(person, both):
 
 @pytest.mark.parametrize("lines", [("",), ("1", ""), ("2", "no")])
 def test_nothing_moves_before_a_yes(person, both, lines):
-    assert begin(person, *lines).endswith("Nothing was done.\n") and both.own.role == LEADS
+    assert begin(person, *lines).endswith(NOTHING_DONE) and both.own.role == LEADS
 
 
 def test_hold_and_release(person, both):

@@ -3,6 +3,7 @@
 import pytest
 
 from console import passwords
+from console.dialogue import NOTHING_DONE
 from console.programs import run
 
 
@@ -47,7 +48,7 @@ def test_nothing_changes_before_a_yes(person, programs, last):
     begin(person)
     person.type("1")
     person.type(last)
-    assert person.look().endswith("Nothing was done.\n") and len(programs.calls()) == 1
+    assert person.look().endswith(NOTHING_DONE) and len(programs.calls()) == 1
 
 
 def test_without_an_administrator(person, programs):

@@ -5,6 +5,7 @@ from tests.fake.updates import stick_bundle
 
 from applier.wire.errors import ApplierRefused
 from console import updates
+from console.dialogue import NOTHING_DONE
 
 
 def test_an_update_from_a_stick(person, fake):
@@ -38,7 +39,7 @@ def test_an_update_waits_for_a_yes(person, fake, last):
     person.work()
     person.type("1")
     person.type(last)
-    assert person.look().endswith("Nothing was done.\n")
+    assert person.look().endswith(NOTHING_DONE)
     assert fake.box.update.job is None
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from lbconfig.agreement import KNOWN, REFUSALS, Job, Part, Revision, Said, Stage
 from lbconfig.agreement_lines import MAX_LINE, About, Content, Fetch, LineError, Reader, Writer
+from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE
+from lbconfig.model.reading import wrong_type
 
 PAIR = "5" * 32
 hexadecimal = st.text("0123456789abcdef", min_size=32, max_size=32)
@@ -61,8 +63,8 @@ ABOUT = About("a" * 32, "b" * 64, 7, "lb1", "ann", "", "apply-7-00000000", "c" *
         ("secret", "x", "about.secret: must be 64 hexadecimal digits"),
         ("number", 0, "about.number: must be 1 to"),
         ("user", "x" * 151, "about.user: has more than 150 characters"),
-        ("comment", "\n", "comment: contains a character that cannot be printed"),
-        ("role", "root", "role: is not a known field"),
+        ("comment", "\n", f"comment: {UNPRINTABLE}"),
+        ("role", "root", f"role: {UNKNOWN_FIELD}"),
     ],
 )
 def test_what_goes_with_a_snapshot_is_checked(field, value, message):
@@ -113,18 +115,18 @@ BAD = [
     (("more",), 1, "a line has version, pair, box, kind and body"),
     (("body", "epoch"), -1, "epoch: must be 0 to"),
     (("body", "epoch"), 10**400, "epoch: must be 0 to"),
-    (("body", "epoch"), True, "epoch: must be a whole number"),
-    (("body", "number"), "1", "number: must be a whole number"),
+    (("body", "epoch"), True, f"epoch: {wrong_type(int, True)}"),
+    (("body", "number"), "1", f"number: {wrong_type(int, '1')}"),
     (("body", "job", "part"), "boss", "job.part: must be one of desk"),
     (("body", "job", "stage"), None, "job.stage: must be one of asks"),
-    (("body", "job", "within"), float("nan"), "job.within: must be a whole number"),
+    (("body", "job", "within"), float("nan"), f"job.within: {wrong_type(int, 1.5)}"),
     (("body", "job", "within"), 10**9, "job.within: must be 0 to 86400 seconds"),
-    (("body", "job", "within"), 1.5, "job.within: must be a whole number"),
+    (("body", "job", "within"), 1.5, f"job.within: {wrong_type(int, 1.5)}"),
     (("body", "job", "revision", "id"), "../../etc", "job.revision.id: must be the id of a revision"),
     (("body", "job", "revision", "digest"), "ö" * 64, "job.revision.digest: must be 64 hexadecimal digits"),
-    (("body", "job", "command"), "reboot", "job.command: is not a known field"),
+    (("body", "job", "command"), "reboot", f"job.command: {UNKNOWN_FIELD}"),
     (("body", "refused"), [{"id": "c" * 32, "why": ""}] * 9, "refused: has more than 8 entries"),
-    (("body", "refused", 0, "why"), "\x1b[2J", "contains a character that cannot be printed"),
+    (("body", "refused", 0, "why"), "\x1b[2J", UNPRINTABLE),
     (("body", "refused", 0, "id"), "", "refused: must be the id of a revision"),
     (("body", "proved"), "x", "proved: must be the id of a revision"),
     (("body", "chosen"), 0, "chosen: must be"),

@@ -49,7 +49,7 @@ def test_what_may_be_said():
         ({"agent": TEXT, "scheduler": Scheduler.RR}, "agent.kind", "needs a scheduler that goes by weights"),
         ({"agent": TEXT, "check": HealthCheck(CheckKind.OFF)}, "agent.kind", "needs a health check"),
         ({"agent": Agent(AgentKind.TEXT, 0)}, "agent.port", within(1, 65535, 0)),
-        ({"agent": Agent(AgentKind.TEXT, 2**80)}, "agent.port", within(1, 65535)),
+        ({"agent": Agent(AgentKind.TEXT, 2**80)}, "agent.port", within(1, 65535, 2**80)),
         ({"agent": Agent(AgentKind.TEXT, 1, 1)}, "agent.interval", within(2, 60, 1)),
         ({"agent": Agent(AgentKind.TEXT, floor=9)}, "agent.floor", within(10, 100, 9)),
         ({"agent": Agent(AgentKind.RESPONSE, 8080)}, "agent.port", "has no effect"),

@@ -62,8 +62,8 @@ def test_what_cuts_nobody_off(new):
 @pytest.mark.parametrize(
     ("new", "reason"),
     [
-        (network(gateway="192.168.10.9"), "The default gateway changes."),
-        (network(gateway6=""), "The IPv6 default gateway changes."),
+        (network(gateway="192.168.10.9"), NETWORK_WORDS["gateway"]),
+        (network(gateway6=""), NETWORK_WORDS["gateway6"]),
         (interfaces(Interface("eth0", addresses=("192.168.10.3/24",))), "The addresses of eth0 change."),
         (
             interfaces(Interface("eth1", dhcp=True, addresses=("10.2.0.1/24",))),

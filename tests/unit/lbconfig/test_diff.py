@@ -57,7 +57,7 @@ def test_a_scheduler_change_says_so_and_what_it_costs():
         "changed",
         "virtual service 'web'",
         ("Scheduler changes from weighted least connections (wlc) to round robin (rr).",),
-        "New connections may be refused for a moment.",
+        diff.REFUSED,
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lbconfig_firewall import INTERFACES, aimed, firewalls
 from lbconfig_hostile import HOSTILE
 from lbconfig_samples import SAMPLE, WEB, with_rule, with_service
-from tests.texts import NO_ADDRESS
+from tests.texts import no_address
 
 from lbconfig.diff import rule_words
 from lbconfig.diff.services import summary
@@ -234,8 +234,8 @@ TWO = with_service(more_addresses=("10.0.2.101", "10.0.2.102"), real_servers=SER
         (("10.0.2.100",), "must not name 10.0.2.100 twice"),
         (("10.0.2.101", "10.0.2.101"), "must not name 10.0.2.101 twice"),
         (("2001:db8::1",), "must be IPv4 addresses, as the first one is"),
-        (("10.0.2",), NO_ADDRESS),
-        (("10.0.2.101; reboot",), NO_ADDRESS),
+        (("10.0.2",), no_address("10.0.2")),
+        (("10.0.2.101; reboot",), no_address("10.0.2.101; reboot")),
         (("10.0.2.2",), "is the default gateway"),
         (("10.0.2.255",), "broadcast"),
         (tuple(f"10.0.2.{n}" for n in range(256)), "must not be more than 255"),

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from lbconfig_pairs import ID, KEYS, SERVICES
+from tests.texts import NO_INTERFACE
 
 from lbconfig.joining import Choice, Facts, candidates, clocks, differences, joined, problems, proposed
 from lbconfig.model.snapshot import (
@@ -202,7 +203,7 @@ def test_each_bad_address_is_named_beside_its_field(path, given, said):
         ),
         ({"cards": (("eth0", "eth0"), ("eth1", "eth0"))}, "cards[1]", "another card"),
         ({"cables": ("eth0", "eth7")}, "cables[1]", "'eth7' is not in the second box"),
-        ({"cables": ("eth9", "eth0")}, "cables[0]", "not an interface of this box"),
+        ({"cables": ("eth9", "eth0")}, "cables[0]", f"'eth9' {NO_INTERFACE}"),
         ({"cable_addresses": ("192.0.2.1/30", "192.0.2.9/30")}, "cable_addresses[1]", "192.0.2.0/30"),
     ],
 )

@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+from lbconfig.model.problem import UNPRINTABLE
+from lbconfig.model.reading import wrong_type
 from lbconfig.model.snapshot import (
     FACTORY,
     CheckKind,
@@ -24,12 +26,12 @@ def test_certificates_of_an_authority_and_programs_have_lines_and_no_other_text_
     snapshot = dataclasses.replace(FACTORY, services=(VirtualService(1, "a", "10.0.0.1", 80, check=check),))
     assert from_json(to_json(snapshot)) == snapshot
     for field, wrong, words in (
-        ("authority", LINES + "\a", "cannot be printed"),
+        ("authority", LINES + "\a", UNPRINTABLE),
         ("authority", "a\n" * 26_000, "longer than 50000"),
-        ("authority", 1, "must be text"),
-        ("expect", "two\nlines", "cannot be printed"),
-        ("authority", "a\tb", "cannot be printed"),
-        ("program", "a\tb\r\n", "cannot be printed"),
+        ("authority", 1, wrong_type(str, 1)),
+        ("expect", "two\nlines", UNPRINTABLE),
+        ("authority", "a\tb", UNPRINTABLE),
+        ("program", "a\tb\r\n", UNPRINTABLE),
         ("program", "a" * 16_001, "longer than 16000"),
     ):
         data = to_data(snapshot)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 from lbconfig_hostile import ADDRESSES, HOSTILE
-from tests.texts import NO_ADDRESS, NO_INTERFACE, TWICE, within
+from tests.texts import NO_INTERFACE, no_address, twice, within
 
 from lbconfig.model.snapshot import (
     Bond,
@@ -79,7 +79,7 @@ def at(name: str, field: str) -> str:
 
 
 BAD = [
-    (with_interfaces(vlan(number=0)), at("v7", "vlan.id"), within(1, 4094)),
+    (with_interfaces(vlan(number=0)), at("v7", "vlan.id"), within(1, 4094, 0)),
     (with_interfaces(vlan(number=10**5000)), at("v7", "vlan.id"), "more than 20 digits"),
     (with_interfaces(vlan("a"), vlan("b")), at("b", "vlan.id"), "is VLAN 7 of 'eth0' already"),
     (with_interfaces(vlan("v7", "v7")), at("v7", "vlan.parent"), "cannot be its own parent"),
@@ -101,10 +101,10 @@ BAD = [
         at("bond0", "bond.primary"),
         "has no primary member",
     ),
-    (with_interfaces(bond("eth1", miimon=0)), at("bond0", "bond.miimon"), within(10, 10000)),
+    (with_interfaces(bond("eth1", miimon=0)), at("bond0", "bond.miimon"), within(10, 10000, 0)),
     (with_interfaces(vlan("a", "br0"), bridge("a")), at("a", "vlan"), "contains itself"),
     (with_interfaces(dataclasses.replace(vlan(), bridge=Bridge())), at("v7", "bridge"), "an interface is one thing"),
-    (with_interfaces(Interface("eth1", mtu=1)), at("eth1", "mtu"), within(576, 9216)),
+    (with_interfaces(Interface("eth1", mtu=1)), at("eth1", "mtu"), within(576, 9216, 1)),
     (with_interfaces(Interface("eth1", mtu=1500), vlan("a", "eth1", mtu=1501)), at("a", "mtu"), "not be larger than"),
     (
         with_interfaces(Interface("eth1", mtu=1279, addresses=("2001:db8:1::1/64",))),
@@ -140,7 +140,7 @@ BAD = [
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9", "eth9"),)),
         "network.routes[10.9.0.0/16].interface",
-        NO_INTERFACE,
+        f"'eth9' {NO_INTERFACE}",
     ),
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9"), StaticRoute("10.9.0.0/16", "10.0.0.8"))),
@@ -150,7 +150,7 @@ BAD = [
     (
         with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9", metric=-1),)),
         "network.routes[10.9.0.0/16].metric",
-        within(0, MAX_METRIC),
+        within(0, MAX_METRIC, -1),
     ),
     (with_network(routes=(StaticRoute("10.9.0.0/16", "10.0.0.9"),) * 1001), "network.routes", "more than 1000"),
     (
@@ -161,9 +161,9 @@ BAD = [
     (
         with_network(policies=(PolicyRoute("10.0.0.80", ""),)),
         "network.policies[10.0.0.80].via",
-        NO_ADDRESS,
+        no_address(""),
     ),
-    (with_network(dns=("10.0.0.3",) * 2), "network.dns", TWICE),
+    (with_network(dns=("10.0.0.3",) * 2), "network.dns", twice("10.0.0.3")),
     (with_network(dns=tuple(f"10.0.0.{n}" for n in range(3, 7))), "network.dns", "not be more than 3"),
     (with_network(ntp=tuple(f"t{n}.example.org" for n in range(9))), "network.ntp", "not be more than 8"),
 ]
@@ -255,7 +255,7 @@ def test_interfaces_that_the_web_page_can_answer_on(names):
         (("eth9",), f"the web UI would answer on 'eth9', which {NO_INTERFACE}"),
         (("bond0", "eth9"), f"the web UI would answer on 'eth9', which {NO_INTERFACE}"),
         (("bond0", "eth1"), "'eth1' is a member of 'bond0', where its packets arrive: choose that one"),
-        (("eth2", "eth2"), f"'eth2' {TWICE}"),
+        (("eth2", "eth2"), twice("'eth2'")),
         (
             ("eth3", "eth4"),
             "the web UI would answer on 'eth3', 'eth4' only, and the box has no address there: nobody could reach it",

@@ -20,7 +20,7 @@ from lbconfig_pairs import (
     with_service,
 )
 from lbconfig_samples import SAMPLE
-from tests.texts import NO_INTERFACE, TWICE, within
+from tests.texts import NO_INTERFACE, twice, within
 
 from applier.apply.review import review
 from lbconfig.model.network import Bond, Vlan
@@ -72,7 +72,7 @@ ETH = "network.interfaces[{}].{}".format
             (with_pair(id=text), "pair.id", "must be 32 lower-case hexadecimal digits")
             for text in (*PRINTABLE, ID.upper(), ID[1:])
         ),
-        *((with_pair(advert=value), "pair.advert", within(100, 10000)) for value in (*NUMBERS, 99, 10_001)),
+        *((with_pair(advert=value), "pair.advert", within(100, 10000, value)) for value in (*NUMBERS, 99, 10_001)),
         *(
             (with_box(1, key=text), f"{SECOND}.key", "must be a WireGuard public key")
             for text in (*PRINTABLE, KEYS[1][:-1], KEYS[1][:-2] + "F=", "A" * 44, KEYS[1] * 2, "=" * 44)
@@ -142,7 +142,7 @@ ETH = "network.interfaces[{}].{}".format
                 ("224.0.0.81/24", "must be the address of one host"),
             )
         ),
-        (floats("10.2.0.1/24", "10.2.0.1/24"), f"{FIRST}.{ETH('eth1', 'floating')}", TWICE),
+        (floats("10.2.0.1/24", "10.2.0.1/24"), f"{FIRST}.{ETH('eth1', 'floating')}", twice("10.2.0.1/24")),
         (
             with_both("eth0", floating=("10.0.2.15/24", "10.0.2.2/24")),
             f"{FIRST}.{ETH('eth0', 'floating')}",
@@ -197,7 +197,7 @@ ETH = "network.interfaces[{}].{}".format
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), interfaces=("eth3",))),
             "management.interfaces",
-            NO_INTERFACE,
+            f"'eth3', which {NO_INTERFACE}",
         ),
         (
             dataclasses.replace(PAIR, management=Management(("10.0.2.0/24",), port=64504)),

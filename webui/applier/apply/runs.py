@@ -55,6 +55,11 @@ def in_vain_sentence(seconds: int) -> str:
     return f"Nobody confirmed the changes within {seconds} seconds, so the box went back by itself."
 
 
+def waits_words(user: str, seconds: float) -> str:
+    """What the box is doing while nobody has confirmed the changes yet; the end of a sentence."""
+    return f"the changes of {user} wait to be confirmed ({seconds:.0f} seconds left)"
+
+
 def taken_back_sentence(user: str) -> str:
     return f"{user} took the changes back before they were confirmed."
 

@@ -30,6 +30,7 @@ from applier.apply.runs import (
     confirmed_sentence,
     in_vain_sentence,
     taken_back_sentence,
+    waits_words,
 )
 from applier.apply.share import Share
 from applier.apply.steps import APPLY, CONVERGE
@@ -385,9 +386,7 @@ class Applies:
         else:
             record.message = WAITING_SENTENCE
             record.deadline = deadline
-            core.turn.owned_by(
-                lambda: f"the changes of {note.user} wait to be confirmed ({deadline.left():.0f} seconds left)"
-            )
+            core.turn.owned_by(lambda: waits_words(note.user, deadline.left()))
             log.info("generation %s waits %.0f s to be confirmed", note.number, deadline.left())
             record.state = "waiting"
         decision = share.wait() if share else deadline.wait()

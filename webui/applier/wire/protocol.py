@@ -47,6 +47,7 @@ from applier.wire.shapes import Problem
 from applier.wire.shapes_pair import LONGEST_HOLD
 from lbconfig.capacity.figures import LONGEST_WATCH, SHORTEST_WATCH
 from lbconfig.diff.cutoff import LONGEST, SHORTEST
+from lbconfig.model.problem import UNPRINTABLE
 from lbconfig.model.snapshot import MAX_ITEMS
 
 MAX_REQUEST = 8 * 1024 * 1024  # bytes
@@ -75,7 +76,7 @@ def _text(longest: int, shortest: int = 0) -> Check:
             return "must be text"
         if not shortest <= len(value) <= longest:
             return f"must have {shortest} to {longest} characters"
-        return None if value.isprintable() else "contains a character that cannot be printed"
+        return None if value.isprintable() else UNPRINTABLE
 
     return check
 

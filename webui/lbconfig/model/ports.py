@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lbconfig.model.problem import quote
+from lbconfig.model.problem import quote, written_as
 
 # IANA's names, of services that people balance.
 NAMES = {
@@ -63,4 +63,4 @@ def problem(value: str) -> str | None:
         usual = text(parse(value))
     except ValueError as error:
         return str(error)
-    return None if usual == value else f"must be written as {usual}"
+    return None if usual == value else written_as(usual)

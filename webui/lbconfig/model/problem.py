@@ -34,6 +34,11 @@ class Place:
 ACCESS = Place("access", "management")  # called as its page is; the snapshot has a longer word
 
 
+# What is wrong with a text, and with a field that no object has; both are said of what is read, before any rule.
+UNPRINTABLE = "contains a character that cannot be printed"
+UNKNOWN_FIELD = "is not a known field"
+
+
 def quote(text: str) -> str:
     """Somebody's text in a message, as it was typed: short, and what cannot be printed is spelled out."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
@@ -42,6 +47,11 @@ def quote(text: str) -> str:
 def number(value: int) -> str:
     """A number in a message; an absurd one is not spelled out."""
     return str(value) if abs(value) < 10**20 else "a number of more than 20 digits"
+
+
+def written_as(usual: object) -> str:
+    """What is wrong with a value that has one usual spelling, and was given in another one."""
+    return f"must be written as {usual}"
 
 
 def each(place: Place, **sentences: str | None) -> Iterator[Problem]:

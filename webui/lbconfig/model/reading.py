@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from lbconfig.model import ports
-from lbconfig.model.problem import quote
+from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE, quote
 
 Kind = TypeVar("Kind")
 Reader = Callable[[object, str], object]  # of a value at its path
@@ -40,7 +40,7 @@ def build(kind: type[Kind], data: object, path: str = "", exact: bool = False) -
     fields = _fields(kind, exact)  # type: ignore[arg-type] # a class is hashable; mypy asks it of what it makes
     for key in data:
         if key not in fields:
-            raise SnapshotError(_join(path, _unknown(key)), "is not a known field")
+            raise SnapshotError(_join(path, _unknown(key)), UNKNOWN_FIELD)
     values: dict[str, object] = {}
     for name, (read, needed) in fields.items():
         if name in data:
@@ -113,7 +113,7 @@ def _member(members: dict[str, StrEnum], value: object, path: str) -> StrEnum:
 
 def _exactly(kind: type[Kind], value: object, path: str) -> Kind:
     if type(value) is not kind:  # exactly: True is no int
-        raise SnapshotError(path, f"must be {_TYPE_WORDS[kind]}, not {_type_name(value)}")
+        raise SnapshotError(path, wrong_type(kind, value))
     return value
 
 
@@ -122,7 +122,7 @@ def _text(value: object, path: str) -> str:
     if len(text) > MAX_TEXT:
         raise SnapshotError(path, f"is longer than {MAX_TEXT} characters")
     if not text.isprintable():
-        raise SnapshotError(path, "contains a character that cannot be printed")
+        raise SnapshotError(path, UNPRINTABLE)
     return text
 
 
@@ -152,8 +152,13 @@ def _lines(value: object, path: str, longest: int, blanks: str) -> str:
     if len(text) > longest:
         raise SnapshotError(path, f"is longer than {longest} characters")
     if not text.translate(dict.fromkeys(map(ord, blanks))).isprintable():
-        raise SnapshotError(path, "contains a character that cannot be printed")
+        raise SnapshotError(path, UNPRINTABLE)
     return text
+
+
+def wrong_type(kind: type[object], value: object) -> str:
+    """What is wrong with a value that should be text, a whole number, or true or false."""
+    return f"must be {_TYPE_WORDS[kind]}, not {_type_name(value)}"
 
 
 _TYPE_WORDS: dict[type[object], str] = {str: "text", int: "a whole number", bool: "true or false"}

@@ -8,7 +8,7 @@ import ssl
 import warnings
 
 from lbconfig.model.addresses import IPAddress, IPNetwork
-from lbconfig.model.problem import number, quote
+from lbconfig.model.problem import number, quote, written_as
 from lbconfig.model.snapshot import MAX_LINES, SORRY_PORT
 from lbconfig.model.spelling import ascii_name, letters_only
 
@@ -52,7 +52,7 @@ def ip_address(text: str) -> str | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return f"must be an IP address such as 192.0.2.10 or 2001:db8::10, not {quote(text)}"
-    return None if str(address) == text else f"must be written as {address}"
+    return None if str(address) == text else written_as(address)
 
 
 def host_address(text: str) -> str | None:
@@ -289,7 +289,7 @@ def router_address(text: str, link_local: bool) -> str | None:
         return host_address(text)
     if not link_local:
         return f"{text} is a link-local address: name the interface that it is on"
-    return None if str(ipaddress.ip_address(text)) == text else f"must be written as {ipaddress.ip_address(text)}"
+    return ip_address(text)
 
 
 def host_header(text: str) -> str | None:
