@@ -458,6 +458,29 @@ def test_a_box_that_came_back_hears_of_all_connections_once(box, monkeypatch):
         assert len(told) == count, (heard, count)
 
 
+def test_a_box_that_could_not_be_told_is_told_as_soon_as_that_works(box, monkeypatch):
+    told, works = [], False
+
+    def tell(core):
+        if not works:
+            raise HostError("send", None, "Network is unreachable")
+        told.append(core.running.number)
+
+    monkeypatch.setattr(watch, "tell_peer", tell)
+    box.apply(PAIR)
+    beat = Beat("lb2", "stands by", 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), True, 0, 0)
+    for _ in range(3):
+        box.boottime += 1
+        box.applier.peer.says(beat, box.boottime)
+        with pytest.raises(HostError):
+            box.applier.pair_watch.tick()
+        assert not box.applier.pair_watch.told, "an update of both boxes would go on"
+    works = True
+    for _ in range(3):
+        box.applier.pair_watch.tick()
+    assert len(told) == 1 and box.applier.pair_watch.told
+
+
 def test_messages_about_connections_are_large_while_many_come(box, monkeypatch):
     """And the next applier, an apply and drift leave them as they are."""
     told, total = [], 0

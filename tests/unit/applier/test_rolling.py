@@ -1,6 +1,7 @@
 """Both boxes of a pair are updated as one act, by their real updates: every way there, back, and to a stop."""
 
 import dataclasses
+import threading
 
 import pytest
 from rolling_world import NEW, OLD, RollingWorld
@@ -300,6 +301,39 @@ def test_pieces_become_a_bundle_whatever_comes_twice_or_late(coming, world):
     assert (taken / f"{NAME}.raucb").read_bytes() == data
     (taken / f"{NAME}.raucb").unlink()
     assert coming.received(NAME) == 0, "an upload has taken its place"
+
+
+@pytest.mark.parametrize(("slow", "offset"), [("pwrite", 3000), ("fsync", 6000)])
+def test_a_piece_that_is_sent_again_while_the_disk_is_slow_is_taken_once(coming, world, monkeypatch, slow, offset):
+    data = bundle_bytes()
+    size, digest = len(data), receiving.hashlib.sha256(data).hexdigest()
+    goes_on, entered = threading.Event(), threading.Event()
+    real = getattr(receiving.os, slow)
+    taken, answers = world.boxes[1].core.paths.taken, []
+
+    def slowly(*words):
+        entered.set()
+        assert goes_on.wait(20)
+        return real(*words)
+
+    def take(at, length=3000):
+        answers.append(coming.take(NAME, size, digest, 1 << 20, at, data[at : at + length]))
+
+    for at in range(0, offset, 3000):
+        take(at)
+    monkeypatch.setattr(receiving.os, slow, slowly)
+    threads = [threading.Thread(target=take, args=(offset, size)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    assert entered.wait(20) and coming.received(NAME) == offset, "it is not here yet"
+    with monkeypatch.context() as patch:
+        patch.setattr(receiving, "WAITS", 0.1)
+        take(offset, size)
+    assert answers.pop() == offset, "whoever sends it once more does not wait for good"
+    goes_on.set()
+    for thread in threads:
+        thread.join(20)
+    assert answers[-3:] == [size] * 3 and (taken / f"{NAME}.raucb").read_bytes() == data
 
 
 def test_a_bundle_that_does_not_fit_or_is_damaged_leaves_nothing(coming, world, monkeypatch):

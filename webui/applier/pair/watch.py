@@ -120,8 +120,8 @@ class Watch:
         """
         fresh = self._is_fresh(self._clock(), APART)
         if fresh and self._apart and self._core.loaded:
+            tell_peer(self._core)  # where that fails, the next look tries it again
             self._apart = False
-            tell_peer(self._core)
         self._apart = self._apart or not fresh
 
     def _size_messages(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from applier.kept import storage
 from applier.wire.errors import ApplierRefused
 
 PIECE = 1 << 20  # bytes
+WAITS = 5.0  # seconds for the piece before, less than the other box waits for an answer
 HEADROOM = 16 << 20  # bytes that stay free for the configuration
 
 
@@ -35,6 +37,9 @@ class Receiving:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._coming: Coming | None = None
+        # A slow disk takes longer for a piece, or for the bundle once it is whole, than the other box waits: then that
+        # one sends it again.
+        self._taking = threading.Lock()
 
     def received(self, name: str) -> int:
         """How many bytes of that bundle are here."""
@@ -52,20 +57,22 @@ class Receiving:
         if size > limit:
             words = f"The bundle has {size / 1e6:.1f} MB; this box takes {limit / 1e6:.1f} MB at most."
             raise ApplierRefused("bundle-too-large", words)
-        have = self.received(name)
-        if offset != have or have == size:
-            return have
+        if not self._taking.acquire(timeout=WAITS):
+            return self.received(name)
         try:
+            have = self.received(name)
+            if offset != have or have == size:
+                return have
             coming = self._coming if have else None
             if coming is None:
                 coming = self._begin(Coming(name, size, digest))
-            self._write(coming, piece)
-            if coming.have == coming.size:
-                self._end(coming)
+            self._write(coming, piece[: size - have])
+            return coming.have
         except OSError as error:
             self.forget()
             raise ApplierRefused(*storage.of_error(error, self._paths)) from None
-        return coming.have
+        finally:
+            self._taking.release()
 
     def forget(self) -> None:
         """Whatever has come."""
@@ -94,7 +101,7 @@ class Receiving:
         return coming
 
     def _write(self, coming: Coming, piece: bytes) -> None:
-        piece = piece[: coming.size - coming.have]
+        """Nobody is told that a piece is here before it is, and the last one not before all of the bundle is."""
         handle = os.open(self._part(coming.name), os.O_WRONLY)
         try:
             view = memoryview(piece)
@@ -104,7 +111,10 @@ class Receiving:
         finally:
             os.close(handle)
         coming.sum.update(piece)
-        coming.have += len(piece)
+        have = coming.have + len(piece)
+        if have == coming.size:
+            self._end(coming)
+        coming.have = have
 
     def _end(self, coming: Coming) -> None:
         if coming.sum.hexdigest() != coming.digest:
