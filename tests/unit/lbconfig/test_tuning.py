@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 from lbconfig_samples import SAMPLE
+from tests import texts
 
 from lbconfig.diff.services import summary
 from lbconfig.hardware.settings import TABLE_SIZE
@@ -28,9 +29,9 @@ BACKLOG = SettingChoice("net/core/somaxconn", "512")
         (Tuning((BACKLOG, BACKLOG)), "tuning.settings[1].key", "chosen twice"),
         (Tuning(cards=(CardChoice("eth0; reboot"),)), "tuning.cards[0].name", "letters, digits"),
         (Tuning(cards=(CardChoice("eth0"), CardChoice("eth0"))), "tuning.cards[1].name", "there twice"),
-        (Tuning(cards=(CardChoice("eth0", queues=-1),)), "tuning.cards[0].queues", "0 to 256"),
-        (Tuning(cards=(CardChoice("eth0", rx_ring=10**30),)), "tuning.cards[0].rx_ring", "0 to 65536"),
-        (Tuning(cards=(CardChoice("eth0", tx_ring=65_537),)), "tuning.cards[0].tx_ring", "0 to 65536"),
+        (Tuning(cards=(CardChoice("eth0", queues=-1),)), "tuning.cards[0].queues", texts.within(0, 256, -1)),
+        (Tuning(cards=(CardChoice("eth0", rx_ring=10**30),)), "tuning.cards[0].rx_ring", texts.within(0, 65536, 10**30)),
+        (Tuning(cards=(CardChoice("eth0", tx_ring=65_537),)), "tuning.cards[0].tx_ring", texts.within(0, 65536, 65_537)),
     ],
 )
 def test_what_makes_no_sense_is_told_by_field(tuning, path, words):
