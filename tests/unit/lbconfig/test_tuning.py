@@ -30,8 +30,16 @@ BACKLOG = SettingChoice("net/core/somaxconn", "512")
         (Tuning(cards=(CardChoice("eth0; reboot"),)), "tuning.cards[0].name", "letters, digits"),
         (Tuning(cards=(CardChoice("eth0"), CardChoice("eth0"))), "tuning.cards[1].name", "there twice"),
         (Tuning(cards=(CardChoice("eth0", queues=-1),)), "tuning.cards[0].queues", texts.within(0, 256, -1)),
-        (Tuning(cards=(CardChoice("eth0", rx_ring=10**30),)), "tuning.cards[0].rx_ring", texts.within(0, 65536, 10**30)),
-        (Tuning(cards=(CardChoice("eth0", tx_ring=65_537),)), "tuning.cards[0].tx_ring", texts.within(0, 65536, 65_537)),
+        (
+            Tuning(cards=(CardChoice("eth0", rx_ring=10**30),)),
+            "tuning.cards[0].rx_ring",
+            texts.within(0, 65536, 10**30),
+        ),
+        (
+            Tuning(cards=(CardChoice("eth0", tx_ring=65_537),)),
+            "tuning.cards[0].tx_ring",
+            texts.within(0, 65536, 65_537),
+        ),
     ],
 )
 def test_what_makes_no_sense_is_told_by_field(tuning, path, words):
