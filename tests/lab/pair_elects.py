@@ -27,6 +27,7 @@ from tests.lab.pair_guest import (
     BOXES,
     FOLDER,
     FRONT,
+    FRONT_PREFIX,
     GATEWAY6,
     HOST,
     KINDS,
@@ -120,6 +121,7 @@ def every_kind():
 def a_thousand():
     """As many services, each with a VIP of its own."""
     every_kind()
+    FRONT_PREFIX[0] = 16
     for number in range(1000):
         MORE.append(service(100 + number, f"10.1.{4 + number // 250}.{number % 250 + 1}", BACK))
 

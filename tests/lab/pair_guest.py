@@ -169,6 +169,7 @@ def paths(box):
 # More services than those above, for stories that ask for them before the directors are started.
 MORE: list[VirtualService] = []
 ADVERT = [250]  # milliseconds between two advertisements
+FRONT_PREFIX = [24]  # of the boxes' own addresses on the clients' network
 
 
 @functools.cache
@@ -183,7 +184,7 @@ def pair_box(box):
     own = BOXES[box] + 1
     at_back = f"10.2.0.{own}/24", f"2001:db8:2::{own}/64"
     nets = (
-        Interface("eth0", addresses=(f"10.1.0.{own}/24", f"2001:db8:1::{own}/64")),
+        Interface("eth0", addresses=(f"10.1.0.{own}/{FRONT_PREFIX[0]}", f"2001:db8:1::{own}/64")),
         Interface("eth1", addresses=at_back, floating=(f"{GATEWAY}/24", f"{GATEWAY6}/64")),
         Interface("eth2", addresses=(f"10.9.0.{own}/29",)),
     )
