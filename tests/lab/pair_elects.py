@@ -73,6 +73,9 @@ LOOKS = 0.02  # seconds between two looks who leads
 PROBED = 7001  # a port of one server
 VRRP = 112  # the protocol
 NEW = 0.05  # seconds between two new connections
+# Whose address they have: with NAT, two connections of one client to different VIPs reach the server with the same
+# ports where the client's kernel chose the same one for both, and one of them ends.
+YOUNG = "10.1.0.12"
 ROUTED6, TUNNEL6, SNAT, SNAT6 = "2001:db8:1::101", "2001:db8:1::102", "10.1.0.108", "2001:db8:1::108"
 FRONT6 = ("2001:db8:1::21", "2001:db8:1::22")
 # Each side of a split has a client and a server: VIPs of these servers alone, with NAT and persistence, and routed.
@@ -135,6 +138,7 @@ def build():
     plug("cl2", "eth0", "front")
     plug("wire", "eth0", "cable")
     sh("ip -n cl2 address add 10.1.0.11/24 dev eth0; ip -n wire address add 10.9.0.3/29 dev eth0")
+    sh(f"ip -n cl address add {YOUNG}/24 dev eth0")
     for number, name in ((1, "s1"), (2, "s2")):
         at = f"ip -n {name}"
         sh(
@@ -455,6 +459,7 @@ class Young(threading.Thread):
             while not self.ended.wait(NEW):
                 one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
                 one.settimeout(PATIENCE)
+                one.bind((YOUNG, 0))
                 try:
                     one.connect((NAT, PORT))
                     server = guest.exchange(one)
