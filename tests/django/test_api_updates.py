@@ -1,15 +1,19 @@
 """Updates through the API."""
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 from django.test import Client
 
 from accounts import tokens
+from api.table import ROUTES
 from applier.wire.client import ApplierRefused
 
 BUNDLE = b"hsqs" + bytes(5000)
 UPDATE, RESTART = "/api/v1/update", "/api/v1/update/restart"
+NGINX = Path(__file__).parents[2] / "overlay/etc/fairlead/nginx.conf"
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +35,13 @@ def robot(token) -> Client:
 
 def post(robot, data=BUNDLE):
     return robot.post(UPDATE, data, content_type="application/octet-stream")
+
+
+def test_nginx_hands_on_every_file_however_large():
+    [large] = re.findall(r"location ~ (\S+) {[^}]*client_max_body_size 400m", NGINX.read_text())
+    files = [route.path for route in ROUTES if route.body and route.body.raw]
+    assert "/pair/update" in files
+    assert [path for path in files if not re.match(large, f"/api/v1{path}")] == []
 
 
 def test_the_state(robot):

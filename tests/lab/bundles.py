@@ -5,9 +5,10 @@ Making one means to pack a whole root file system; they are kept under a hash of
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from board.lab import build as lab
@@ -36,8 +37,7 @@ class Bundles:
 
     def __init__(self, image: Path) -> None:
         self.image = image
-        about = image.stat()
-        mark = f"{image.resolve()} {about.st_size} {about.st_mtime_ns} {given_keys()}"
+        mark = f"{self._slot_digest()} {given_keys()}"  # each run has a copy of its own of the image
         with lab.locked():
             self.folder = lab.cached(
                 "bundles", [Path(__file__), lab.TOP / "board/pc/bundle.py", mark], self.unpack, lambda _: None
@@ -102,17 +102,27 @@ class Bundles:
             path.write_bytes(change(self.good().read_bytes()))
         return path
 
-    def unpack(self, to: Path) -> None:
-        """The root file system of the image's slot A."""
-        packed = to / "root.squashfs"
-        with self.image.open("rb") as disk, packed.open("wb") as out:
+    def _slot(self) -> Iterator[bytes]:
+        """The squashfs in the image's slot A, in pieces."""
+        with self.image.open("rb") as disk:
             disk.seek(layout.offset("slot-a"))
             head = disk.read(96)
             left = int.from_bytes(head[40:48], "little")  # bytes_used of a squashfs' superblock
             disk.seek(layout.offset("slot-a"))
             while left > 0 and (part := disk.read(min(left, 1 << 20))):
-                out.write(part)
+                yield part
                 left -= len(part)
+
+    def _slot_digest(self) -> str:
+        digest = hashlib.sha256()
+        for part in self._slot():
+            digest.update(part)
+        return digest.hexdigest()
+
+    def unpack(self, to: Path) -> None:
+        packed = to / "root.squashfs"
+        with packed.open("wb") as out:
+            out.writelines(self._slot())
         lab.run("unsquashfs", "-quiet", "-no-progress", "-no-xattrs", "-dest", to / TREE, packed, log=to / "unpack.log")
         packed.unlink()
 

@@ -59,7 +59,9 @@ THREADS = 8  # of gunicorn
 FORM = "multipart/form-data; boundary=x"
 
 
-@pytest.mark.parametrize("path", ["/set-up/restore/", "/system/updates/upload/", "/api/v1/update", "/api/v1/draft"])
+@pytest.mark.parametrize(
+    "path", ["/set-up/restore/", "/system/updates/upload/", "/api/v1/update", "/api/v1/pair/update", "/api/v1/draft"]
+)
 def test_slow_bodies_of_strangers_hold_no_thread(front, path):
     cookies = front.form("/set-up/restore/", code="NONE")[1]
     with all_of(front.slow(path, 100_000, source=STRANGER, Content_Type=FORM, Cookie=cookies) for _ in range(THREADS)):
