@@ -82,18 +82,22 @@ class Page:
 
 
 class Api:
-    def __init__(self, director: Director) -> None:
-        self.url = f"{director.url}/api/v1/update"
-        made = director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", MAKE_TOKEN], 180)
-        self.token = found(r"TOKEN (\S+)", made)
+    def __init__(self, director: Director, token: str = "") -> None:
+        """`token`: one that the box knows already, as that of the other box of its pair."""
+        self.url = f"{director.url}/api/v1"
+        if not token:
+            made = director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", MAKE_TOKEN], 180)
+            token = found(r"TOKEN (\S+)", made)
+        self.token = token
 
     def state(self) -> dict:
-        return self.ask(urllib.request.Request(self.url))[1]
+        return self.ask(urllib.request.Request(f"{self.url}/update"))[1]
 
-    def send(self, bundle: Path) -> tuple[int, dict]:
+    def send(self, bundle: Path, path: str = "update") -> tuple[int, dict]:
+        """To this box alone; "pair/update": to both boxes of a pair."""
         with bundle.open("rb") as file:
             headers = {"Content-Type": "application/octet-stream", "Content-Length": str(bundle.stat().st_size)}
-            return self.ask(urllib.request.Request(self.url, file, headers), UPLOAD)
+            return self.ask(urllib.request.Request(f"{self.url}/{path}", file, headers), UPLOAD)
 
     def install(self, bundle: Path) -> tuple[dict, list[int]]:
         """Send it and wait for the end; the job, and the percentages that were seen."""
@@ -109,7 +113,7 @@ class Api:
         return until("the end of the install", ended, INSTALL, SELDOM), seen
 
     def restart(self) -> dict:
-        status, answer = self.ask(urllib.request.Request(f"{self.url}/restart", b""))
+        status, answer = self.ask(urllib.request.Request(f"{self.url}/update/restart", b""))
         assert status == 202, answer
         return answer
 

@@ -1,26 +1,25 @@
-"""Two real machines become a pair: joined by a code, one apply for both, traffic over a hand-over and a power cut."""
+"""Two real machines become a pair: joined by a code, one apply for both, traffic over a hand-over and a power cut.
 
-import dataclasses
+FAIRLEAD_PAIR_STARTS: how often both are turned on at once.
+"""
+
+import os
 import shutil
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from board.machines.director import NETWORK, QUICK, Director, service, wish
-from board.machines.machine import CommandFailed
+from board.machines.director import QUICK, VIP, service
 from board.machines.wait import until
 from tests.lab.fixtures import thorough
-from tests.lab.pair_machines import Machines, ask
-
-from lbconfig.model.snapshot import Interface, Network
+from tests.lab.pair_machines import SOON, Holders, Machines, alone, apply_draft, ask, join, leading, leads, propose
 
 pytestmark = [thorough, pytest.mark.timeout(3000)]
 
-SOON = 240.0  # seconds for what two quiet boxes do within ten
-SLOW = (OSError, CommandFailed)
 SITE = service(1, "site", check=QUICK)
 LINES = service(2, "lines", port=7000, check=QUICK)
+STARTS = int(os.environ.get("FAIRLEAD_PAIR_STARTS") or "3")
 
 
 @pytest.fixture
@@ -35,61 +34,14 @@ def machines(image):
         shutil.rmtree(folder)
 
 
-def network(number: int, own: str) -> Network:
-    """As each box was before: the first one has what servers and clients know."""
-    dhcp, back, front = NETWORK.interfaces
-    ends = [dataclasses.replace(one, addresses=(one.addresses[0].replace(".1/", f".{own}/"),)) for one in (back, front)]
-    return Network(f"lb{number}", interfaces=(dhcp, *ends, Interface("eth3", addresses=(f"192.0.2.{number}/30",))))
-
-
-def alone(number: int, own: str, *services):
-    return dataclasses.replace(wish(*services), network=network(number, own))
-
-
-def sentence(box: Director) -> str:
-    return ask(box, "GET", "pair")["sentence"]
-
-
-def leads(box: Director, other: Director) -> None:
-    words = f"{box.name} leads, {other.name} stands by and is in step"  # and how many connections it knows
-    until(words, lambda: all(sentence(one).startswith(words) for one in (box, other)), SOON, 1.0)
-
-
-def linked(box: Director) -> None:
-    until("the link", lambda: "latest handshake" in box.execute("wg show pair0").output, SOON, 1.0)
-
-
-def apply_draft(box: Director) -> None:
-    """As soon as the boxes hear each other; the command confirms by itself."""
-
-    def ended():
-        done = box.execute("fairlead apply --comment pair", 400)
-        said = done.output + done.errors
-        assert done.exit == 0 or "is not heard" in said or "try again" in said, said
-        return done.exit == 0
-
-    until("the apply of both", ended, SOON, 1.0)
-
-
 def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, capsys):
     world, (first, second) = machines.world, machines.boxes
     first.apply(alone(1, "1", SITE, LINES))
     second.apply(alone(2, "5"))
     first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
 
-    began = time.monotonic()
-    # On a busy host the program that waits, or joins, may not even have been loaded in its time.
-    code = until("a code", lambda: ask(first, "POST", "pair/code"), SOON, 1.0, SLOW)["invitation"]["code"]
-    wanted = {"address": "10.2.0.1", "code": code}
-    until("the boxes to be joined", lambda: ask(second, "POST", "pair/join", wanted), SOON, 1.0, SLOW)
-    until("the first box to know it", lambda: ask(first, "GET", "pair/joining")["joined"], SOON, 1.0)
-    joined = time.monotonic() - began
-    for box in (first, second):
-        linked(box)
-
-    ask(first, "POST", "draft/discard")  # the draft is what runs
-    proposed = ask(first, "POST", "pair/proposal")
-    assert proposed == {"hostname": "lb2", "problems": []}
+    joined = join(first, second)
+    propose(first)
     requests = world.repeat("get", "10.1.0.100:80/")
     held = world.hold("10.1.0.100:7000", 20)
     began = time.monotonic()
@@ -126,3 +78,38 @@ def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, 
             failed = len(seen["failed"])
             print(f"{what}: {failed} of {seen['count']} requests failed, the slowest took {seen['slowest']:.2f} s")
         print(f"open of 20 connections: {before['open']}, handed over {after['open']}, power cut {at_last['open']}")
+
+
+@pytest.mark.timeout(1800 + 600 * STARTS)
+def test_both_machines_are_turned_on_at_once(machines, record_property, capsys):
+    """As after a power failure: one of them leads, and at no time both. The clients' network is asked who."""
+    world, (first, second) = machines.world, machines.boxes
+    first.apply(alone(1, "1", SITE, LINES))
+    second.apply(alone(2, "5"))
+    first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
+    join(first, second)
+    propose(first)
+    apply_draft(first)
+    leads(first, second)
+    for number in range(1, STARTS + 1):
+        for box in (first, second):
+            box.kill()
+        holders, began = Holders(world, VIP), float(world.succeed(["date", "+%s.%N"]))
+        for box in (first, second):
+            box.start()
+        for box in (first, second):
+            box.wait_until_up(600)
+        leader = leading(first, second)
+        found = holders.end()
+        assert len(found["holders"]) == 1 and found["both"] == 0, found
+        [(mac, (answered, _))] = found["holders"].items()
+        held = leader.succeed("grep -o 'may lead [0-9.]* s after it was held' /var/log/messages | tail -1").split()[2]
+        text = (
+            f"both turned on, {number}: {leader.name} held {VIP} {answered - began:.1f} s after that, and may lead "
+            f"{held} s after it was held; nobody else answered any of {found['asked']} questions"
+        )
+        record_property("figures", text)
+        with capsys.disabled():
+            print(f"\n{text}", end="", flush=True)
+        assert leader.read("/sys/class/net/eth2/address").strip() == mac
+        assert not any("error" in one for one in world.get(f"{VIP}:80/", 20))
