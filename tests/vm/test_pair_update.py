@@ -108,6 +108,7 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     second.apply(alone(2, "5", six=True))
     first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
     set_up(first)
+    api = Api(first)
     pair_mix.set_up_servers(world, snapshot)
     joined = join(first, second)
     propose(first)
@@ -119,7 +120,7 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     told(record_property, capsys, f"joined in {joined:.1f} s; {pair_mix.TOTAL} connections open")
 
     loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
-    api, began = Api(first), time.monotonic()
+    began = time.monotonic()
     status, answer = api.send(bundles.good("9.1.0"), "pair/update")
     assert status == 202, answer
     found, said = follow(first, second)
