@@ -119,10 +119,10 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     assert idle.opened == everything
     told(record_property, capsys, f"joined in {joined:.1f} s; {pair_mix.TOTAL} connections open")
 
-    loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
-    began = time.monotonic()
     status, answer = api.send(bundles.good("9.1.0"), "pair/update")
     assert status == 202, answer
+    loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
+    began = time.monotonic()
     found, said = follow(first, second)
     took = time.monotonic() - began
     assert found["state"] == "done", (found, said)
@@ -135,10 +135,10 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     assert kept == everything
 
     second.succeed(["nft", MUTE])
-    loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
-    began = time.monotonic()
     status, answer = Api(second, api.token).send(bundles.good("9.2.0"), "pair/update")
     assert status == 202, answer
+    loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
+    began = time.monotonic()
     found, said = follow(second, first)
     assert found["state"] == "stopped" and "knows only" in found["sentence"], (found, said)
     ask(second, "POST", "pair/update/choice", {"choice": "go-on"})
