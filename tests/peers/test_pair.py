@@ -43,19 +43,18 @@ def leading(pair):
     return pair.settle()
 
 
-def test_the_first_box_leads_hands_over_and_is_held(pair):
-    first, second = pair.boxes
-    pair.leads(first)
+def test_one_box_leads_hands_over_and_is_held(leading, pair):
+    other = pair.other(leading)
     with watched(pair, "hand-over"):
-        first.ask(client.hand_over)
-        pair.leads(second)
-    until("nothing to hold it back", lambda: first.do("cat /run/fairlead/hold") == "0\n")
+        leading.ask(client.hand_over)
+        pair.leads(other)
+    until("nothing to hold it back", lambda: leading.do("cat /run/fairlead/hold") == "0\n")
     with watched(pair, "hold"):
-        second.ask(client.hold, reason="for a test")
-        pair.leads(first, other="held")
-    assert second.role.reason == "for a test"
-    second.ask(client.release)
-    pair.leads(first)  # it goes on: who comes back takes nothing
+        other.ask(client.hold, reason="for a test")
+        pair.leads(leading, other="held")
+    assert other.role.reason == "for a test"
+    other.ask(client.release)
+    pair.leads(leading)  # it goes on: who comes back takes nothing
 
 
 def test_the_verbs_of_the_applier_hand_over_hold_and_release(leading, pair, tmp_path):
