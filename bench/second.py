@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.counted import CountedStage, snapshot
+from bench.counted import QUIET, CountedStage, snapshot
 from bench.neighbours import TapEnd
 from board.lab.build import Image
 from board.machines.director import Director
@@ -77,6 +77,8 @@ def second_box(stage: CountedStage, image: Image) -> Iterator[Second]:
     try:
         with second:
             second.wait_until_started(2 * WAITING)
+            # Its applier would take down at once a link of which it knows nothing.
+            second.succeed(f"{QUIET} >/dev/null 2>&1")
             second.succeed("ip link set eth1 up; ip address add 10.2.0.2/24 dev eth1; nft flush ruleset")
             join(stage.director, second)
             yield Second(stage)

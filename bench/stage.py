@@ -160,7 +160,12 @@ class Stages:
 
 @contextmanager
 def booted(
-    image: Image, say: Callable[[str], None], cpus: int = 1, devices: tuple[str, ...] = (), kernel_words: str = ""
+    image: Image,
+    say: Callable[[str], None],
+    cpus: int = 1,
+    devices: tuple[str, ...] = (),
+    kernel_words: str = "",
+    processor: str = "qemu64",
 ) -> Iterator[Stage]:
     """A director that nobody has set up yet; no real server yet. `devices` are more words for QEMU."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
@@ -171,7 +176,7 @@ def booted(
     director.clock, director.devices, director.kernel_words = "tsc", devices, kernel_words
     if layer.NAME in director.layers:
         # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
-        director.processor, director.kernel_words = "qemu64", f"{kernel_words} clearcpuid=cx16".strip()
+        director.processor, director.kernel_words = processor, f"{kernel_words} clearcpuid=cx16".strip()
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:
