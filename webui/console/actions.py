@@ -115,7 +115,7 @@ def install_on_a_disk() -> Dialogue:
 def pair() -> Dialogue:
     from console import pair as of_pair  # as above: few boxes are in one
 
-    yield from of_pair.change_roles()
+    yield from of_pair.change()
 
 
 def factory_reset() -> Dialogue:
@@ -159,7 +159,7 @@ ACTIONS = [
     Action("Install on a disk", install_on_a_disk),
     Action("Install an update from a USB stick", install_from_stick),
     Action("Go back to the other version", go_back),
-    Action("Pair: hand over, hold or release", pair),
+    Action("Pair: join, hand over, hold or leave", pair),
     Action("Factory reset", factory_reset),
     Action("Reboot", reboot, "Connections through the box are lost, and none is served until it is up again."),
     Action("Power off", power_off, "Nothing is balanced until somebody turns the box on again."),
