@@ -78,7 +78,8 @@ def second_box(stage: CountedStage, image: Image) -> Iterator[Second]:
         with second:
             second.wait_until_started(2 * WAITING)
             # Its applier would take down at once a link of which it knows nothing.
-            second.succeed(f"{QUIET} >/dev/null 2>&1")
+            second.execute(f"{QUIET} >/dev/null 2>&1")
+            second.wait_until_succeeds("sv status /run/service/applier | grep -q ^down")
             second.succeed("ip link set eth1 up; ip address add 10.2.0.2/24 dev eth1; nft flush ruleset")
             join(stage.director, second)
             yield Second(stage)
