@@ -8,14 +8,20 @@ which two boxes become a pair.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import shutil
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from board.lab.build import Image
 from board.machines.director import Director, wish, wish6
+from board.machines.flood import Flood
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE, director_disk
 from board.machines.link import Forward, Link, Plug, UserNetwork, free_port
 from board.machines.machine import CommandFailed, flash, make_data_disk, make_overlay
@@ -35,14 +41,22 @@ API = "import json, sys; from command.api import Api; print(json.dumps(Api().ask
 
 
 class Machines:
-    def __init__(self, folder: Path, image: Image, flashed: Path | None = None) -> None:
-        """`flashed`: the disk image that both boxes start from, each with two slots of its own."""
+    def __init__(self, folder: Path, image: Image, flashed: Path | None = None, floods: bool = False) -> None:
+        """`flashed`: the disk image that both boxes start from, each with two slots of its own.
+
+        `floods`: the cable from the clients to the first box can carry a flood along.
+        """
         self.folder = folder
         self.flashed = flashed
+        self.flood: Flood | None = None
         cables = [[Link(folder / f"{network}{number}") for network in NETWORKS] for number in (1, 2)]
+        self._flooded = folder / "flooded" if floods else None
         self.world = World(folder, image, tuple(one.listening_end() for box in cables for one in box[:2]))
         self.world.nics += tuple(box[2].listening_end() for box in cables)
         self.world.data = make_overlay(make_data_disk(folder / "world.img", 8), folder / "world.qcow2")
+        self._world_end = cables[0][1].path
+        if self._flooded is not None:
+            cables[0][1] = Link(self._flooded)
         self.boxes = [self._box(number, image, cables[number - 1]) for number in (1, 2)]
 
     def _box(self, number: int, image: Image, cables: list[Link]) -> Director:
@@ -60,7 +74,11 @@ class Machines:
         return box
 
     def start(self) -> None:
-        for one in (self.world, *self.boxes):
+        self.world.start()
+        if self._flooded is not None:
+            self.flood = Flood(self._flooded, self._world_end)
+            until("the cable", self._flooded.exists, SOON, 0.05)
+        for one in self.boxes:
             one.start()
         self.world.wait_for_servers(BOOT)
         # The first box's cards are in the switches already; the world knows nothing of the others.
@@ -75,6 +93,28 @@ class Machines:
     def kill(self) -> None:
         for one in (*self.boxes, self.world):
             one.kill()
+        if self.flood is not None:
+            self.flood.close()
+
+
+@contextlib.contextmanager
+def turned_on(image: Image, flashed: Path | None = None, floods: bool = False) -> Iterator[Machines]:
+    """All three machines, booted; as Machines has it."""
+    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
+    made = Machines(folder, image, flashed, floods)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
+        shutil.rmtree(folder)
+
+
+def told(record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str], text: str) -> None:
+    """Keep a figure for the report, and show it at once."""
+    record_property("figures", text)
+    with capsys.disabled():
+        print(f"\n{text}", end="", flush=True)
 
 
 def ask(box: Director, method: str, path: str, data: object = None, timeout: float = 120) -> Any:

@@ -4,16 +4,25 @@ FAIRLEAD_PAIR_STARTS: how often both are turned on at once.
 """
 
 import os
-import shutil
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 from board.machines.director import QUICK, VIP, service
 from board.machines.wait import until
 from tests.lab.fixtures import thorough
-from tests.lab.pair_machines import SOON, Holders, Machines, alone, apply_draft, ask, join, leading, leads, propose
+from tests.lab.pair_machines import (
+    SOON,
+    Holders,
+    alone,
+    apply_draft,
+    ask,
+    join,
+    leading,
+    leads,
+    propose,
+    told,
+    turned_on,
+)
 
 pytestmark = [thorough, pytest.mark.timeout(3000)]
 
@@ -24,14 +33,8 @@ STARTS = int(os.environ.get("FAIRLEAD_PAIR_STARTS") or "3")
 
 @pytest.fixture
 def machines(image):
-    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    made = Machines(folder, image)
-    try:
-        made.start()
+    with turned_on(image) as made:
         yield made
-    finally:
-        made.kill()
-        shutil.rmtree(folder)
 
 
 def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, capsys):
@@ -108,8 +111,6 @@ def test_both_machines_are_turned_on_at_once(machines, record_property, capsys):
             f"both turned on, {number}: {leader.name} held {VIP} {answered - began:.1f} s after that, and may lead "
             f"{held} s after it was held; nobody else answered any of {found['asked']} questions"
         )
-        record_property("figures", text)
-        with capsys.disabled():
-            print(f"\n{text}", end="", flush=True)
+        told(record_property, capsys, text)
         assert leader.read("/sys/class/net/eth2/address").strip() == mac
         assert not any("error" in one for one in world.get(f"{VIP}:80/", 20))

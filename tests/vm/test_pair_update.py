@@ -1,10 +1,7 @@
 """Two machines that are a pair get a new version one after the other, under load and with connections that rest."""
 
 import dataclasses
-import shutil
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 from board.machines.director import QUICK, service
@@ -14,7 +11,7 @@ from board.machines.wait import until
 from tests.lab import pair_mix
 from tests.lab.bundles import Bundles
 from tests.lab.fixtures import thorough
-from tests.lab.pair_machines import SOON, Machines, alone, apply_draft, ask, join, leads, propose
+from tests.lab.pair_machines import SOON, alone, apply_draft, ask, join, leads, propose, told, turned_on
 
 from lbconfig.model.snapshot import Policy
 
@@ -34,20 +31,8 @@ MUTE = (
 
 @pytest.fixture
 def machines(image, flashed):
-    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    made = Machines(folder, image, flashed)
-    try:
-        made.start()
+    with turned_on(image, flashed) as made:
         yield made
-    finally:
-        made.kill()
-        shutil.rmtree(folder)
-
-
-def told(record_property, capsys, text: str) -> None:
-    record_property("figures", text)
-    with capsys.disabled():
-        print(f"\n{text}", end="", flush=True)
 
 
 def follow(desk, other) -> tuple[dict, dict[str, float]]:
