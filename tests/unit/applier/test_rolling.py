@@ -59,6 +59,14 @@ def test_both_boxes_get_the_version_one_after_the_other(world):
         assert world.state(number)["state"] == "done", "it is on the disk"
 
 
+def test_what_is_known_before_the_bundle_is_refused_before_it_comes(world):
+    first, second = (box.core.rolling for box in world.boxes)
+    assert first.pair_update_ready() == {}
+    assert refusal(second.pair_update_ready) == ("not-leading", "lb2 does not lead. Update both boxes at lb1.")
+    world.start()
+    assert refusal(first.pair_update_ready)[0] == "busy" == refusal(second.pair_update_ready)[0]
+
+
 def test_nothing_else_is_changed_meanwhile_at_either_box(world):
     world.start()
     world.turns(10)

@@ -116,19 +116,30 @@ class RollingUpdate:
             return courses.nothing()
         return courses.told(course, self._is_desk(course), *self._halves(course), self._is_alone(course))
 
+    def pair_update_ready(self) -> Nothing:
+        """Refuse what pair_update_start would refuse without a look at the bundle: asked before it is uploaded."""
+        self.refuse_meanwhile("pair_update_start")
+        self._may_begin()
+        return {}
+
+    def _may_begin(self) -> tuple[tuple[PairBox, PairBox], Pair]:
+        """This box and the other one, and how they are; this box leads, and the other one is there and in step."""
+        boxes = self._core.pairs.in_a_pair()
+        seen = self._core.pairs.seen(boxes)
+        if seen.own.role != LEADS:
+            elsewhere = f" Update both boxes at {boxes[1].name}." if _leads(seen) else ""
+            raise ApplierRefused("not-leading", f"{boxes[0].name} does not lead.{elsewhere}")
+        refusal = standing.refusal(seen)
+        if refusal is not None:
+            raise refusal
+        return boxes, seen
+
     def pair_update_start(self, source: str, user: str) -> Rolling:
-        """Bring both boxes to the version of this bundle; this box leads, and the other one is there and in step."""
+        """Bring both boxes to the version of this bundle."""
         core = self._core
         self.refuse_meanwhile("pair_update_start")
         with core.turn.take(f"{user} begins to update both boxes"):
-            boxes = core.pairs.in_a_pair()
-            seen = core.pairs.seen(boxes)
-            if seen.own.role != LEADS:
-                elsewhere = f" Update both boxes at {boxes[1].name}." if _leads(seen) else ""
-                raise ApplierRefused("not-leading", f"{boxes[0].name} does not lead.{elsewhere}")
-            refusal = standing.refusal(seen)
-            if refusal is not None:
-                raise refusal
+            boxes, seen = self._may_begin()
             version = core.updates.update_check(source)["version"]
             if version == core.paths.version and seen.heard is not None and seen.heard.version == version:
                 raise ApplierRefused("version-runs", f"Both boxes run version {version} already.")
