@@ -200,6 +200,45 @@ def test_it_goes_on_after_the_updated_box_has_lost_the_lead_for_a_while(world):
     assert world.versions() == [NEW, NEW] and world.roles() == [STANDS_BY, LEADS]
 
 
+@pytest.mark.parametrize("phase", [Phase.SENDS, Phase.INSTALLS, Phase.LEARNS, Phase.HANDS_OVER, Phase.WATCHES])
+def test_a_link_that_is_gone_for_half_a_minute_stops_nothing(world, monkeypatch, phase):
+    monkeypatch.setattr(verbs, "PIECE", 1000)
+    world.start()
+    world.until(lambda: world.phase() is phase)
+    world.path = False
+    world.turns(30)
+    assert world.state()["state"] == "running" and world.phase() is phase
+    world.path = True
+    world.until(lambda: world.phase() is Phase.DONE)
+    assert world.versions() == [NEW, NEW] and world.roles() == [STANDS_BY, LEADS]
+
+
+def test_the_watch_begins_anew_after_a_silence_and_ends_with_a_long_one(world):
+    world.start()
+    world.until(lambda: world.phase() is Phase.WATCHES)
+    world.turns(50)
+    world.path = False
+    world.turns(20)
+    world.restart_daemon(0)  # what it has not heard since is no silence of before
+    world.turns(10)
+    world.path = True
+    world.turns(50)
+    assert world.phase() is Phase.WATCHES and world.state()["state"] == "running"
+    world.turns(14)
+    assert world.phase() is Phase.OWN
+    world.restart_daemon(0)
+
+
+def test_a_long_silence_stops_the_watch_and_says_so(world):
+    world.start()
+    world.until(lambda: world.phase() is Phase.WATCHES)
+    world.path = False
+    world.turns(70)
+    said = "lb2 was to lead with version 0.2.0, but has not answered for 60 seconds."
+    assert (world.state()["state"], world.state()["sentence"]) == ("stopped", said)
+    assert world.versions() == [OLD, NEW] and not world.boxes[0].host.reboots
+
+
 def test_an_install_whose_answer_was_lost_is_not_begun_twice(world):
     lost = []
 

@@ -92,6 +92,8 @@ class RollingUpdate:
         self._entered = 0.0  # when it came into its phase
         self._peer: Half | None = None  # as the other box answered last
         self._answered = float("-inf")  # when that was; at the other box: when the desk asked last
+        self._started = clock()  # a silence is no older than this applier
+        self._steady = 0.0  # since when the other box has answered without a gap
         self._failed: tuple[str, str] | None = None
         self._acknowledged = False  # the other box knows that it is over
         self._receiving = Receiving(core.paths)
@@ -292,7 +294,10 @@ class RollingUpdate:
             log.warning("the update of both boxes: the other box: %s", error)
             return
         with self._lock:
-            self._peer, self._answered = half, self._clock()
+            now = self._clock()
+            if now - self._answered > courses.AWAY:
+                self._steady = now
+            self._peer, self._answered = half, now
             self._acknowledged = course.over and self._course is course
 
     def _seen(self, course: Course, boxes: tuple[PairBox, PairBox]) -> Seen:
@@ -303,7 +308,7 @@ class RollingUpdate:
             waited=clock - self._entered,
             own=self._half(course),
             peer=self._peer,
-            silent=clock - self._answered,
+            silent=clock - max(self._answered, self._started),
             own_role=pair.own.role,
             peer_role=heard.role if heard else "",
             in_step=standing.step(pair) == "in step",
@@ -312,6 +317,7 @@ class RollingUpdate:
             own_connections=pair.own.connections,
             peer_connections=heard.connections if heard else 0,
             worse=_worse(pair),
+            steady=clock - self._steady,
             failed=self._failed,
         )
 
