@@ -37,7 +37,14 @@ LATER = 2.0  # seconds for its answer to arrive, before it takes the link down
 SILENT = 60.0  # seconds without a word, after which it is a fault
 
 
+class Place(Protocol):
+    @property
+    def pair(self) -> str: ...
+
+
 class Agreement(Protocol):
+    @property
+    def place(self) -> Place | None: ...
     def silent(self) -> bool: ...
     def standing(self) -> Standing | None: ...
 
@@ -226,7 +233,10 @@ class Joined:
         self._opened = rules, now
 
     def _tell(self) -> None:
-        found, now, heard = self.alone, self._clock(), not self._core.agreement.silent()
+        found, now, agreement = self.alone, self._clock(), self._core.agreement
+        # What was heard may have been a box that this one was joined with before.
+        ours = found is not None and agreement.place is not None and agreement.place.pair == found.id
+        heard = ours and not agreement.silent()
         if found is None:
             self._link = None
         elif self._link is None or self._link[:2] != (found.id, heard):
