@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import secrets
+import select
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,8 @@ class InThread:
     def lines(self, seconds: float) -> Iterator[str]:
         with contextlib.suppress(JoinError):
             while True:
+                if b"\n" not in self._lines._rest and not select.select([self._output], [], [], seconds)[0]:
+                    raise HostError("worker", None, f"it says nothing for {seconds:g} seconds")
                 yield self._lines.receive(1 << 22).decode()
 
     def end(self) -> None:

@@ -338,6 +338,22 @@ def test_strangers_who_say_anything_take_no_try(two, line):
     assert two.join(code)["joined"]
 
 
+def test_a_box_that_is_slow_at_each_message_ends_no_invitation(two, monkeypatch):
+    """Each is within its time, and all of them take longer than the program is usually waited for."""
+    monkeypatch.setattr(verbs, "SILENCE", 0.4)
+    code = two.invite()
+    secure, _ = dialled(two.port)
+    with secure:
+        time.sleep(0.3)
+        lines = Lines(secure, secure)
+        lines.send(Hello(messages.VERSION, "0" * 64))
+        messages.read(lines.receive(EARLY), Answer)
+        time.sleep(0.3)
+    monkeypatch.undo()
+    assert two.first.verbs.pair_joining()["invitation"]["tries"] == 3
+    assert two.join(code)["joined"]
+
+
 class Cut(InThread):
     """The power goes at the box after so many lines to or from the program."""
 

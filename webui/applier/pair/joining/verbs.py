@@ -42,7 +42,7 @@ from applier.pair.joining.messages import (
     write,
 )
 from applier.pair.joining.record import Record
-from applier.pair.joining.worker import Dials, Waits
+from applier.pair.joining.worker import PATIENCE, TICK, Dials, Waits
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Problem
 from applier.wire.shapes_joining import Asked, Invitation, JoinedBoxes, JoinedLink, Joining
@@ -65,6 +65,7 @@ SECONDS = 600  # for which a code is good
 TRIES = 3
 # The program loads Python and makes a key of the code before its first word: seconds on a small box that is busy.
 SILENCE = 50.0  # seconds without a word, after which the program is given up
+GREETS = 3 * PATIENCE + TICK  # the same where it waits: whoever comes has to begin TLS, and to say two things
 LONGEST = 30.0  # seconds to wait for an earlier try to end
 FIELDS = ("address", "code")  # that an admin enters
 AT_ONCE = 32  # addresses that are asked for at the same time
@@ -99,9 +100,9 @@ def confined(role: str) -> list[str]:
 class Talk:
     """With that program, which talks to the other box."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, silence: float) -> None:
         self._program = program
-        self._lines: Iterator[str] = iter(program.lines(SILENCE))
+        self._lines: Iterator[str] = iter(program.lines(silence))
 
     def say(self, what: Message) -> None:
         self._program.say(write(what).decode().rstrip("\n"))
@@ -214,7 +215,7 @@ class Joinings:
                 raise ApplierRefused("cannot-join", f"The box cannot make a certificate: {error}.") from None
             waits = Waits(self._port, certificate, private, code, key, TRIES, SECONDS)
             program = self._start("first", waits)
-            talk = Talk(program)
+            talk = Talk(program, GREETS)
             try:
                 port = talk.hear(Listening).port
                 _open_port(core.host, port)
@@ -406,7 +407,7 @@ class Joinings:
         key, fresh = self._key_for(code)
         program = self._start("second", Dials(address, self._port, code, key))
         try:
-            self._become_second(Talk(program), key, fresh, proof.mark(code))
+            self._become_second(Talk(program, SILENCE), key, fresh, proof.mark(code))
         finally:
             program.end()
 
