@@ -102,3 +102,6 @@ START_COUNTING = "Start counting"
 NEVER_MEASURED = "Never measured"
 DIFFERS = "does not run what it should"
 REPAIRED = "Repaired"
+
+# A pair
+HOLDS = "admin has held this box since"

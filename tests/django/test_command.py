@@ -295,7 +295,7 @@ def test_the_pair(run, box):
     assert code == 0 and said.startswith(
         "lb1 leads, lb2 stands by and is in step; it knows 1,238 of 1,240 connections.\n"
     )
-    assert "lb2  stands by  7400 s  0.2.0    3         1238" in said and "lb1 leads: admin asked for it" in said
+    assert "lb2  stands by  7400 s  0.2.0    3         1238" in said and "lb1 took the lead: admin asked for it" in said
     code, said, _ = run("pair", "hand-over")
     assert code == 0 and said.startswith("lb2 leads, lb1 stands by and is in step;")
     code, _, complaint = run("pair", "hand-over")
@@ -332,7 +332,7 @@ def test_a_pair_ends(run, box):
 
 def test_the_update_of_both_boxes(run, box, settings, tmp_path):
     box.pair = fake_pair.sample()
-    assert run("pair", "update")[:2] == (0, "Both boxes were not updated together so far.\n")
+    assert run("pair", "update")[:2] == (0, "The two boxes have not been updated together yet.\n")
     assert "no-bundle: /nowhere.raucb: No such file" in run("pair", "update", "--bundle", "/nowhere.raucb")[2]
     settings.UPLOADS = tmp_path / "uploads"
     bundle = tmp_path / "new.raucb"

@@ -8,7 +8,7 @@ import pytest
 from api_robot import robot
 from board.machines.wait import PATIENCE
 from forms_on_page import words
-from tests.fake.joining import JoiningBox
+from tests.fake.joining import JoiningBox, joining_box
 
 from draft import store as draft
 from lbconfig.model.snapshot import Interface, Network, Snapshot
@@ -87,6 +87,41 @@ def test_the_pages_say_whether_the_joined_box_is_heard(client, known, box):
     client.post("/system/pair/forget/")
     assert client.get("/live/pair/joined/").headers["HX-Refresh"] == "true"
     assert "This box is alone" in words(client.get("/system/pair/"))
+
+
+def test_a_first_box_that_does_not_hear_the_other_one_shows_the_code_once_more_or_a_new_one(client, other, box):
+    """The other box may have joined by half: its last answer was lost."""
+    client.post("/system/pair/make/code/")
+    joining_box(box).link = {"heard": False, "lasts": 5.0}
+    code = box.joining.box.verbs.pair_joining()["invitation"]["code"]
+    other.verbs.pair_join("127.0.0.2", code, "admin")
+    until_known(client)
+    for page in ("/system/pair/", "/system/pair/make/", "/system/pair/join/"):
+        said = words(client.get(page))
+        assert f"enter the code {code} there once more; it is good for 10 more minutes." in said, page
+    assert "lb2 is not heard" in words(client.get("/system/pair/"))
+    box.joining.box.verbs._end_invitation()
+    page = client.get("/system/pair/make/")
+    assert "If lb2 does not show that it has joined this box, show a new code and enter it there." in words(page)
+    assert 'id="invite-again"' in page.content.decode()
+    page = words(client.post("/system/pair/make/code/", follow=True))
+    assert "10 minutes, once; 3 tries are left." in page and code not in page
+
+
+def test_a_second_box_that_does_not_hear_the_other_one_takes_its_code_once_more(client, other, box):
+    code = other.verbs.pair_invite("admin")["invitation"]["code"]
+    joining_box(box).link = other.link = {"heard": False, "lasts": 5.0}
+    for _ in range(2):
+        page = words(client.post("/system/pair/join/", {"address": "127.0.0.2", "code": code}, follow=True))
+        assert "lb2 is not heard" in page and "Joined lb2" not in page
+        assert "If lb2 does not show that this box has joined it, enter the code that it shows, or a new one." in page
+    assert client.get("/live/pair/joined/?heard=False").status_code == 200
+    wrong = client.post("/system/pair/join/", {"address": "127.0.0.2", "code": "AAAA-AAAA-AAAA-AAAA"})
+    assert wrong.status_code == 422 and "lb2 is not heard" in words(wrong)
+    box.joining.box.link = {"heard": True, "lasts": 1.0}
+    assert client.get("/live/pair/joined/?heard=False").headers["HX-Refresh"] == "true"
+    page = client.get("/system/pair/join/")
+    assert "Joined lb2" in words(page) and 'id="join"' not in page.content.decode()
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,33 @@ def send(api):
     return api.ask("POST", "/pair/update", BUNDLE, "application/octet-stream")
 
 
+class Unread:
+    """A body that nobody may read."""
+
+    def read(self, *_):
+        raise AssertionError("the body was read")
+
+    readline = read
+
+
+def unread(api, path):
+    """The answer to a bundle that is refused by what is known before it comes."""
+    body = {"wsgi.input": Unread(), "CONTENT_LENGTH": "1000000", "CONTENT_TYPE": "application/octet-stream"}
+    return api.client.post(f"/api/v1{path}", **body)
+
+
+def test_a_bundle_that_cannot_be_for_both_boxes_is_not_even_read(pair, admin):
+    api = robot(admin)
+    pair.pair.silent = 700.0
+    assert "lb2 is not heard" in error(unread(api, "/pair/update"))["message"]
+    pair.pair.silent = 0.2
+    pair.pair.own, pair.pair.peer = replace(pair.pair.own, role=STANDS_BY), replace(pair.pair.peer, role=LEADS)
+    answer = unread(api, "/pair/update")
+    assert answer.status_code == 409 and error(answer)["code"] == "not-leading"
+    pair.pair = None
+    assert error(unread(api, "/pair/update"))["code"] == "no-pair"
+
+
 def choose(api, choice):
     return api.post("/pair/update/choice", {"choice": choice})
 

@@ -19,6 +19,7 @@ from draft import store as draft
 from lbconfig.model.snapshot import Interface, Management, Network, Snapshot
 from lbconfig.validate.cards import Card
 from lbconfig.validate.services import validate
+from system import pairing
 
 OURS = dataclasses.replace(PAIR, management=Management(("127.0.0.0/8", "10.0.2.0/24", "2001:db8::/32")))
 CARDS = tuple(Card(name, mac=f"52:54:00:00:01:0{number}") for number, name in enumerate(("eth0", "eth1", "ens5")))
@@ -83,6 +84,15 @@ def test_the_new_box_gets_the_part_of_the_dead_one(half, joined, box):
     assert answer.status_code == 302 and draft.current().pair.boxes[1].network.interfaces[0].name == "eth1"
     box.snapshot = draft.current()  # it is applied
     assert "Show a code" in words(half.get("/system/pair/replace/"))
+
+
+def test_the_new_box_knows_that_it_is_not_heard_until_it_is_taken_in(joined):
+    found = joined.verbs.pair_joining()["joined"]
+    assert found["replaces"]
+    told = {"joined": found, "link": {"heard": False, "lasts": 700.0}, "invitation": None, "said": ""}
+    link = pairing.known_of(told)["link"]
+    assert link["words"] == "lb1 takes this box into its pair once that is applied there. Until then it is not heard."
+    assert link["enter"] and not link["doubtful"]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import os
 import secrets
+import select
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +23,8 @@ from typing import TYPE_CHECKING
 from tests.fake.part import Part
 
 from applier.base.paths import Paths
-from applier.host.host import HostError, Live, Output, Program
+from applier.host.host import Host, HostError, Live, Output, Program
+from applier.kept import pair_key
 from applier.pair.joining import record, worker
 from applier.pair.joining.messages import JoinError
 from applier.pair.joining.verbs import Joinings
@@ -64,6 +67,8 @@ class InThread:
     def lines(self, seconds: float) -> Iterator[str]:
         with contextlib.suppress(JoinError):
             while True:
+                if b"\n" not in self._lines._rest and not select.select([self._output], [], [], seconds)[0]:
+                    raise HostError("worker", None, f"it says nothing for {seconds:g} seconds")
                 yield self._lines.receive(1 << 22).decode()
 
     def end(self) -> None:
@@ -74,7 +79,7 @@ class InThread:
 
 
 class FakeHost(Live):
-    """Of the system it has openssl; who answers ARP is arranged."""
+    """Of the system it has openssl; who answers ARP is arranged, and what a private key belongs to is invented."""
 
     def __init__(self, answering: set[str]) -> None:
         self.answering = answering
@@ -89,11 +94,10 @@ class FakeHost(Live):
         if argv[0] == "nft":
             self.opened.append(" ".join(argv[1:]))
             return Output(0, "", "")
+        if argv[0] == "wg":
+            made = hashlib.sha256(stdin.strip().encode()).digest() if argv[1] == "pubkey" else secrets.token_bytes(32)
+            return Output(0, base64.b64encode(made).decode(), "")
         return super().command(argv, stdin, timeout)
-
-
-def make_key(*_: object) -> str:
-    return base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 class JoiningBox:
@@ -113,10 +117,14 @@ class JoiningBox:
         self.number = 0  # in a pair: which of its boxes this is
         self.silent: Callable[[], bool] = lambda: True  # the other box of the pair, where the box is in one
         self.link: JoinedLink | None = {"heard": True, "lasts": 75.0}
+        self._port = port
+        self.begin()
+
+    def begin(self) -> None:
+        """The applier is started: what is on the disk is all that it knows."""
         self.verbs = Joinings(
             self,
-            port=port,
-            key=make_key,
+            port=self._port,
             known_key=self.known_key,
             silent=self._is_silent,
             link=lambda: None if self.running.snapshot.pair else self.link,
@@ -130,11 +138,10 @@ class JoiningBox:
     def _is_silent(self) -> bool:
         return self.silent()
 
-    def known_key(self, *_: object) -> str:
+    def known_key(self, host: Host, paths: Paths) -> str:
         """By which its pair knows this box."""
         pair = self._snapshot().pair
-        assert pair is not None
-        return pair.boxes[self.number].key
+        return pair.boxes[self.number].key if pair is not None else pair_key.public(host, paths)
 
     def cards(self) -> tuple[Card, ...]:
         return self._cards()

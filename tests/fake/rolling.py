@@ -19,6 +19,7 @@ from applier.pair.verbs import NO_PAIR
 from applier.update.rolling import course as courses
 from applier.update.rolling.course import Course, Half, Phase
 from applier.wire.errors import ApplierRefused
+from applier.wire.shapes import Nothing
 from applier.wire.shapes_rolling import Choice, Rolling
 
 PHASE_SECONDS = 4.0  # where the box is not instant
@@ -70,18 +71,23 @@ class FakeRolling(Part):
                 return courses.nothing()
             return courses.told(state.course, state.here, state.own, state.peer, state.alone)
 
-    def pair_update_start(self, source: str, user: str) -> Rolling:
+    def pair_update_ready(self) -> Nothing:
         with self._box() as b:
             if b.pair is None:
                 raise ApplierRefused("no-pair", NO_PAIR)
-            if b.update.refuse is not None:
-                raise b.update.refuse
             seen = b.pair.seen
             if seen.own.role != LEADS:
                 raise ApplierRefused("not-leading", "lb1 does not lead. Update both boxes at lb2.")
             refusal = standing.refusal(seen)
             if refusal is not None:
                 raise refusal
+        return {}
+
+    def pair_update_start(self, source: str, user: str) -> Rolling:
+        self.pair_update_ready()
+        with self._box() as b:
+            if b.update.refuse is not None:
+                raise b.update.refuse
             begun = sample(version=b.update.incoming, user=user)
             b.rolling.become(replace(begun, source=source, since=fake_run.now()))
         return self.pair_update()

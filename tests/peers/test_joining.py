@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import socket
@@ -15,6 +16,7 @@ from board.machines.wait import PATIENCE
 from tests.fake.joining import FakeHost, InThread, JoiningBox
 
 from applier.host.host import HostError, Live
+from applier.kept import pair_key
 from applier.pair.joining import messages, proof, record, verbs, worker
 from applier.pair.joining.messages import EARLY, Answer, Hello, JoinError, Proof, Proven
 from applier.pair.joining.verbs import SECONDS, _certificate, confined
@@ -46,8 +48,9 @@ class Two:
             port = free.getsockname()[1]
         self.port = port
         self.runs = [FIRST, SECOND]
-        self.first = JoiningBox(lambda: self.runs[0], lambda: CARDS, port)
-        self.second = JoiningBox(lambda: self.runs[1], lambda: CARDS, port)
+        self.first = Linked(lambda: self.runs[0], lambda: CARDS, port)
+        self.second = Linked(lambda: self.runs[1], lambda: CARDS, port)
+        self.first.other, self.second.other = self.second, self.first
 
     def invite(self) -> str:
         return self.first.verbs.pair_invite("admin")["invitation"]["code"]
@@ -63,10 +66,18 @@ class Two:
 
     def settled(self):
         """What the first box says once it waits for nobody any more."""
-        return self._until(lambda said: said["invitation"] is None)
+        return self._until(lambda said: said["invitation"] is None and self.first.verbs._open is None)
+
+    def joined(self) -> bool:
+        """Both know each other, and each other's key."""
+        return self.first.link["heard"] and agreed(self.first) == agreed(self.second)
 
     def has_tries(self, left: int) -> None:
         self._until(lambda said: said["invitation"]["tries"] == left)
+
+    def until_it_waits(self) -> None:
+        """The first box says nothing to a box that has come."""
+        self._until(lambda _: not self.first.meets)
 
     def _until(self, right):
         end = time.monotonic() + PATIENCE
@@ -74,6 +85,41 @@ class Two:
             assert time.monotonic() < end
             time.sleep(0.01)
         return said
+
+
+class Linked(JoiningBox):
+    """It hears the other box as soon as WireGuard would: when each knows the other one's key."""
+
+    other: "Linked"
+    udp = True  # passes between the two
+    meets = False  # it is saying something to the other box
+
+    def begin(self) -> None:
+        super().begin()
+        real = self.verbs._meet
+
+        def meet(*arguments) -> None:
+            self.meets = True
+            try:
+                real(*arguments)
+            finally:
+                self.meets = False
+
+        self.verbs._meet = meet
+
+    @property
+    def link(self):
+        return {"heard": self.udp and self._knows(self.other) and self.other._knows(self), "lasts": 1.0}
+
+    @link.setter
+    def link(self, _) -> None: ...
+
+    def _knows(self, other: "Linked") -> bool:
+        found = record.load(self.paths)
+        if found is None:
+            return False
+        own, key = (pair_key.public(box.host, box.paths) for box in (self, other))
+        return found.keys == ((own, key) if found.box == 0 else (key, own))
 
 
 def agreed(box: JoiningBox) -> tuple[str, tuple[str, str]] | None:
@@ -121,6 +167,7 @@ def test_a_code_is_good_once(two):
     code = two.invite()
     two.join(code)
     two.settled()
+    two.second = JoiningBox(lambda: SECOND, lambda: CARDS, two.port)
     field, said = two.refused(code)
     assert field == "address" and "Make a pair" in said
 
@@ -291,6 +338,22 @@ def test_strangers_who_say_anything_take_no_try(two, line):
     assert two.join(code)["joined"]
 
 
+def test_a_box_that_is_slow_at_each_message_ends_no_invitation(two, monkeypatch):
+    """Each is within its time, and all of them take longer than the program is usually waited for."""
+    monkeypatch.setattr(verbs, "SILENCE", 0.4)
+    code = two.invite()
+    secure, _ = dialled(two.port)
+    with secure:
+        time.sleep(0.3)
+        lines = Lines(secure, secure)
+        lines.send(Hello(messages.VERSION, "0" * 64))
+        messages.read(lines.receive(EARLY), Answer)
+        time.sleep(0.3)
+    monkeypatch.undo()
+    assert two.first.verbs.pair_joining()["invitation"]["tries"] == 3
+    assert two.join(code)["joined"]
+
+
 class Cut(InThread):
     """The power goes at the box after so many lines to or from the program."""
 
@@ -329,14 +392,190 @@ def test_a_power_cut_at_any_message_leaves_no_pair_on_both_or_the_same_agreement
         monkeypatch.setattr(one.host, "start", start)
     with contextlib.suppress(ApplierRefused, HostError):
         two.join(two.invite())
-    if (box, left) != ("second", 0):  # nobody has come then
+    if box == "first":
         two.settled()
+    two.until_it_waits()
     first, second = record.load(two.first.paths), record.load(two.second.paths)
     assert first is None or (second is not None and (first.id, first.keys) == (second.id, second.keys))
     for one in (two.first, two.second):
         monkeypatch.undo()
         one.verbs.pair_forget("admin")
     assert record.load(two.first.paths) is None is record.load(two.second.paths)
+
+
+def restarted(box: Linked) -> None:
+    """Its applier, with whatever it has on its disk."""
+    opened = box.verbs._open
+    if opened is not None:
+        opened.program.end()
+        opened.thread.join(PATIENCE)
+    box.begin()
+
+
+@pytest.mark.parametrize("box", ["first", "second"])
+@pytest.mark.parametrize("left", range(8))
+def test_after_a_power_cut_at_any_message_the_code_is_entered_once_more(two, box, left, monkeypatch):
+    """The same one as long as it is shown; if the first box was restarted, a new one."""
+
+    def start(argv):
+        if argv[-1] != box:
+            return InThread(argv[-1])
+        program = Cut(argv[-1])
+        program.left = left
+        return program
+
+    for one in (two.first, two.second):
+        monkeypatch.setattr(one.host, "start", start)
+    code = ""
+    with contextlib.suppress(ApplierRefused, HostError):
+        code = two.invite()
+        two.join(code)
+    two.until_it_waits()
+    restarted(getattr(two, box))
+    monkeypatch.undo()
+    if not two.joined():
+        assert not (agreed(two.first) and not agreed(two.second)), "the first one waits for a box that knows nothing"
+        two.join(code if two.first.verbs.pair_joining()["invitation"] else two.invite())
+    assert two.joined()
+
+
+WRITES = {
+    "first": [(record, "keep")],
+    "second": [(record, "forget"), (pair_key, "keep"), (record, "keep")],
+}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("box", "write"), [(box, write) for box, all_of in WRITES.items() for write in all_of])
+def test_after_a_power_cut_at_any_write_the_code_is_entered_once_more(two, box, write, after, monkeypatch):
+    """Also at a box that was joined to a third one before."""
+    module, name = write
+    real, cut = getattr(module, name), getattr(two, box)
+    old = record.Record("e" * 32, 1, ("a" * 42 + "A=", "b" * 42 + "A="), "old", "10.0.2.99", 1, None, ())
+    pair_key.make(two.second.host, two.second.paths)
+    record.keep(two.second.paths, old)
+
+    def stops(paths, *rest):
+        if paths is not cut.paths:
+            return real(paths, *rest)
+        if after:
+            real(paths, *rest)
+        raise HostError("worker", None, "the power is gone")
+
+    code = two.invite()
+    monkeypatch.setattr(module, name, stops)
+    with contextlib.suppress(ApplierRefused):  # unless the other one is heard by then
+        two.join(code)
+    two.until_it_waits()
+    restarted(cut)
+    monkeypatch.undo()
+    if not two.joined():
+        assert agreed(two.first) is None or agreed(two.first) == agreed(two.second)
+        two.join(code if two.first.verbs.pair_joining()["invitation"] else two.invite())
+    assert two.joined()
+
+
+class Wire:
+    """What becomes of the message of this number between the two boxes, counted over both directions."""
+
+    def __init__(self, at: int, fate: str) -> None:
+        self.at, self.fate, self.count = at, fate, itertools.count()
+        self.real, self.real_more = Lines.send, Lines._more
+
+    def sender(self):
+        def send(lines: Lines, message) -> None:
+            if isinstance(lines._sink, int) or next(self.count) != self.at:
+                self.real(lines, message)
+                return
+            if self.fate == "late":
+                time.sleep(4 * SHORT)
+            if self.fate != "lost":
+                with contextlib.suppress(JoinError):
+                    self.real(lines, message)
+            with contextlib.suppress(OSError):
+                lines._sink.shutdown(socket.SHUT_RDWR)
+            raise JoinError("The connection between the two boxes was lost.")
+
+        return send
+
+    def reader(self):
+        def more(lines: Lines, seconds: float) -> bytes:
+            return self.real_more(lines, seconds if isinstance(lines._source, int) else min(seconds, SHORT))
+
+        return more
+
+
+SHORT = 0.2
+MESSAGES = 10  # between the two, from Hello to Done
+
+
+@pytest.mark.parametrize("at", range(MESSAGES))
+@pytest.mark.parametrize("fate", ["lost", "last", "late"])
+def test_the_same_code_is_answered_again_whichever_message_was_lost(two, at, fate, monkeypatch):
+    """The message itself, all that come after it, or it comes when nobody waits for it any more."""
+    wire = Wire(at, fate)
+    code = two.invite()
+    monkeypatch.setattr(Lines, "send", wire.sender())
+    if fate == "late":
+        monkeypatch.setattr(Lines, "_more", wire.reader())
+    before = two.first.verbs.pair_joining()["invitation"]["tries"]
+    with contextlib.suppress(ApplierRefused):
+        two.join(code)
+    monkeypatch.undo()
+    if agreed(two.first):
+        assert two.joined(), "the first box has kept it, so the link goes up whatever the second one was told"
+    elif agreed(two.second):
+        assert not two.second.link["heard"]
+    here = two.join(code)["joined"]
+    assert two.joined() and here["other"] == "lb1"
+    assert two.settled()["said"] == "" and before == 3, "no try was lost by it"
+
+
+def test_the_same_box_gets_the_same_answer_until_it_is_heard(two):
+    two.first.udp = two.second.udp = False
+    code = two.invite()
+    one, again = (two.join(code)["joined"] for _ in range(2))
+    assert (one["id"], one["keys"]) == (again["id"], again["keys"]) and agreed(two.first) == agreed(two.second)
+    third = JoiningBox(lambda: SECOND, lambda: CARDS, two.port)
+    with pytest.raises(ApplierRefused, match="lb2 has joined with this code already"):
+        third.verbs.pair_join(OTHER, code, "eve")
+    assert two.first.verbs.pair_joining()["invitation"]["code"] == code
+    two.first.udp = two.second.udp = True
+    two.settled()
+    assert two.join(code)["joined"]["id"] == one["id"], "nobody waits any more, and it need not ask"
+
+
+def test_a_code_that_is_entered_twice_at_once_joins_once(two):
+    """A browser or a program that repeats what was not answered in time."""
+    code, said = two.invite(), []
+    askers = [threading.Thread(target=lambda: said.append(two.join(code)["joined"])) for _ in range(2)]
+    for one in askers:
+        one.start()
+    for one in askers:
+        one.join(PATIENCE)
+    assert len(said) == 2 and said[0] == said[1] and two.joined()
+
+
+def test_a_code_that_was_typed_wrongly_forgets_nothing(two):
+    two.first.udp = two.second.udp = False
+    two.join(two.invite())
+    known = agreed(two.second)
+    assert two.refused(proof.new_code())[0] == "code" and agreed(two.second) == known
+    assert pair_key.public(two.second.host, two.second.paths) in known[1]
+
+
+def test_the_time_of_a_code_is_over_before_the_box_is_heard(two, monkeypatch):
+    """What the first box does with a box that is joined by half: it shows a new code, which is entered there."""
+    two.first.udp = two.second.udp = False
+    monkeypatch.setattr(verbs, "SECONDS", 2)
+    code = two.invite()
+    two.join(code)
+    assert two.settled()["joined"]["other"] == "lb2" and two.settled()["said"] == ""
+    two.first.udp = two.second.udp = True
+    record.forget(two.second.paths)  # somebody has reset it, say
+    monkeypatch.undo()
+    assert two.refused(code)[0] == "address"
+    assert two.join(two.invite())["joined"]["other"] == "lb1" and two.joined()
 
 
 def test_the_program_has_no_rights_and_ends_with_the_applier():

@@ -11,6 +11,7 @@ from board.machines.world import SERVERS, until_answer
 from tests.lab.fixtures import thorough
 from tests.lab.pair_room import PYTHON
 
+from applier.pair import standing
 from balancing import server_setup
 from lbconfig.model.snapshot import Forwarding, Interface, Network, Pair, PairBox, Snapshot, Tuning, Vlan
 
@@ -29,9 +30,7 @@ SITE = service(1, "site", check=QUICK, servers=("rs1", "rs2"))
 STRAIGHT = dataclasses.replace(
     service(2, "straight", check=QUICK, servers=("rs3",), address=ROUTED), forwarding=Forwarding.DIRECT
 )
-UNHEARD = (
-    "lb2 is away: it was not heard since this box started; if it is running, both lead; it follows when it is back.\n"
-)
+UNHEARD = f"{standing.away('lb2', '')}; if it is running, both lead; it follows when it is back.\n"
 NEW = service(3, "new", check=QUICK, servers=("rs1",), address=MORE)
 
 

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 from playwright.sync_api import expect
+from tests import texts
 from tests.fake import pair as fake_pair
 from tests.fake import rolling
 from tests.web import axe, keyboard
@@ -64,7 +65,7 @@ def test_hand_over_and_hold(open_page, admin, box, look, shoot):
     shoot(page, "pair-hold", look)
     looked_at(page)
     page.get_by_role("button", name="Hold it").click()
-    expect(page.get_by_text("This box is held by admin")).to_be_visible()
+    expect(page.get_by_text(texts.HOLDS)).to_be_visible()
     shoot(page, "pair-held", look)
     page.get_by_role("link", name="Release this box").click()
     shoot(page, "pair-release", look)

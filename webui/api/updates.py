@@ -54,6 +54,7 @@ def both(call: Call) -> Answer:
 
 def update_both(call: Call) -> Answer:
     """On both boxes, which restart one after the other."""
+    connect().pair_update_ready()
     review = _received(call)
     found = connect().pair_update_start(review["source"], call.caller.name)
     log.info("%s updates both boxes to version %s", call.caller.name, review["version"])

@@ -169,7 +169,8 @@ class Applier:
             self.pairs.pair, self.pairs.pair_hand_over, self.pairs.pair_hold, self.pairs.pair_release,
             self.joinings.pair_joining, self.joinings.pair_invite, self.joinings.pair_join, self.joinings.pair_forget,
             self.joinings.pair_probe, self.joinings.pair_replace, self.joined.pair_forgotten,
-            self.rolling.pair_update, self.rolling.pair_update_start, self.rolling.pair_update_choose,
+            self.rolling.pair_update, self.rolling.pair_update_ready, self.rolling.pair_update_start,
+            self.rolling.pair_update_choose,
             self.rolling.peer_update_look, self.rolling.peer_update_piece, self.rolling.peer_update_install,
             self.rolling.peer_update_restart, self.rolling.peer_update_hand_over, self.rolling.peer_update_choose,
         )  # fmt: skip

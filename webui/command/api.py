@@ -5,6 +5,7 @@ So there is one door: the same validation, the same draft, the same history and 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import json
@@ -83,7 +84,8 @@ class Api:
         """One request; HTTP status and body of its answer."""
         connection = UnixConnection(self.socket)
         try:
-            connection.request(method, path, body, headers)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it has come
+                connection.request(method, path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as error:

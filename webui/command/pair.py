@@ -75,7 +75,7 @@ def update(api: Api, options: argparse.Namespace) -> int:
 def update_text(found: dict) -> str:
     """For a person: the sentence, the steps, and what can be decided."""
     if found["state"] == "none":
-        return "Both boxes were not updated together so far."
+        return "The two boxes have not been updated together yet."
     lines = [found["sentence"], *(f"  {SIGNS[one['state']]} {one['words']}" for one in found["steps"])]
     if found["choices"]:
         lines.append(f"fairlead pair update --decide {'|'.join(found['choices'])}")
@@ -100,7 +100,7 @@ def text(found: dict) -> str:
         left = found["hold"]["left"]
         end = "until it is released" if left is None else f"for another {left / 3600:.1f} h"
         lines.append(f"This box is held by {found['hold']['user']} {end}.")
-    lines += [f"{one['when']}  {one['leads']} leads: {one['reason']}" for one in found["changes"][:5]]
+    lines += [f"{one['when']}  {one['leads']} took the lead: {one['reason']}" for one in found["changes"][:5]]
     return "\n".join(lines)
 
 

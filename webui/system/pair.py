@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from applier.wire.client import ApplierDown, ApplierRefused, connect
 from applier.wire.shapes import ApplyStarted
-from applier.wire.shapes_pair import PairBoxStatus, PairState
+from applier.wire.shapes_pair import PairBoxStatus, PairState, PathStatus
 from changes.history import replace_draft
 from changes.models import SetAside
 from draft.frame import look
@@ -223,10 +223,17 @@ def _state(request) -> dict:
         "drills": drills,
         "update": both,
         "update_choices": [{"name": choice, "words": CHOICES[choice]} for choice in both["choices"]],
-        "paths": [{**path, "words": words_of(path["silent"])} for path in found["paths"]],
+        "paths": [{**path, "words": answers(path)} for path in found["paths"]],
         "lag": "" if found["lag"] is None else f"{found['lag']:,.0f}",
         "hold_left": words_of(found["hold"]["left"]) if found["hold"] and found["hold"]["left"] is not None else "",
     }
+
+
+def answers(path: PathStatus) -> str:
+    """What is said of a path after its address."""
+    if path["alive"]:
+        return "answers"
+    return f"has been silent for {words_of(path['silent'])}" if path["ever"] else "has never answered"
 
 
 def _column(found: PairState, one: PairBoxStatus, port: int) -> dict:

@@ -28,12 +28,43 @@ MINUTE = 60.0  # seconds
 
 
 def known_of(found: Joining) -> dict:
-    """The box that was joined with this one, and how it stands with the link to it."""
-    link = found["link"]
-    if link is None:
-        return {"known": found["joined"], "link": None}
+    """The box that was joined with this one, how it stands with the link to it, and what to do about that."""
+    known, link, invitation = found["joined"], found["link"], found["invitation"]
+    if known is None or link is None:
+        return {"known": known, "link": None}
     lasts = words_of(link["lasts"]) if link["lasts"] >= MINUTE else "less than a minute"
-    return {"known": found["joined"], "link": {"heard": link["heard"], "lasts": lasts, "port": LINK_PORT}}
+    other, heard = known["other"], link["heard"]
+    if known["replaces"]:
+        words = f"{other} takes this box into its pair once that is applied there. Until then it is not heard."
+    elif heard:
+        words = f"{other} is heard: the link to it has been up for {lasts}."
+    else:
+        words = (
+            f"{other} has not been heard for {lasts}. Check that it is on, and that UDP port {LINK_PORT} passes "
+            f"between this box and {known['address']}."
+        )
+    again, first = "", known["box"] == 0 and not known["replaces"]
+    if first and not heard:
+        again = f"If {other} does not show that it has joined this box, "
+        if invitation:
+            minutes = max(1, round(invitation["seconds"] / MINUTE))
+            good = f"{minutes} more minute{'' if minutes == 1 else 's'}"
+            again += f"enter the code {invitation['code']} there once more; it is good for {good}."
+        else:
+            again += "show a new code and enter it there."
+    elif not heard:
+        again = f"If {other} does not show that this box has joined it, enter the code that it shows, or a new one."
+    return {
+        "known": known,
+        "link": {
+            "heard": heard,
+            "words": words,
+            "again": again,
+            "doubtful": not heard and not known["replaces"],
+            "enter": bool(again) and not first,
+            "show": bool(again) and first and invitation is None,
+        },
+    }
 
 
 def live_link(request):
@@ -42,8 +73,9 @@ def live_link(request):
         context = known_of(connect().pair_joining())
     except (ApplierDown, ApplierRefused):
         return HttpResponse(status=204)  # what is shown stays
-    if context["known"] is None or context["link"] is None:
-        return HttpResponse(headers={"HX-Refresh": "true"})  # it was forgotten, or both are a pair now
+    link, shown = context["link"], request.GET.get("heard")
+    if link is None or (shown is not None and shown != str(link["heard"])):
+        return HttpResponse(headers={"HX-Refresh": "true"})  # it was forgotten, is heard now, or both are a pair
     return render(request, "system/pair_joined.html", context | {"refresh": True})
 
 
@@ -90,7 +122,7 @@ def _save(request, found: Boxes, form: PairForm) -> bool:
 def live(request):
     """The part that the page fetches again while it waits; it leads on as soon as the other box has come."""
     context = _state(request)
-    if not context.get("invitation"):
+    if not context.get("invitation") or context["known"]:
         answer = HttpResponse()
         answer.headers["HX-Redirect"] = reverse("pair-make")
         return answer

@@ -121,7 +121,7 @@ def code(request):
 def live(request):
     """The part that the page fetches again while it waits; it leads on as soon as the new box has come."""
     context = _state(request)
-    if not context.get("invitation"):
+    if not context.get("invitation") or context["known"]:
         answer = HttpResponse()
         answer.headers["HX-Redirect"] = reverse("pair-replace")
         return answer

@@ -182,7 +182,7 @@ def test_a_fault_counts_unless_it_was_there_before_or_lies_elsewhere(looked):
 @pytest.mark.parametrize("code", sorted(bootcheck.OF_THE_PAIR))
 def test_a_box_that_serves_alone_is_not_restarted_because_the_other_one_is_away(looked, code):
     looked.trying()
-    looked.inner.applier.faults.set(code, "lb2 is away since 12:00 UTC; it follows when it is back.")
+    looked.inner.applier.faults.set(code, "lb2 has been away since 12:00 UTC; it follows when it is back.")
     assert looked.judge() == "good" and not looked.restarted
 
 

@@ -11,6 +11,7 @@ from tests.parts import ALL
 from two_boxes import OLD, Half, Two
 
 from applier.apply import both
+from applier.pair.joining import record
 from applier.wire.errors import ApplierRefused
 from lbconfig.agreement import Revision
 from lbconfig.model import canonical
@@ -257,6 +258,20 @@ def test_the_firewall_of_a_pair_lets_the_other_box_in_until_that_one_has_followe
     two.until(lambda: ended(two) and paired(two))
     two.beat(4)
     assert not first.host.joined and not second.host.joined
+
+
+def test_a_box_that_is_joined_with_another_one_has_not_heard_that_one_yet(make):
+    """It was heard a moment ago, and the record that says so is of another box now."""
+    two = make()
+    first = two.boxes[0]
+    two.beat(2)
+    assert first.applier.joined.link["heard"]
+    two.stop(1)
+    record.keep(first.paths, dataclasses.replace(record.load(first.paths), id="e" * 32))
+    assert first.applier.joined.link is None
+    for _ in range(4):
+        two.beat()
+        assert not first.applier.joined.link["heard"]
 
 
 def test_what_is_forgotten_is_taken_down(make):

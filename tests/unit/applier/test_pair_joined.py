@@ -7,6 +7,7 @@ import two_boxes
 from two_boxes import NEW, Two
 
 from applier.apply import both
+from applier.pair import standing
 from applier.pair.fitness import Observed
 from applier.pair.roles import LEADS
 
@@ -39,7 +40,7 @@ def test_who_missed_an_apply_is_behind_until_it_follows(two):
     first, second = two.boxes
     two.stop(1)
     two.beat(40)
-    assert said(first).startswith("lb2 is away since ")
+    assert said(first).startswith(standing.away("lb2", " ").rstrip())
     first.begin(NEW)
     two.until(lambda: first.confirmed == NEW)
     two.on[1] = True

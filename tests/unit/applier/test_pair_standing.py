@@ -52,20 +52,20 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
         ),
         (
             pair(silent=60.0),
-            "lb2 is away since 12:03 UTC; if it is running, both lead; it follows when it is back.",
+            "lb2 has been away since 12:03 UTC; if it is running, both lead; it follows when it is back.",
         ),
         (
             pair(replace(LB1, role=HELD, reason="by admin"), silent=60.0),
-            "lb2 is away since 12:03 UTC; it follows when it is back.",
+            "lb2 has been away since 12:03 UTC; it follows when it is back.",
         ),
         (
             pair(replace(LB1, role=STANDS_BY), silent=60.0),
-            "lb2 is away since 12:03 UTC; lb1 stands by, so lb2 still leads, "
+            "lb2 has been away since 12:03 UTC; lb1 stands by, so lb2 still leads, "
             "and only the link between the boxes is down.",
         ),
         (
             pair(peer=None),
-            "lb2 is away: it was not heard since this box started; if it is running, both lead; "
+            "lb2 is away: it has not been heard since this box started; if it is running, both lead; "
             "it follows when it is back.",
         ),
         (pair(peer=replace(LB2, role=LEADS)), "Both lead: neither box hears the VRRP of the other one (protocol 112)."),
@@ -173,7 +173,8 @@ def path(interface, alive=True, cable=False, ever=True):
 def test_a_box_that_answers_on_a_network_is_on_although_its_word_does_not_come():
     seen = pair(silent=60.0)._replace(paths=(path("eth2", alive=False, cable=True), path("eth0"), path("eth1")))
     assert standing.sentence(seen) == (
-        "lb2 is away since 12:03 UTC; it answers on eth0 and eth1, so it is on, and follows when its word comes again."
+        "lb2 has been away since 12:03 UTC; it answers on eth0 and eth1, so it is on, "
+        "and follows once it is heard again."
     )
     nothing = pair(silent=60.0)._replace(paths=(path("eth2", alive=False, cable=True), path("eth0", ever=False)))
     assert "; if it is running, both lead; " in standing.sentence(nothing)

@@ -7,6 +7,7 @@ from pair_world import SNAPSHOT, World
 
 from applier.kept.lead_changes import MOST, LeadChanges
 from applier.kept.pair_hold import HOUR, Hold, Moment
+from applier.pair import standing
 from applier.pair.pulse import Pulse
 from applier.pair.ready import NOT_YET
 from applier.pair.roles import FAULTY, HELD, LEADS, STANDS_BY
@@ -192,7 +193,7 @@ def test_a_box_that_was_restarted_while_it_was_held_leads_once_it_is_ready(world
     assert second.host.asked[-1] == f"hold {NOT_YET}"  # which watch.py ends
     assert second.refusal(lambda: second.pairs.pair_release("ann")) == (
         "not-held",
-        "lb2 is held by nobody (not ready yet); that ends by itself.",
+        "Nobody holds lb2 (not ready yet); that ends by itself.",
     )
 
 
@@ -302,7 +303,7 @@ def test_a_box_that_is_away_is_a_fault_until_it_is_back(world):
     world.watched(5)
     assert codes(first) == {}
     world.watched(10)
-    assert codes(first)["pair-away"].startswith("lb2 is away since ")
+    assert codes(first)["pair-away"].startswith(standing.away("lb2", " ").rstrip())
     assert first.pairs.line()["sentence"] == codes(first)["pair-away"]
     world.path = True
     world.watched(2)

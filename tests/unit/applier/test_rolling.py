@@ -59,6 +59,14 @@ def test_both_boxes_get_the_version_one_after_the_other(world):
         assert world.state(number)["state"] == "done", "it is on the disk"
 
 
+def test_what_is_known_before_the_bundle_is_refused_before_it_comes(world):
+    first, second = (box.core.rolling for box in world.boxes)
+    assert first.pair_update_ready() == {}
+    assert refusal(second.pair_update_ready) == ("not-leading", "lb2 does not lead. Update both boxes at lb1.")
+    world.start()
+    assert refusal(first.pair_update_ready)[0] == "busy" == refusal(second.pair_update_ready)[0]
+
+
 def test_nothing_else_is_changed_meanwhile_at_either_box(world):
     world.start()
     world.turns(10)
@@ -190,6 +198,45 @@ def test_it_goes_on_after_the_updated_box_has_lost_the_lead_for_a_while(world):
     world.boxes[0].core.rolling.pair_update_choose("go-on", "ann")
     world.until(lambda: world.phase() is Phase.DONE)
     assert world.versions() == [NEW, NEW] and world.roles() == [STANDS_BY, LEADS]
+
+
+@pytest.mark.parametrize("phase", [Phase.SENDS, Phase.INSTALLS, Phase.LEARNS, Phase.HANDS_OVER, Phase.WATCHES])
+def test_a_link_that_is_gone_for_half_a_minute_stops_nothing(world, monkeypatch, phase):
+    monkeypatch.setattr(verbs, "PIECE", 1000)
+    world.start()
+    world.until(lambda: world.phase() is phase)
+    world.path = False
+    world.turns(30)
+    assert world.state()["state"] == "running" and world.phase() is phase
+    world.path = True
+    world.until(lambda: world.phase() is Phase.DONE)
+    assert world.versions() == [NEW, NEW] and world.roles() == [STANDS_BY, LEADS]
+
+
+def test_the_watch_begins_anew_after_a_silence_and_ends_with_a_long_one(world):
+    world.start()
+    world.until(lambda: world.phase() is Phase.WATCHES)
+    world.turns(50)
+    world.path = False
+    world.turns(20)
+    world.restart_daemon(0)  # what it has not heard since is no silence of before
+    world.turns(10)
+    world.path = True
+    world.turns(50)
+    assert world.phase() is Phase.WATCHES and world.state()["state"] == "running"
+    world.turns(14)
+    assert world.phase() is Phase.OWN
+    world.restart_daemon(0)
+
+
+def test_a_long_silence_stops_the_watch_and_says_so(world):
+    world.start()
+    world.until(lambda: world.phase() is Phase.WATCHES)
+    world.path = False
+    world.turns(70)
+    said = "lb2 was to lead with version 0.2.0, but has not answered for 60 seconds."
+    assert (world.state()["state"], world.state()["sentence"]) == ("stopped", said)
+    assert world.versions() == [OLD, NEW] and not world.boxes[0].host.reboots
 
 
 def test_an_install_whose_answer_was_lost_is_not_begun_twice(world):

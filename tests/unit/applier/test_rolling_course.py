@@ -23,7 +23,7 @@ WAITS = Half(OLD, True, NEW, "installed", NEW)
 TRIES = Half(OLD, True, NEW, "trying", NEW)
 RUNS_NEW = Half(NEW, True, OLD, "good", NEW)
 FAILED = Half(OLD, True, "", "failed", NEW, f"Version {NEW} did not come up: the web page answers with 502.")
-BEFORE = Seen(1.0, WAITS, WAITS, 0.0, LEADS, STANDS_BY, True, True, True, 1000, 1000, "")
+BEFORE = Seen(1.0, WAITS, WAITS, 0.0, LEADS, STANDS_BY, True, True, True, 1000, 1000, "", 100.0)
 AFTER = replace(BEFORE, peer=RUNS_NEW, own_role=STANDS_BY, peer_role=LEADS)
 
 
@@ -62,6 +62,7 @@ def step(phase: Phase, seen: Seen, **fields) -> tuple[Phase, Deed | None, str]:
         (Phase.HANDS_OVER, AFTER, (Phase.WATCHES, None)),
         (Phase.WATCHES, replace(AFTER, waited=59.0), (Phase.WATCHES, None)),
         (Phase.WATCHES, replace(AFTER, waited=60.0), (Phase.OWN, None)),
+        (Phase.WATCHES, replace(AFTER, waited=90.0, steady=59.0), (Phase.WATCHES, None)),
         (Phase.OWN, AFTER, (Phase.OWN, Deed.RESTART_OWN)),
         (Phase.OWN, replace(AFTER, peer_role=STANDS_BY), (Phase.OWN, None)),
         (Phase.OWN, replace(AFTER, own=TRIES), (Phase.OWN, None)),
@@ -103,13 +104,13 @@ def test_the_next_step_follows_from_how_the_boxes_are(phase, seen, then):
         (Phase.HANDS_OVER, replace(BEFORE, peer=FAILED), "lb2 runs version 0.2.0 again."),
         (Phase.HANDS_OVER, replace(BEFORE, own_role=HELD, peer_role=STANDS_BY, waited=61.0), "but lb2 does not lead"),
         (Phase.WATCHES, replace(AFTER, own_role=LEADS), "lb1 leads again, so it was not restarted."),
-        (Phase.WATCHES, replace(AFTER, silent=11.0), "was to lead with version 0.3.0, but is not heard to"),
+        (Phase.WATCHES, replace(AFTER, peer_role=HELD), "was to lead with version 0.3.0, but does not."),
+        (Phase.WATCHES, replace(AFTER, steady=30.0, waited=601.0), "its link comes and goes."),
         (Phase.WATCHES, replace(AFTER, worse="1 gateway does not answer."), "lb2 lacks what lb1 has: 1 gateway"),
         (Phase.WATCHES, replace(AFTER, peer=replace(RUNS_NEW, faults=(("table", "The table differs."),))),
          "lb2 has a fault that lb1 has not: The table differs."),
         (Phase.OWN, replace(AFTER, own=FAILED), "lb1: Version 0.3.0 did not come up"),
         (Phase.OWN, replace(AFTER, own_role=LEADS, peer_role=STANDS_BY, waited=61.0), "because lb2 does not lead"),
-        (Phase.OWN, replace(AFTER, silent=61.0, waited=61.0), "because lb2 does not lead"),
         (Phase.OWN, replace(AFTER, own=RUNS_NEW, in_step=False, waited=1801.0), "is not in step with lb2"),
         (Phase.BACK, replace(BEFORE, silent=1801.0, waited=1801.0), "has not come back with its version before"),
         (Phase.BACK, replace(AFTER, own_role=FAULTY, waited=61.0), "lb1 cannot lead, so lb2 was not restarted."),
@@ -118,6 +119,55 @@ def test_the_next_step_follows_from_how_the_boxes_are(phase, seen, then):
 def test_any_doubt_stops_it_with_a_sentence(phase, seen, why):
     after, deed, stopped = step(phase, seen, jobs=("x", "y"))
     assert (after, deed) == (phase, None) and why in stopped
+
+
+RUNS = replace(BEFORE, peer=RUNS_NEW)
+AGAIN = replace(AFTER, own=RUNS_NEW)
+LOST = replace(BEFORE, own_role=STANDS_BY)  # it has handed over, and hears nobody
+# Who is silent at which step, and for how long (seconds) that is waited for; then why it stops.
+SILENCES = [
+    (
+        Phase.SENDS,
+        replace(BEFORE, own=RUNS_OLD, peer=RUNS_OLD),
+        courses.GONE,
+        "lb2 does not answer over the pair link.",
+    ),
+    (
+        Phase.INSTALLS,
+        replace(BEFORE, peer=replace(RUNS_OLD, job="y", job_state="running")),
+        courses.GONE,
+        "lb2 does not answer over the pair link.",
+    ),
+    (Phase.RESTARTS, BEFORE, courses.RETURNS, "lb2 has not come up with version 0.3.0 within 30 minutes."),
+    (Phase.LEARNS, RUNS, courses.SETTLES, "lb2 does not answer over the pair link."),
+    (Phase.HANDS_OVER, RUNS, courses.MOVES, "lb2 does not answer over the pair link."),
+    (Phase.HANDS_OVER, LOST, courses.MOVES, "lb1 has handed over, but lb2 does not lead."),
+    (Phase.WATCHES, AFTER, courses.MOVES, "lb2 was to lead with version 0.3.0, but has not answered for 60 seconds."),
+    (Phase.OWN, AFTER, courses.MOVES, "lb1 was not restarted, because lb2 does not answer."),
+    (Phase.OWN, AGAIN, courses.RETURNS, "lb1 runs version 0.3.0, but lb2 does not answer."),
+    (Phase.BACK, RUNS, courses.RETURNS, "lb2 has not come back with its version before within 30 minutes."),
+]
+
+
+@pytest.mark.parametrize(("phase", "seen", "bound", "why"), SILENCES)
+@pytest.mark.parametrize("role", ["", "as before"], ids=["no beat", "beats"])
+def test_a_silence_is_waited_for_as_long_as_the_step_allows(phase, seen, bound, why, role):
+    """Nothing is done meanwhile that the other box would have to know of, and nobody is restarted."""
+    silent = replace(seen, peer_role="" if role == "" else seen.peer_role)
+    if (phase, seen) == (Phase.HANDS_OVER, LOST):
+        silent = replace(seen, peer_role="")
+    for seconds in (courses.AWAY + 1, bound - 1, bound):
+        after, deed, stopped = step(phase, replace(silent, silent=seconds, waited=seconds), jobs=("x", "y"))
+        assert (after, stopped) == (phase, "") and deed in (None, Deed.SEND), seconds
+    late = replace(silent, silent=bound + 1, waited=bound + 1)
+    assert step(phase, late, jobs=("x", "y")) == (phase, None, why)
+    assert {one for one, *_ in SILENCES} == {one for one in Phase if one not in courses.OVER}, "each step has a row"
+
+
+@pytest.mark.parametrize(("phase", "seen"), [(Phase.HANDS_OVER, RUNS), (Phase.OWN, AFTER)])
+def test_the_desk_lets_go_only_of_what_the_other_box_has_answered_for_just_now(phase, seen):
+    assert step(phase, seen)[1] is not None
+    assert step(phase, replace(seen, silent=2.0)) == (phase, None, "")
 
 
 @pytest.mark.parametrize("phase", [phase for phase in Phase if phase not in courses.OVER])
@@ -329,7 +379,7 @@ class World:
 def one_schedule(seed: int, trouble: float) -> Course:
     choose = random.Random(seed)
     world = World(choose, trouble, [RUNS_OLD, RUNS_OLD], [LEADS, STANDS_BY], [0.0, 0.0])
-    course, entered, answered, peer, failed = COURSE, 0.0, 0.0, None, None
+    course, entered, answered, steady, peer, failed = COURSE, 0.0, 0.0, 0.0, None, None
     choices = 0
     for _ in range(3000):
         world.passes(choose.uniform(1, 4))
@@ -350,12 +400,13 @@ def one_schedule(seed: int, trouble: float) -> Course:
             entered = world.clock
             continue
         if not world.down[1] and world.luck():
+            steady = world.clock if world.clock - answered > courses.AWAY else steady
             peer, answered = world.half[1], world.clock
         heard = "" if world.down[1] else world.roles[1]
         seen = Seen(
             world.clock - entered, world.half[0], peer, world.clock - answered, world.roles[0], heard,
             bool(heard) and world.luck(), bool(heard) and world.luck(), world.luck(), 1000, 1000 if world.luck() else 3,
-            "" if world.luck() else "1 gateway does not answer.", failed,
+            "" if world.luck() else "1 gateway does not answer.", world.clock - steady, failed,
         )  # fmt: skip
         failed = None
         following, deed = courses.after(course, seen)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from applier.kept.turn import Turn
+from applier.kept.turn import OVERDUE, Turn
 from applier.wire.errors import ApplierRefused
 
 SOON = 20  # seconds
@@ -30,6 +30,25 @@ def test_it_is_one_callers_at_a_time_and_the_refusal_says_whose(turn):
         assert "9 seconds are left" in refused(turn)
     assert not turn.taken and turn.refusal() is None
     assert turn.count == 1, "who was refused does not count"
+
+
+def test_what_has_gone_on_for_too_long_may_hang_and_says_what_to_do():
+    now = [5000.0]
+    turn = Turn(lambda: now[0])
+    with turn.take("the changes of ann are being applied"):
+        now[0] += OVERDUE
+        assert not turn.overdue and "wait until" in refused(turn)
+        now[0] += 60.0
+        assert turn.overdue and refused(turn) == (
+            "Right now the changes of ann are being applied, for 11 minutes already. If that does not end, restart the "
+            "box where it hangs: what was not confirmed is taken back."
+        )
+        turn.owned_by("the changes of ann wait for lb2")
+        assert not turn.overdue, "it has gone on"
+        turn.owned_by(lambda: "the changes of ann wait to be confirmed")
+        now[0] += 10 * OVERDUE
+        assert not turn.overdue, "that ends by itself"
+    assert not turn.overdue
 
 
 def test_an_error_gives_it_back(turn):

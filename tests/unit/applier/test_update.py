@@ -8,6 +8,7 @@ from update_box import IMAGE, SLOT, UpdateBox, bundle_bytes, manifest
 from applier.disk import bootstate
 from applier.host.host import Output
 from applier.kept.generations import Generations
+from applier.kept.turn import OVERDUE
 from applier.update import record as update_record
 from applier.update import verbs as update
 from applier.update import write as update_write
@@ -205,6 +206,18 @@ def test_not_while_changes_are_applied(box):
             assert refused(ask).code == "busy"
     assert not box.host.ran("reboot") and box.device("slot-b").read_bytes() == OLD
     assert bootstate.choose(box.boot_state()) == "A"
+
+
+def test_a_box_whose_change_hangs_can_be_restarted(box):
+    now = [5000.0]
+    box.host.versions["slot-b"] = "0.2.0"
+    box.turn._clock = lambda: now[0]
+    with box.turn.take("the changes of ann are being applied"):
+        now[0] += OVERDUE + 1
+        assert "restart the box where it hangs" in refused(lambda: box.updates.boot_slot("B", "bob")).message
+        box.updates.reboot("bob")
+        box.wait("restart")
+        assert box.host.ran("reboot") and box.busy, "whoever has the turn still has it"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,9 @@ class Page(http.server.BaseHTTPRequestHandler):
     do_PUT = do_POST = do_GET
 
     def _body(self) -> bytes:
+        if self.server.refuses_early:
+            self.close_connection = True
+            return b""
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def address_string(self):
@@ -42,7 +45,7 @@ def web(tmp_path):
     (tmp_path / "web").mkdir()
     (tmp_path / "web/console-token").write_text("the secret\n")
     server = Web(str(tmp_path / "web/web.sock"), Page)
-    server.seen, server.answer = [], (200, b'{"fine": true}')
+    server.seen, server.answer, server.refuses_early = [], (200, b'{"fine": true}'), False
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
     server.shutdown()
@@ -69,6 +72,16 @@ def test_a_refusal(web, tmp_path):
     web.answer = (404, b'"other"')
     with pytest.raises(Refused, match="HTTP 404"):
         Api(tmp_path).get("status")
+
+
+def test_a_file_that_is_refused_before_all_of_it_has_come(web, tmp_path):
+    web.refuses_early = True
+    web.answer = (409, json.dumps({"error": {"code": "not-leading", "message": "lb2 does not lead."}}).encode())
+    file = tmp_path / "bundle"
+    file.write_bytes(bytes(8 << 20))
+    with pytest.raises(Refused, match="lb2 does not lead") as caught:
+        Api(tmp_path).send("pair/update", file)
+    assert caught.value.status == 409
 
 
 def test_an_answer_that_is_none(web, tmp_path):

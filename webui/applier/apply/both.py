@@ -456,6 +456,8 @@ class Both:
                 core.peer.forget()
                 core.faults.clear("pair-forked", "pair-behind")
         elif self._box is None or old is None or (old.pair, old.box) != (place.pair, place.box):
+            if old and old.pair != place.pair:
+                core.peer.forget()  # what was heard was another box
             lineage = (root(joined),) if joined else core.generations.lineage()
             self._since = self._clock() if joined and old is None else self._since
             # Messages are in order as long as this number is larger after each start; on a new connection none is old.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from applier.base import durable
 from applier.base.paths import Paths
@@ -10,6 +11,14 @@ from applier.host.host import Host, HostError, run
 
 _KEY = re.compile("[A-Za-z0-9+/]{43}=")  # 32 bytes as base64
 WHAT = "the key of this box for the other box of the pair"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A new pair of keys that no disk has yet."""
+
+    public: str
+    private: str = field(repr=False)
 
 
 def private(paths: Paths) -> str:
@@ -33,7 +42,18 @@ def public(host: Host, paths: Paths) -> str:
 
 def make(host: Host, paths: Paths) -> str:
     """A new pair of keys instead of any that there was; the public one. Raises HostError, OSError."""
+    made = fresh(host)
+    keep(paths, made)
+    return made.public
+
+
+def fresh(host: Host) -> Fresh:
+    """Raises HostError."""
     made = run(host, ["wg", "genkey"]).stdout
+    return Fresh(run(host, ["wg", "pubkey"], stdin=made).stdout.strip(), made)
+
+
+def keep(paths: Paths, made: Fresh) -> None:
+    """Use it from now on instead of any that there was. Raises OSError."""
     paths.pair_key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    durable.replace(paths.pair_key, made.encode())
-    return public(host, paths)
+    durable.replace(paths.pair_key, made.private.encode())

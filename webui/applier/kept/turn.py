@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -12,6 +13,7 @@ from applier.wire.errors import ApplierRefused
 
 log = logging.getLogger("applier")
 
+OVERDUE = 600.0  # seconds after which what is being done may never end
 Owner = str | Callable[[], str]  # what is being done, as a refusal says it
 Result = TypeVar("Result")
 
@@ -74,9 +76,11 @@ class Held:
 
 
 class Turn:
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._owner: Owner = ""
+        self._since = 0.0  # when that was said
         self.count = 0  # how often somebody has become the one who changes the system
 
     @contextmanager
@@ -85,7 +89,7 @@ class Turn:
         if not self._lock.acquire(blocking=wait):
             raise self._refusal()
         self.count += 1
-        self._owner = owner
+        self.owned_by(owner)
         held = Held(self._lock)
         try:
             yield held
@@ -95,7 +99,12 @@ class Turn:
 
     def owned_by(self, owner: Owner) -> None:
         """What whoever is refused from now on reads; for the one who has it."""
-        self._owner = owner
+        self._owner, self._since = owner, self._clock()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether it has been the same thing for so long that it may hang. What waits for an admin says how long."""
+        return self.taken and not callable(self._owner) and self._clock() - self._since > OVERDUE
 
     @property
     def taken(self) -> bool:
@@ -107,4 +116,10 @@ class Turn:
 
     def _refusal(self) -> ApplierRefused:
         named = self._owner() if callable(self._owner) else self._owner
-        return ApplierRefused("busy", f"Right now {named}; wait until that has ended.")
+        if not self.overdue:
+            return ApplierRefused("busy", f"Right now {named}; wait until that has ended.")
+        minutes = round((self._clock() - self._since) / 60)
+        words = (
+            f"Right now {named}, for {minutes} minutes already. If that does not end, restart the box where it hangs"
+        )
+        return ApplierRefused("busy", f"{words}: what was not confirmed is taken back.")

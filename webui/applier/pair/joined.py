@@ -37,7 +37,14 @@ LATER = 2.0  # seconds for its answer to arrive, before it takes the link down
 SILENT = 60.0  # seconds without a word, after which it is a fault
 
 
+class Place(Protocol):
+    @property
+    def pair(self) -> str: ...
+
+
 class Agreement(Protocol):
+    @property
+    def place(self) -> Place | None: ...
     def silent(self) -> bool: ...
     def standing(self) -> Standing | None: ...
 
@@ -69,7 +76,8 @@ class Joined:
         self._begun = False
         self._known: tuple[tuple[int, int] | None, Record | None] = (None, None)  # the file, and what it says
         self._opened = ("", float("-inf"))  # the rules that let the other box in, and when they were told
-        self._link: tuple[bool, float] | None = None  # whether the other box is heard, and since when it is so
+        # Of the record that was looked at: the pair, whether the other box is heard, and since when it is so.
+        self._link: tuple[str, bool, float] | None = None
         self._forgotten: tuple[str, float] | None = None  # the pair that the other box has given up, and when
         self.loop = Loop("the box that was joined", self.tick, lambda: core.host.sleep(EVERY))
 
@@ -95,8 +103,10 @@ class Joined:
     @property
     def link(self) -> JoinedLink | None:
         """How it stands with the other one that was joined; None: there is none, or it is not known yet."""
-        known = self._link
-        return {"heard": known[0], "lasts": round(self._clock() - known[1], 1)} if known else None
+        known, found = self._link, self.alone
+        if known is None or found is None or known[0] != found.id:
+            return None
+        return {"heard": known[1], "lasts": round(self._clock() - known[2], 1)}
 
     def place(self, found: Record) -> str:
         """The address of the other box: where the link heard it last, else where the two met."""
@@ -223,16 +233,21 @@ class Joined:
         self._opened = rules, now
 
     def _tell(self) -> None:
-        found, now, heard = self.alone, self._clock(), not self._core.agreement.silent()
+        found, now, agreement = self.alone, self._clock(), self._core.agreement
+        # What was heard may have been a box that this one was joined with before.
+        ours = found is not None and agreement.place is not None and agreement.place.pair == found.id
+        heard = ours and not agreement.silent()
         if found is None:
             self._link = None
-        elif self._link is None or self._link[0] != heard:
-            self._link = heard, now
-        silent = self._link is not None and not heard and now - self._link[1] > SILENT
+        elif self._link is None or self._link[:2] != (found.id, heard):
+            self._link = found.id, heard, now
+        # A box that replaces another one is heard once the other box has applied that, which may be days.
+        silent = self._link is not None and not heard and now - self._link[2] > SILENT
         words = (
             f"{found.other}, with which this box was joined, is not heard at {found.address}. Is it on, and does UDP "
-            f"port {LINK_PORT} pass between the two? To end it, forget {found.other} under System, Pair."
-            if found and silent
+            f"port {LINK_PORT} pass between the two? If {found.other} does not know this box, join them once more; to "
+            f"end it, forget {found.other} under System, Pair."
+            if found and silent and not found.replaces
             else None
         )
         self._core.faults.set("joined-silent", words)

@@ -63,7 +63,7 @@ def sentence(pair: Pair) -> str:
     if peer is not None and step(pair) == "forked":
         return f"{own.hostname} and {peer.hostname} run configurations that were made apart."
     if peer is None:  # away for no longer than a moment
-        return f"{_does(own)}. {pair.name} was not heard for a moment."
+        return f"{_does(own)}. {pair.name} has not been heard for a moment."
     first, second = (peer, own) if peer.role == LEADS else (own, peer)
     if first.role != LEADS:
         return f"Neither box leads: {_does(own)}, {_does(peer)}."
@@ -88,8 +88,7 @@ def troubles(pair: Pair) -> dict[str, str]:
     """What may be a fault once it has lasted (LASTS); code -> a sentence."""
     own, peer = pair.own, pair.heard
     if peer is None:
-        since = f"away since {pair.last}" if pair.last else "away: it was not heard since this box started"
-        return {"pair-away": f"{pair.name} is {since}; {_without_word(pair)}."}
+        return {"pair-away": f"{away(pair.name, pair.last)}; {_without_word(pair)}."}
     found = {}
     if own.role == peer.role == LEADS:
         # They hear each other over the link, so what is cut is what keepalived says on the networks and the cable.
@@ -112,11 +111,20 @@ def troubles(pair: Pair) -> dict[str, str]:
     return found
 
 
+def away(name: str, last: str) -> str:
+    """Of a box that is not heard. `last`: when it was, as a person reads it; empty: not since this box started."""
+    return (
+        f"{name} has been away since {last}"
+        if last
+        else f"{name} is away: it has not been heard since this box started"
+    )
+
+
 def _without_word(pair: Pair) -> str:
     """What is known of a peer that says nothing."""
     alive = [_path(path) for path in pair.paths if path["alive"] and path["ever"]]
     if pair.own.role == LEADS and alive:
-        return f"it answers on {' and '.join(alive)}, so it is on, and follows when its word comes again"
+        return f"it answers on {' and '.join(alive)}, so it is on, and follows once it is heard again"
     if pair.own.role == LEADS:
         return "if it is running, both lead; it follows when it is back"
     if pair.own.role == STANDS_BY:

@@ -126,7 +126,7 @@ class Pairs:
             if self.kept_hold() is None and (role is None or role.role != HELD):
                 raise ApplierRefused("not-held", f"{boxes[0].name} is not held.")
             if self.kept_hold() is None and role is not None and _ends_by_itself(role.reason):
-                text = f"{boxes[0].name} is held by nobody ({role.reason}); that ends by itself."
+                text = f"Nobody holds {boxes[0].name} ({role.reason}); that ends by itself."
                 raise ApplierRefused("not-held", text)
             self.forget_hold()
         log.info("%s has released this box", user)

@@ -162,7 +162,7 @@ class Updates:
 
     def update_install(self, source: str, user: str) -> InstallStarted:
         self._need_slots()
-        with self._turn.take(f"an update is being installed by {user}") as held:
+        with self._turn.take(lambda: f"an update is being installed by {user}") as held:  # it may take an hour
             with self._alone(), self._opened(source) as path:
                 bundle = self._admit(source, path)
             job = Install(secrets.token_hex(4), user, bundle.version, self._slots.other)
@@ -200,9 +200,16 @@ class Updates:
         return {}
 
     def reboot(self, user: str) -> Nothing:
-        with self._turn.take(f"the box is restarted by {user}") as held:
-            log.info("user %s restarts the box", user)
-            self.restart(held)
+        """Also where a change hangs: it is taken back at the start, as after a power cut (decision 123)."""
+        try:
+            with self._turn.take(f"the box is restarted by {user}") as held:
+                log.info("user %s restarts the box", user)
+                self.restart(held)
+        except ApplierRefused as refused:
+            if not self._turn.overdue:
+                raise
+            log.warning("user %s restarts the box. %s", user, refused)
+            self.restart(None)
         return {}
 
     # --- what is asked first -----------------------------------------------------------------------
@@ -344,8 +351,11 @@ class Updates:
     def _save(self, record: Record) -> None:
         update_record.save(self._paths.update_record, record)
 
-    def restart(self, held: Held) -> None:
-        """The turn is kept: nothing may be changed any more. Unless the box does not go."""
+    def restart(self, held: Held | None) -> None:
+        """The turn is kept: nothing may be changed any more. Unless the box does not go.
+
+        None: somebody else has it, and does not end.
+        """
 
         def go() -> bool:
             self._host.sleep(GRACE)
@@ -353,8 +363,9 @@ class Updates:
             return True
 
         def tell(goes: bool) -> None:
-            if not goes:
+            if not goes and held:
                 held.give_back()
 
-        held.keep()
+        if held:
+            held.keep()
         beside("restart", go, lambda _: False, tell)

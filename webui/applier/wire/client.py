@@ -288,6 +288,10 @@ class Client:
         """The update of both boxes that is under way, or the last one."""
         return self._ask("pair_update")
 
+    def pair_update_ready(self) -> Nothing:
+        """Hear before a bundle is uploaded why both boxes could not be updated with any."""
+        return self._ask("pair_update_ready")
+
     def pair_update_start(self, source: str, user: str) -> Rolling:
         """Bring both boxes to the version of this bundle. `source`: as for update_check()."""
         return self._ask("pair_update_start", source=source, user=user)

@@ -285,6 +285,7 @@ VERBS: Mapping[str, Mapping[str, Check]] = {
     "pair_offer": {"name": _document, "text": _string},
     "pair_bring": {"name": _document},
     "pair_update": {},
+    "pair_update_ready": {},
     "pair_update_start": {"source": _source, "user": _user},
     "pair_update_choose": {"choice": _choice, "user": _user},
     "pair_joining": {},

@@ -26,6 +26,7 @@ class JoinedBoxes(TypedDict):
     time: int  # of this box when they met, in Unix seconds
     facts: dict[str, Any] | None  # of the second box, as lbconfig.joining.Facts; only the first one has them
     taken: list[str]  # addresses that answered ARP
+    replaces: bool  # this box takes the place of a dead one, and is not heard until the other box has applied that
 
 
 class JoinedLink(TypedDict):
@@ -39,7 +40,7 @@ class Joining(TypedDict):
     invitation: Invitation | None
     joined: JoinedBoxes | None
     link: JoinedLink | None  # of two boxes that were joined; null: there are none, or it is not known yet
-    said: str  # how the last invitation ended, where it ended without a second box
+    said: str  # why no second box is known: how the last invitation ended, or what became of a try at this one
 
 
 class Asked(TypedDict):

@@ -78,6 +78,7 @@ class Agreed:
     id: str  # of the pair
     hostname: str  # of the box that waited
     box: int = 1  # which of the pair's the one that joins becomes
+    replaces: bool = False  # it takes the place of a box that is dead
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,27 @@ class Met:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What there was to say to the other box has been said, or was cut short: wait for it, or for the next one."""
+
+
 Message = (
-    Hello | Answer | Proof | Proven | Tell | Probe | Taken | Agreed | Kept | Done | Refused | Listening | Waiting | Met
+    Hello
+    | Answer
+    | Proof
+    | Proven
+    | Tell
+    | Probe
+    | Taken
+    | Agreed
+    | Kept
+    | Done
+    | Refused
+    | Listening
+    | Waiting
+    | Met
+    | Again
 )
 # Once both have proven it: who says what. The second box begins.
 SAID: tuple[tuple[Role, type[Message]], ...] = (

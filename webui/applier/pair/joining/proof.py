@@ -36,6 +36,11 @@ def plain(code: str) -> str:
     return letters if good else ""
 
 
+def mark(code: str) -> str:
+    """By which a box knows that this code was entered before, without keeping it."""
+    return hashlib.sha256(f"fairlead code {plain(code)}".encode()).hexdigest()
+
+
 def secret(code: str, certificate: bytes) -> bytes:
     """The key of all proofs; `certificate`: the digest of the one that the first box shows."""
     return hashlib.scrypt(plain(code).encode(), salt=certificate, n=1 << 14, r=8, p=1, dklen=32)

@@ -32,6 +32,8 @@ class Record:
     time: int  # of this box when they met, in Unix seconds
     facts: Facts | None  # of the second box; the second box itself needs none
     taken: tuple[str, ...]  # addresses that answered ARP
+    mark: str = ""  # of the code (proof.mark), at the box where it was entered
+    replaces: bool = False  # this box takes a dead one's place, once the other one has applied that
 
 
 def keep(paths: Paths, record: Record) -> None:

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_interface
 from typing import Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from applier.kept import pair_key, storage
 from applier.pair.joining import proof, record
 from applier.pair.joining.messages import (
     MAX_ADDRESSES,
+    Again,
     Agreed,
     Done,
     JoinError,
@@ -41,7 +42,7 @@ from applier.pair.joining.messages import (
     write,
 )
 from applier.pair.joining.record import Record
-from applier.pair.joining.worker import Dials, Waits
+from applier.pair.joining.worker import PATIENCE, TICK, Dials, Waits
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Problem
 from applier.wire.shapes_joining import Asked, Invitation, JoinedBoxes, JoinedLink, Joining
@@ -64,13 +65,18 @@ SECONDS = 600  # for which a code is good
 TRIES = 3
 # The program loads Python and makes a key of the code before its first word: seconds on a small box that is busy.
 SILENCE = 50.0  # seconds without a word, after which the program is given up
-LONGEST = 30.0  # seconds from its first word on, after which a box that joins waits for nothing more
+GREETS = 3 * PATIENCE + TICK  # the same where it waits: whoever comes has to begin TLS, and to say two things
+LONGEST = 30.0  # seconds to wait for an earlier try to end
 FIELDS = ("address", "code")  # that an admin enters
 AT_ONCE = 32  # addresses that are asked for at the same time
 OPENED = ("nft", "add", "element", "inet", "fairlead", "joining")
 CERTIFICATE = "[req]\nprompt = no\ndistinguished_name = name\n[name]\nCN = fairlead\n"
 _END_OF_KEY = "-----END PRIVATE KEY-----\n"
 Kind = TypeVar("Kind")
+
+
+class NotHere(JoinError):
+    """This box refuses, has told the other one so, and waits for nobody any more."""
 
 
 class Core(Protocol):
@@ -94,9 +100,9 @@ def confined(role: str) -> list[str]:
 class Talk:
     """With that program, which talks to the other box."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, silence: float) -> None:
         self._program = program
-        self._lines: Iterator[str] = iter(program.lines(SILENCE))
+        self._lines: Iterator[str] = iter(program.lines(silence))
 
     def say(self, what: Message) -> None:
         self._program.say(write(what).decode().rstrip("\n"))
@@ -108,6 +114,14 @@ class Talk:
             raise JoinError("The connection between the two boxes was lost.")
         return read(line.encode(), *kinds)
 
+    def over(self) -> int:
+        """Wait on, after what was said to a box that came; how many tries are left."""
+        self.say(Again())
+        for line in self._lines:
+            with contextlib.suppress(JoinError):  # what it still had to say of that box
+                return read(line.encode(), Waiting).left
+        raise JoinError("The program that talks to the other box has ended.")
+
 
 @dataclass
 class Open:
@@ -118,6 +132,7 @@ class Open:
     program: Program
     tries: int = TRIES
     thread: threading.Thread | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(16))  # of a pair that comes of it
 
 
 Meet = Callable[[Open, Talk, str, Met], None]  # what is said once the other box knows the code; with the own key
@@ -132,6 +147,7 @@ class Joinings:
         key: Callable[[Host, Paths], str] = pair_key.make,
         forget: Callable[[], None] | None = None,
         known_key: Callable[[Host, Paths], str] = pair_key.public,
+        new_key: Callable[[Host], pair_key.Fresh] = pair_key.fresh,
         silent: Callable[[], bool] = lambda: True,
         link: Callable[[], JoinedLink | None] = lambda: None,
     ) -> None:
@@ -145,6 +161,7 @@ class Joinings:
         self._key = key
         self._forget = forget or (lambda: record.forget(core.paths))
         self._known_key = known_key
+        self._new_key = new_key
         self._silent = silent
         self._link = link
         self._lock = threading.Lock()  # one verb changes something at a time
@@ -158,7 +175,7 @@ class Joinings:
         """Whether a box is waited for, or has come."""
         opened, found = self._open, record.load(self._core.paths)
         return {
-            "invitation": self._invitation(opened) if opened else None,
+            "invitation": self._invitation(opened) if opened and not self._is_certain() else None,
             "joined": _shape(found) if found and self._is_open(found) else None,
             "link": self._link() if found else None,
             "said": self._said,
@@ -198,7 +215,7 @@ class Joinings:
                 raise ApplierRefused("cannot-join", f"The box cannot make a certificate: {error}.") from None
             waits = Waits(self._port, certificate, private, code, key, TRIES, SECONDS)
             program = self._start("first", waits)
-            talk = Talk(program)
+            talk = Talk(program, GREETS)
             try:
                 port = talk.hear(Listening).port
                 _open_port(core.host, port)
@@ -224,20 +241,17 @@ class Joinings:
         opened = self._open
         if opened and proof.plain(opened.code) == proof.plain(code):
             _problem("This is the code that this box shows. Enter it on the other box.", "code")
-        if not self._lock.acquire(blocking=False):
-            raise ApplierRefused("busy", "This box is already joining another one.")
+        if not self._lock.acquire(timeout=LONGEST):
+            raise ApplierRefused("busy", "This box is still joining another one. Look at this page again in a minute.")
         try:
-            self._close()
-            key = self._made(self._key)
-            program = self._start("second", Dials(address, self._port, code, key))
-            try:
-                self._become_second(Talk(program), key)
-            finally:
-                program.end()
-        except JoinError as error:
-            _problem(error.why, error.field)
-        except HostError as error:
-            raise ApplierRefused("cannot-join", f"The other box cannot be joined: {error}.") from None
+            if not self._has_joined(code):
+                self._end_invitation()
+                self._join(address, code)
+        except (JoinError, HostError) as error:
+            if not self._has_joined(code):  # it may have heard the other box over the link meanwhile
+                if isinstance(error, JoinError):
+                    _problem(error.why, error.field)
+                raise ApplierRefused("cannot-join", f"The other box cannot be joined: {error}.") from None
         except OSError as error:
             raise ApplierRefused(*storage.of_error(error, core.paths)) from None
         finally:
@@ -259,19 +273,18 @@ class Joinings:
     # --- the first box ---------------------------------------------------------------------------
 
     def _wait(self, opened: Open, talk: Talk, port: int, key: str, meet: Meet) -> None:
-        host = self._core.host
+        """The box that has come may come again, until it is heard over the link: it may lack the last answer."""
+        host, said = self._core.host, ""
         try:
-            while True:
+            while not self._is_certain():
                 heard = talk.hear(Waiting, Met)
-                if isinstance(heard, Met):
-                    break
                 if isinstance(heard, Waiting):
                     opened.tries = heard.left
+                elif isinstance(heard, Met):
+                    self._meet(meet, opened, talk, key, heard)
                 _open_port(host, port)  # an apply makes the rules anew, without it
-            meet(opened, talk, key, heard)
-            said = ""
         except JoinError as error:
-            said = error.why
+            said = error.why if record.load(self._core.paths) is None else ""
         except (HostError, OSError) as error:
             said = f"The other box could not be joined: {error}."
         opened.program.end()
@@ -282,19 +295,53 @@ class Joinings:
                 if said:
                     log.warning("no pair: %s", said)
 
+    def _meet(self, meet: Meet, opened: Open, talk: Talk, key: str, met: Met) -> None:
+        """Raises NotHere, and JoinError where the program has ended."""
+        try:
+            meet(opened, talk, key, met)
+            said = ""
+        except NotHere:
+            raise
+        except JoinError as error:
+            said = f"The other box came, and was lost again: {error.why} The code is still good: enter it there again."
+            log.warning("%s", said)
+        opened.tries = talk.over()
+        with self._state:
+            if self._open is opened and record.load(self._core.paths) is None:
+                self._said = said
+
+    def _is_certain(self) -> bool:
+        """Whether the box that has come need not come again."""
+        found, link = record.load(self._core.paths), self._link()
+        return found is not None and (not self._is_open(found) or (link is not None and link["heard"]))
+
+    def _came_before(self, talk: Talk, key: str, met: Met, theirs: Facts) -> Record | None:
+        """What was agreed with this box already, by the same code. Raises JoinError for any other box."""
+        found = record.load(self._core.paths)
+        if found is None:
+            return None
+        if found.keys != _keys(found.box, key, met.key):
+            why = f"{found.other} has joined with this code already. Show a new code on the other box."
+            talk.say(Refused(why, "code"))
+            raise JoinError(why)
+        return replace(found, address=met.address, time=int(time.time()), facts=theirs)
+
     def _become_first(self, opened: Open, talk: Talk, key: str, met: Met) -> None:
         snapshot, mine, theirs = self._core.running.snapshot, self._facts(), talk.hear(Tell).facts
         if why := next(differences(mine, theirs), ""):
             talk.say(Refused(why))
-            raise JoinError(why)
+            raise NotHere(why)
+        if before := self._came_before(talk, key, met, theirs):
+            self._once_more(opened, talk, before, snapshot.network.hostname)
+            return
         wanted = candidates(snapshot, theirs)[:MAX_ADDRESSES]
         talk.say(Probe(wanted))
         here = self._taken(wanted)
         there = {*talk.hear(Taken).addresses} & {*wanted}
         found = Record(
-            secrets.token_hex(16),
+            opened.id,
             0,
-            (key, met.key),
+            _keys(0, key, met.key),
             theirs.network.hostname,
             met.address,
             mine.time,
@@ -308,11 +355,14 @@ class Joinings:
         pair, box = running.snapshot.pair, running.box
         if why := next(differences(mine, theirs), ""):
             talk.say(Refused(why))
-            raise JoinError(why)
+            raise NotHere(why)
         if pair is None or box is None:
             talk.say(Refused("The other box has left its pair."))
-            raise JoinError("This box has left its pair.")
+            raise NotHere("This box has left its pair.")
         other = pair.boxes[1 - box]
+        if before := self._came_before(talk, key, met, theirs):
+            self._once_more(opened, talk, before, pair.boxes[box].name)
+            return
         wanted = own_addresses(other)[:MAX_ADDRESSES]
         talk.say(Probe(wanted))
         here, there = {*self._taken(wanted)}, {*talk.hear(Taken).addresses} & {*wanted}
@@ -320,37 +370,99 @@ class Joinings:
         theirs_own = {text.partition("/")[0] for one in theirs.network.interfaces for text in one.addresses}
         if why := alive(other, (here | there) - theirs_own):
             talk.say(Refused(why))
-            raise JoinError(why)
-        keys = (key, met.key) if box == 0 else (met.key, key)
-        found = Record(pair.id, box, keys, theirs.network.hostname, met.address, mine.time, theirs, ())
+            raise NotHere(why)
+        found = Record(
+            pair.id, box, _keys(box, key, met.key), theirs.network.hostname, met.address, mine.time, theirs, ()
+        )
         self._both_keep(opened, talk, found, pair.boxes[box].name)
 
+    def _once_more(self, opened: Open, talk: Talk, before: Record, hostname: str) -> None:
+        """The same answer: the box may not have heard the end of it."""
+        talk.say(Probe(()))
+        talk.hear(Taken)
+        self._both_keep(opened, talk, before, hostname)
+
     def _both_keep(self, opened: Open, talk: Talk, found: Record, hostname: str) -> None:
-        talk.say(Agreed(found.id, hostname, 1 - found.box))
+        replaces = self._core.running.snapshot.pair is not None
+        talk.say(Agreed(found.id, hostname, 1 - found.box, replaces))
         talk.hear(Kept)
+        why = ""
         with self._state:
             if self._open is not opened:
-                raise JoinError("Somebody has ended this on the other box.")
-            record.keep(self._core.paths, found)
+                why = "Somebody has ended this on the other box."
+            else:
+                try:
+                    record.keep(self._core.paths, found)
+                except OSError as error:
+                    why = storage.of_error(error, self._core.paths)[1]
+        if why:
+            talk.say(Refused(why))
+            raise NotHere(why)
         talk.say(Done())
 
     # --- the second box --------------------------------------------------------------------------
 
-    def _become_second(self, talk: Talk, key: str) -> None:
-        """What is kept here and not there is no pair, and is forgotten when somebody joins again."""
+    def _join(self, address: str, code: str) -> None:
+        """Where the same code was entered before, with the same key: the first box may have kept that."""
+        key, fresh = self._key_for(code)
+        program = self._start("second", Dials(address, self._port, code, key))
+        try:
+            self._become_second(Talk(program, SILENCE), key, fresh, proof.mark(code))
+        finally:
+            program.end()
+
+    def _become_second(self, talk: Talk, key: str, fresh: pair_key.Fresh | None, mark: str) -> None:
+        """It keeps what was agreed before the first box does, and until it is forgotten or joins another one.
+
+        Which of its answers the first box has heard, it learns over the link: that one is heard there or it is not.
+        """
+        core = self._core
         met = talk.hear(Met)
-        end = self._core.host.now() + LONGEST
         talk.say(Tell(self._facts()))
         wanted = talk.hear(Probe).addresses
         talk.say(Taken(tuple(self._taken(wanted))))
         agreed = talk.hear(Agreed)
-        if self._core.host.now() > end:
-            raise JoinError("The other box is too slow to be joined.")
-        keys = (met.key, key) if agreed.box == 1 else (key, met.key)
-        found = Record(agreed.id, agreed.box, keys, agreed.hostname, met.address, int(time.time()), None, ())
-        record.keep(self._core.paths, found)
+        keys, now = _keys(agreed.box, key, met.key), int(time.time())
+        found = Record(agreed.id, agreed.box, keys, agreed.hostname, met.address, now, None, (), mark, agreed.replaces)
+        try:
+            if fresh is not None:
+                self._forget()  # before the key that it needs is another one
+                pair_key.keep(core.paths, fresh)
+            record.keep(core.paths, found)
+        except ApplierRefused as refused:
+            talk.say(Refused(f"{core.running.own.network.hostname}: {refused.message}"))
+            raise
+        except OSError as error:
+            talk.say(Refused(f"{core.running.own.network.hostname}: {storage.of_error(error, core.paths)[1]}"))
+            raise
         talk.say(Kept())
-        talk.hear(Done)
+        try:
+            talk.hear(Done)
+        except JoinError as error:
+            raise JoinError(f"{error.why} If {found.other} still shows the code, enter it once more.") from None
+
+    def _key_for(self, code: str) -> tuple[str, pair_key.Fresh | None]:
+        """The public key to join with, and where it is a new one, the private one."""
+        core, found = self._core, self._of_code(code)
+        if found is not None:
+            with contextlib.suppress(HostError):
+                if self._known_key(core.host, core.paths) == found.keys[found.box]:
+                    return found.keys[found.box], None
+        try:
+            made = self._new_key(core.host)
+        except HostError as error:
+            raise ApplierRefused("cannot-join", f"The box cannot make its key: {error}.") from None
+        return made.public, made
+
+    def _of_code(self, code: str) -> Record | None:
+        """What was agreed with this code already."""
+        found = record.load(self._core.paths)
+        return found if found is not None and found.mark == proof.mark(code) else None
+
+    def _has_joined(self, code: str) -> bool:
+        """Whether this code has been entered here, and both boxes are certain of it."""
+        link = self._link()
+        return self._of_code(code) is not None and link is not None and link["heard"]
 
     # --- both ------------------------------------------------------------------------------------
 
@@ -364,10 +476,14 @@ class Joinings:
             raise ApplierRefused("paired", "This box is one of a pair already.")
 
     def _close(self) -> None:
-        """Nobody waits, and nobody is known. The thread that waits ends the program: it may be reading from it."""
+        """Nobody waits, and nobody is known."""
+        self._end_invitation()
+        self._forget()
+
+    def _end_invitation(self) -> None:
+        """Nobody waits. The thread that waits ends the program: it may be reading from it."""
         with self._state:
             opened, self._open, self._said = self._open, None, ""
-        self._forget()
         if opened and opened.thread:
             with contextlib.suppress(HostError):  # it has ended by itself
                 opened.program.say("")  # any word but one that is waited for
@@ -421,7 +537,13 @@ def _shape(found: Record) -> JoinedBoxes:
         "time": found.time,
         "facts": plain(found.facts),  # type: ignore[typeddict-item] # plain data of a dataclass are a dict
         "taken": [*found.taken],
+        "replaces": found.replaces,
     }
+
+
+def _keys(box: int, own: str, other: str) -> tuple[str, str]:
+    """Of the first box and of the second one; `box` is which of them this one is."""
+    return (own, other) if box == 0 else (other, own)
 
 
 def _fixed(network: Network) -> list[str]:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from applier.pair.joining.messages import (
     LATE,
     SAID,
+    Again,
     Channel,
     JoinError,
     Listening,
@@ -134,7 +135,10 @@ def relay(role: Role, root: Channel, other: Channel) -> None:
 
 
 def wait(setup: Waits, root: Lines) -> None:
-    """As the first box: until one that knows the code has come, or the time is over, or there were too many guesses."""
+    """As the first box: until the time is over, or there were too many guesses, or root's process ends it.
+
+    One that knows the code may come again: it may not have heard the last answer.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     _load(context, setup)
@@ -154,24 +158,40 @@ def wait(setup: Waits, root: Lines) -> None:
                 continue
             plain, _ = listener.accept()
             plain.settimeout(PATIENCE)
+            met = False
             try:
                 with plain, context.wrap_socket(plain, server_side=True) as secure:
                     other = Lines(secure, secure)
                     nonce = secrets.token_hex(NONCE_BYTES)
                     key, good = as_first(other, known, certificate, nonce, setup.key)
                     if good:
-                        root.send(Met(key, plain_address(secure)))
+                        address = plain_address(secure)
+                        met = True
+                        root.send(Met(key, address))
                         relay("first box", root, other)
-                        return
-                    left -= 1
-                    other.send(Refused(_wrong_code(left), "code"))
+                    else:
+                        left -= 1
+                        other.send(Refused(_wrong_code(left), "code"))
             except (OSError, JoinError):  # a stranger, or one that went away; the next one may be the right one
                 pass
+            if met and not _said_again(root):
+                return
             if left == 0:
                 root.send(Refused("The code was entered wrongly too often. Make a new one.", "code"))
                 return
             root.send(Waiting(left))
     root.send(Refused("Nobody has joined in time. Make a new code.", "code"))
+
+
+def _said_again(root: Channel) -> bool:
+    """Skip what root's process has said to a box that was lost meanwhile. False: it does not go on."""
+    with contextlib.suppress(JoinError):
+        while True:
+            line = root.receive(LATE)
+            with contextlib.suppress(JoinError):
+                read(line, Again)
+                return True
+    return False
 
 
 def _wrong_code(left: int) -> str:
@@ -210,6 +230,11 @@ def dial(setup: Dials, root: Channel) -> None:
             key = as_second(other, setup.code, certificate, nonce, setup.key)
             root.send(Met(key, address))
             relay("second box", root, other)
+    except TimeoutError:
+        words = (
+            "The other box is busy, perhaps with an earlier try of this one. Wait a minute, and enter the code again."
+        )
+        root.send(Refused(words))
     except OSError:
         root.send(Refused("Something else than a box that waits for another one answers there.", "address"))
 

@@ -18,8 +18,10 @@ from applier.wire.shapes_rolling import Choice, Rolling, RollingStep, State
 RETURNS = 1800.0  # seconds: three tries of a slot, each with the boot of a large server and the patience of bootcheck
 SETTLES = 120.0  # seconds to be in step and to know the connections
 MOVES = 60.0  # seconds until somebody leads who should
-WATCHED = 60.0  # seconds that the updated box leads before the other one restarts
+WATCHED = 60.0  # seconds that the updated box is seen to lead before the other one restarts
+WATCH_ENDS = 600.0  # seconds within which that has to come true, where the link between the two comes and goes
 AWAY = 10.0  # seconds without an answer, where one is due at any time
+JUST_NOW = 1.0  # seconds since an answer, where the desk itself stops leading or restarts because of it
 GONE = 120.0  # seconds without an answer while nothing depends on it yet
 INSTALLED = 3600.0  # seconds for sending, and for writing on a slow disk
 FEW = 20  # connections that come and go between two looks
@@ -126,6 +128,7 @@ class Seen:
     own_connections: int
     peer_connections: int
     worse: str  # what the other box lacks and this one does not, as a sentence; empty: nothing
+    steady: float  # seconds for which it has answered without a gap
     failed: tuple[str, str] | None = None  # code and sentence of the last deed's refusal
 
 
@@ -260,7 +263,7 @@ def _learns(course: Course, seen: Seen) -> Next:
 def _hands_over(course: Course, seen: Seen) -> Next:
     own, other = course.names
     if seen.own_role == LEADS:
-        if seen.peer is None or seen.silent > AWAY:
+        if seen.peer is None or seen.silent > JUST_NOW or not seen.peer_role:
             return _wait(course, seen, MOVES, _unheard(course))
         if seen.peer.version != course.version:
             return _stop(course, "failed", _left_again(course, seen.peer))
@@ -271,22 +274,27 @@ def _hands_over(course: Course, seen: Seen) -> Next:
 
 
 def _watches(course: Course, seen: Seen) -> Next:
+    """A silence says nothing of the version: it is waited for, and the watch begins anew after it."""
     own, other = course.names
-    doubt = ""
     if seen.own_role == LEADS:
         return _stop(course, "roles", f"{own} leads again, so it was not restarted.")
-    if seen.peer is None or seen.silent > AWAY or seen.peer_role != LEADS:
-        doubt = f"{other} was to lead with version {course.version}, but is not heard to."
-    elif seen.peer.version != course.version:
-        doubt = _left_again(course, seen.peer)
-    if doubt:
-        return _stop(course, "watch", doubt)
+    if seen.peer is None or seen.silent > AWAY or not seen.peer_role:
+        if seen.silent > MOVES:
+            why = f"{other} was to lead with version {course.version}, but has not answered for {MOVES:.0f} seconds."
+            return _stop(course, "watch", why)
+        return _wait(course, seen, WATCH_ENDS, _unsteady(course), "watch")
+    if seen.peer.version != course.version:
+        return _stop(course, "watch", _left_again(course, seen.peer))
+    if seen.peer_role != LEADS:
+        return _stop(course, "watch", f"{other} was to lead with version {course.version}, but does not.")
     if seen.worse and "worse" not in course.accepted:
         return _stop(course, "worse", f"{other} lacks what {own} has: {seen.worse}")
     new = new_faults(seen)
     if new and "faults" not in course.accepted:
         return _stop(course, "faults", f"{other} has a fault that {own} has not: {new[0]}")
-    return _to(course, Phase.OWN) if seen.waited >= WATCHED else Next(course)
+    if min(seen.waited, seen.steady) >= WATCHED:
+        return _to(course, Phase.OWN)
+    return _wait(course, seen, WATCH_ENDS, _unsteady(course), "watch")
 
 
 def _own(course: Course, seen: Seen) -> Next:
@@ -296,7 +304,8 @@ def _own(course: Course, seen: Seen) -> Next:
         if not half.good:
             return _wait(course, seen, RETURNS, f"{own} runs version {course.version}, but its checks do not end.")
         if not seen.in_step or seen.silent > AWAY:
-            late = f"{own} runs version {course.version}, but is not in step with {other}."
+            why = f"{other} does not answer" if seen.silent > AWAY else f"is not in step with {other}"
+            late = f"{own} runs version {course.version}, but {why}."
             return _wait(course, seen, RETURNS, late)
         return _to(course, Phase.DONE)
     if _failed(course, half):
@@ -304,8 +313,9 @@ def _own(course: Course, seen: Seen) -> Next:
     if not half.holds(course.version):
         late = f"{own} was to restart into version {course.version}, and has not."
         return _wait(course, seen, RETURNS, late)
-    if seen.peer is None or seen.silent > AWAY or seen.peer_role != LEADS or seen.own_role == LEADS:
-        why = f"{own} was not restarted, because {other} does not lead."
+    unheard = seen.peer is None or seen.silent > JUST_NOW or not seen.peer_role
+    if unheard or seen.peer_role != LEADS or seen.own_role == LEADS:
+        why = f"{own} was not restarted, because {other} does not {'answer' if unheard else 'lead'}."
         return _wait(course, seen, MOVES, why, "roles")
     return Next(course, Deed.RESTART_OWN)
 
@@ -376,6 +386,10 @@ def _left_again(course: Course, peer: Half) -> str:
 
 def _unheard(course: Course) -> str:
     return f"{course.names[1]} does not answer over the pair link."
+
+
+def _unsteady(course: Course) -> str:
+    return f"{course.names[1]} could not be watched for {WATCHED:.0f} seconds without a gap: its link comes and goes."
 
 
 def knows_enough(seen: Seen) -> bool:

@@ -92,6 +92,8 @@ class RollingUpdate:
         self._entered = 0.0  # when it came into its phase
         self._peer: Half | None = None  # as the other box answered last
         self._answered = float("-inf")  # when that was; at the other box: when the desk asked last
+        self._started = clock()  # a silence is no older than this applier
+        self._steady = 0.0  # since when the other box has answered without a gap
         self._failed: tuple[str, str] | None = None
         self._acknowledged = False  # the other box knows that it is over
         self._receiving = Receiving(core.paths)
@@ -116,19 +118,30 @@ class RollingUpdate:
             return courses.nothing()
         return courses.told(course, self._is_desk(course), *self._halves(course), self._is_alone(course))
 
+    def pair_update_ready(self) -> Nothing:
+        """Refuse what pair_update_start would refuse without a look at the bundle: asked before it is uploaded."""
+        self.refuse_meanwhile("pair_update_start")
+        self._may_begin()
+        return {}
+
+    def _may_begin(self) -> tuple[tuple[PairBox, PairBox], Pair]:
+        """This box and the other one, and how they are; this box leads, and the other one is there and in step."""
+        boxes = self._core.pairs.in_a_pair()
+        seen = self._core.pairs.seen(boxes)
+        if seen.own.role != LEADS:
+            elsewhere = f" Update both boxes at {boxes[1].name}." if _leads(seen) else ""
+            raise ApplierRefused("not-leading", f"{boxes[0].name} does not lead.{elsewhere}")
+        refusal = standing.refusal(seen)
+        if refusal is not None:
+            raise refusal
+        return boxes, seen
+
     def pair_update_start(self, source: str, user: str) -> Rolling:
-        """Bring both boxes to the version of this bundle; this box leads, and the other one is there and in step."""
+        """Bring both boxes to the version of this bundle."""
         core = self._core
         self.refuse_meanwhile("pair_update_start")
         with core.turn.take(f"{user} begins to update both boxes"):
-            boxes = core.pairs.in_a_pair()
-            seen = core.pairs.seen(boxes)
-            if seen.own.role != LEADS:
-                elsewhere = f" Update both boxes at {boxes[1].name}." if _leads(seen) else ""
-                raise ApplierRefused("not-leading", f"{boxes[0].name} does not lead.{elsewhere}")
-            refusal = standing.refusal(seen)
-            if refusal is not None:
-                raise refusal
+            boxes, seen = self._may_begin()
             version = core.updates.update_check(source)["version"]
             if version == core.paths.version and seen.heard is not None and seen.heard.version == version:
                 raise ApplierRefused("version-runs", f"Both boxes run version {version} already.")
@@ -281,7 +294,10 @@ class RollingUpdate:
             log.warning("the update of both boxes: the other box: %s", error)
             return
         with self._lock:
-            self._peer, self._answered = half, self._clock()
+            now = self._clock()
+            if now - self._answered > courses.AWAY:
+                self._steady = now
+            self._peer, self._answered = half, now
             self._acknowledged = course.over and self._course is course
 
     def _seen(self, course: Course, boxes: tuple[PairBox, PairBox]) -> Seen:
@@ -292,7 +308,7 @@ class RollingUpdate:
             waited=clock - self._entered,
             own=self._half(course),
             peer=self._peer,
-            silent=clock - self._answered,
+            silent=clock - max(self._answered, self._started),
             own_role=pair.own.role,
             peer_role=heard.role if heard else "",
             in_step=standing.step(pair) == "in step",
@@ -301,6 +317,7 @@ class RollingUpdate:
             own_connections=pair.own.connections,
             peer_connections=heard.connections if heard else 0,
             worse=_worse(pair),
+            steady=clock - self._steady,
             failed=self._failed,
         )
 
