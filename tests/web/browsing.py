@@ -24,8 +24,12 @@ class Window:
 
     def __init__(self, page: Page) -> None:
         self._session = page.context.new_cdp_session(page)
+        self._look = ""
 
     def become(self, look: str) -> None:
+        if look == self._look:
+            return
+        self._look = look
         size = LOOKS[look]["viewport"]
         screen = {"screenWidth": size["width"], "screenHeight": size["height"], "deviceScaleFactor": 1}
         mobile = LOOKS[look].get("is_mobile", False)

@@ -6,12 +6,11 @@ floating, and each box gets others of its own. The second box gets the network o
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from lbconfig.model.addresses import IPNetwork, bits
+from lbconfig.model.addresses import IPNetwork, bits, parse_address, parse_interface
 from lbconfig.model.network import Interface, Network
 from lbconfig.model.pair import Pair, PairBox
 from lbconfig.model.problem import Place, Problem, quote
@@ -216,7 +215,7 @@ def _is_cable(snapshot: Snapshot, interface: Interface) -> bool:
     others = {vip for one in snapshot.services for vip in one.vips}
     others |= {one.address for service in snapshot.services for one in service.machines}
     others |= {network.gateway, network.gateway6, *(route.via for route in network.routes)} - {""}
-    inside = (ipaddress.ip_address(one) in net for one in _readable(others) for net in nets)
+    inside = (parse_address(one) in net for one in _readable(others) for net in nets)
     return all(net.num_addresses - 2 <= CABLE_HOSTS for net in nets) and not any(inside)
 
 
@@ -234,7 +233,7 @@ def _used(snapshot: Snapshot, facts: Facts) -> set[str]:
 
 def _free(text: str, used: Collection[str], count: int) -> Iterator[str]:
     """The next addresses after this one, in its network, that nobody has; with the length."""
-    own = ipaddress.ip_interface(text)
+    own = parse_interface(text)
     net = own.network
     first, last = int(net.network_address), int(net.broadcast_address)
     edges = {first, last} if net.num_addresses > 2 else set()
@@ -249,7 +248,7 @@ def _free(text: str, used: Collection[str], count: int) -> Iterator[str]:
 
 
 def _networks(texts: Iterable[str]) -> list[IPNetwork]:
-    return [ipaddress.ip_interface(text).network for text in texts if interface_address(text) is None]
+    return [parse_interface(text).network for text in texts if interface_address(text) is None]
 
 
 def _readable(addresses: Iterable[str]) -> Iterator[str]:

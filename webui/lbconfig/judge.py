@@ -7,14 +7,13 @@ It judges the first packet of a connection: later ones belong to what is open.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig.model import icmp
-from lbconfig.model.addresses import contains, version
+from lbconfig.model.addresses import contains, parse_address, parse_network, version
 from lbconfig.model.firewall import Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.model.icmp import Care, Message
 from lbconfig.model.problem import quote
@@ -64,7 +63,7 @@ def judge(snapshot: Snapshot, packet: Packet, leased: Collection[str] = ()) -> V
     if reason := _by_link(snapshot, packet):
         return Verdict(Fate.DROPPED, reason, None)
     link = {_link_address(snapshot, own=True)}
-    if packet.destination in own | vips | link or ipaddress.ip_address(packet.destination).is_multicast:
+    if packet.destination in own | vips | link or parse_address(packet.destination).is_multicast:
         return _to_the_box(_Question(snapshot, packet, own, vips))
     return _through(_Question(snapshot, packet, own, vips))
 
@@ -330,4 +329,4 @@ def _covers(ranges: tuple[tuple[int, int], ...], port: int) -> bool:
 
 
 def _in_any(address: str, networks: Collection[str]) -> bool:
-    return any(contains(ipaddress.ip_network(text), address) for text in networks)
+    return any(contains(parse_network(text), address) for text in networks)

@@ -7,13 +7,12 @@ share, with that box's own network and hardware. All that renders, compares or j
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from lbconfig.model.addresses import IPNetwork, bits, order
+from lbconfig.model.addresses import IPNetwork, bits, order, parse_interface
 from lbconfig.model.kept import kept
 from lbconfig.model.network import Interface, Network
 from lbconfig.model.pair import Pair, PairBox
@@ -204,7 +203,7 @@ def _of(interface: str, texts: Iterable[str]) -> list[_Attached]:
     found = []
     for text in texts:
         with contextlib.suppress(ValueError):
-            parsed = ipaddress.ip_interface(text)
+            parsed = parse_interface(text)
             found.append(_Attached(interface, str(parsed.ip), parsed.network))
     return found
 
@@ -270,7 +269,7 @@ def _floats_alike(network: Network, before: tuple[str, ...], now: tuple[str, ...
 
 def _same_network(text: str, other: str) -> bool:
     with contextlib.suppress(ValueError):
-        return ipaddress.ip_interface(text).network == ipaddress.ip_interface(other).network
+        return parse_interface(text).network == parse_interface(other).network
     return False
 
 

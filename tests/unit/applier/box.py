@@ -30,6 +30,7 @@ from lbconfig.model.snapshot import (
     Tuning,
     VirtualService,
     Vlan,
+    to_data,
 )
 from lbconfig.validate.services import validate
 
@@ -127,7 +128,7 @@ class Box:
         return self.restart_daemon()
 
     def begin(self, snapshot: Snapshot, **fields) -> str:
-        data = dataclasses.asdict(snapshot)
+        data = to_data(snapshot)  # as clients send it: with lists, by which the applier knows it again
         review = self.applier.check(data)
         assert not review["problems"], review["problems"]
         wanted = {"digest": review["digest"], "base": review["base"], "user": "ann", "comment": "", "client": ""}

@@ -1,26 +1,95 @@
 """Servers for the tests of checks, which say what a test makes them say, and the check that asks them."""
 
+import atexit
+import functools
 import json
 import re
+import select
 import socket
 import struct
 import subprocess
+import tempfile
 import threading
 from pathlib import Path
 
 PERL = Path(__file__).parents[3] / "overlay/usr/lib/fairlead/perl"
+# ldirectord is loaded once and forked for every check, as the box does it (docs/decisions/0037). Reads what to check,
+# a line each; answers with what the fork said, what it complained of, and how it ended.
 LDIRECTORD = """
-use strict; use warnings; use JSON::PP; use Fairlead::Talks;
+use strict; use warnings; use JSON::PP; use POSIX (); use Fairlead::Talks;
 our ($SERVICE_UP, $SERVICE_DOWN, $CONFIG) = (0, 1, '/dev/stdin');
-my ($v, $r) = @{decode_json($ENV{WHAT})};
 my @verdict;
 sub service_set { @verdict = @_[2, 4] }
 sub ld_checkport { return $_[1]{port} }
 Fairlead::Talks::install();
-Fairlead::Words::read_all();
-my $code = Fairlead::Talks::check($v, $r);
-print JSON::PP->new->ascii->encode([$code, @verdict, $Fairlead::Wire::sent, $Fairlead::Wire::received]);
+my $json = JSON::PP->new->ascii;
+sub told {
+    my ($ask) = @_;
+    my ($v, $r) = @{$ask->{what}};
+    Fairlead::Words::read_all();
+    my $code = Fairlead::Talks::check($v, $r);
+    return $json->encode([$code, @verdict, $Fairlead::Wire::sent, $Fairlead::Wire::received]);
+}
+$| = 1;
+print "ready\\n";
+while (my $line = <STDIN>) {
+    my $ask = $json->decode($line);
+    pipe(my $words, my $to_read) and pipe(my $said, my $says) and pipe(my $complaints, my $complains) or die $!;
+    print $to_read $ask->{words};
+    close $to_read;
+    my $pid = fork // die $!;
+    if (!$pid) {
+        open STDIN, '<&', $words or POSIX::_exit(2);
+        open STDERR, '>&', $complains or POSIX::_exit(2);
+        close $_ for $words, $said, $complaints, $complains;
+        $ENV{SSL_CERT_FILE} = $ask->{ca} if length $ask->{ca};
+        my $answer = eval { told($ask) };
+        print STDERR $@ if !defined $answer;
+        print $says $answer // '';
+        close $says;
+        POSIX::_exit(defined $answer ? 0 : 1);
+    }
+    close $_ for $words, $says, $complains;
+    local $/;
+    my @found = (scalar <$said>, scalar <$complaints>);
+    waitpid $pid, 0;
+    print $json->encode([@found, $?]), "\\n";
+}
 """
+
+
+class Ldirectord:
+    def __init__(self) -> None:
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 # it is there as long as the process
+        self._process = subprocess.Popen(
+            ["perl", "-I", PERL, "-e", LDIRECTORD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.complaints,
+            text=True,
+            env={},
+        )
+        atexit.register(self._process.communicate)  # it ends with its standard input
+        assert self._line() == "ready\n"
+
+    def ask(self, **what: object) -> str:
+        """What the check said, of which nobody complained."""
+        self._process.stdin.write(json.dumps(what) + "\n")
+        self._process.stdin.flush()
+        said, complaints, status = json.loads(self._line())
+        assert not complaints and status == 0, (complaints, status)
+        return said
+
+    def _line(self) -> str:
+        assert select.select([self._process.stdout], [], [], 90)[0], "no answer within 90 s"
+        line = self._process.stdout.readline()
+        self.complaints.seek(0)
+        complaints = self.complaints.read()
+        assert line and not complaints, complaints
+        return line
+
+
+_ldirectord = functools.cache(Ldirectord)
 
 
 def check(
@@ -39,17 +108,8 @@ def check(
     v = {"service": service, "protocol": protocol, "negotiatetimeout": timeout}
     v |= {"login": "", "passwd": "", "database": "", "secret": ""} | more
     r = {"server": host, "port": port, "request": f"/{request}", "receive": receive}
-    done = subprocess.run(
-        ["perl", "-I", PERL, "-e", LDIRECTORD],
-        env={"WHAT": json.dumps([v, r])} | ({"SSL_CERT_FILE": str(ca)} if ca else {}),
-        input=f"    # check vs1 {words}\n" if words else "",
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=90,
-    )
-    assert not done.stderr, done.stderr
-    code, state, message, sent, received = json.loads(done.stdout)
+    words = f"    # check vs1 {words}\n" if words else ""
+    code, state, message, sent, received = json.loads(_ldirectord().ask(what=[v, r], words=words, ca=str(ca)))
     assert (code == 0) == (state == "up")
     return code == 0, message, sent, received
 

@@ -60,8 +60,10 @@ def run(folder: Path, *words: str, stories: str = STORIES, **environment: str) -
     # Tests of the web UI in the same process name its settings for pytest-django, which is not what runs there.
     ours = ("FAIRLEAD_", "PYTEST_", "DJANGO_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    # Of the plugins those that these runs need: to load Django's and Playwright's takes longer than all else.
+    clean |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin,pytest_rerunfailures"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "-p", "no:schemathesis", *words],
+        [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *words],
         cwd=folder, env=clean | {"PYTHONPATH": str(TOP)} | environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.stdout + done.stderr

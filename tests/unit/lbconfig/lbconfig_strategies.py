@@ -1,19 +1,23 @@
 """Valid snapshots of every kind, the texts as nasty as validation lets through."""
 
 import dataclasses
+import functools
+import inspect
 import os
 import re
 import string
+import zlib
+from collections.abc import Callable, Sequence
 
 import lbconfig_certificates as pems
 from hypothesis import HealthCheck as Slow
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from lbconfig_firewall import firewalls
 from tests import parts
 
 from lbconfig.hardware.facts import Machine
-from lbconfig.hardware.settings import TABLE
+from lbconfig.hardware.settings import TABLE, Tunable
 from lbconfig.model import ports as port_lists
 from lbconfig.model.addresses import bits
 from lbconfig.model.checks import SQL_CHECKS, WEB_CHECKS, without_unused
@@ -61,6 +65,8 @@ from lbconfig.model.snapshot import (
 from lbconfig.validate.balance import BY_WEIGHT, MOST_WEIGHT, agent_fields
 from lbconfig.validate.fields import MAX_MARK
 from lbconfig.validate.services import validate
+
+Test = Callable[..., None]
 
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBcjCCARmgAwIBAgIUTYqEJzzh8hx4USpbYhVUNmYeSn0wCgYIKoZIzj0EAwIw
@@ -247,8 +253,8 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
         check=checks,
         real_servers=servers(version).map(tuple),
         enabled=st.sampled_from([True, True, True, False]),
-        fallback=st.sampled_from(FallbackKind).flatmap(
-            lambda kind: st.builds(Fallback, st.just(kind), spare[version], ports, st.sampled_from(FallbackCheck))
+        fallback=st.builds(
+            Fallback, st.sampled_from(FallbackKind), spare[version], ports, st.sampled_from(FallbackCheck)
         ),
         note=texts,
         hash_port=rarely,
@@ -265,7 +271,9 @@ def service_of(version: int) -> st.SearchStrategy[VirtualService]:
     ).map(possible)
 
 
-services = st.lists(st.sampled_from([4, 4, 6]).flatmap(service_of), max_size=5)
+# Made once: a strategy that is made for each draw is checked and looked through again by Hypothesis each time.
+service_by_version = {version: service_of(version) for version in (4, 6)}
+services = st.lists(st.sampled_from([4, 4, 6]).flatmap(service_by_version.__getitem__), max_size=5)
 interface_names = st.text(f"{LETTERS}._-", max_size=13).map("e{}".format)
 networks = st.builds(
     lambda one, two, dhcp, gateway, gateway6: Network(
@@ -343,6 +351,9 @@ def beside_each_other(services: list[VirtualService], network: Network, *others,
     """All of them but those that clash with one before: an id, a name, a place."""
     snapshot = Snapshot((), network, *others, by_its_interfaces(firewall, network))
     assert not validate(snapshot)
+    together = dataclasses.replace(snapshot, services=tuple(services))
+    if not validate(together):
+        return together
     for service in services:
         more = dataclasses.replace(snapshot, services=(*snapshot.services, service))
         snapshot = snapshot if validate(more) else more
@@ -370,11 +381,14 @@ def whole(services: list[VirtualService], *others, firewall: Firewall) -> Snapsh
     return dataclasses.replace(found, tuning=tuning)
 
 
-choices = st.sampled_from(TABLE).flatmap(
-    lambda row: st.integers(row.lowest, row.highest).map(
-        lambda number: SettingChoice(row.key, " ".join([str(number)] * len(row.value(Machine((), 1024)))))
+def choice_of(row: Tunable) -> st.SearchStrategy[SettingChoice]:
+    numbers = len(row.value(Machine((), 1024)))
+    return st.integers(row.lowest, row.highest).map(
+        lambda number: SettingChoice(row.key, " ".join([str(number)] * numbers))
     )
-)
+
+
+choices = st.one_of(*map(choice_of, TABLE))
 cards = st.builds(
     CardChoice, st.sampled_from(["eth0", "up0", "down0"]), st.integers(0, 256), st.integers(0, 65_536), st.just(0)
 )
@@ -413,3 +427,52 @@ def drawn(count: int) -> list[Snapshot]:
 
     draw()
     return found
+
+
+SHARED = 200
+
+
+@functools.cache
+def _shared() -> list[Snapshot]:
+    return list(dict.fromkeys(drawn(SHARED)))
+
+
+def _some_of(shared: list[Snapshot], test: str, count: int) -> list[Snapshot]:
+    """So many, from a place on that the name of the test decides: several tests see all of them."""
+    assert count <= len(shared)
+    first = zlib.crc32(test.encode()) % len(shared)
+    return [*shared[first:], *shared[:first]][:count]
+
+
+def of_snapshots(count: int, together: int = 1, first: Sequence[Snapshot] = ()) -> Callable[[Test], Test]:
+    """Try a test on so many snapshots, or pairs of them; they are its last parameters.
+
+    `make test` draws them once for all tests of a process, as drawing takes longer than most of what is shown with
+    them (docs/decisions/0117). Wherever examples are drawn anew, each test draws its own. `first`: tried before them.
+    """
+
+    def decorate(test: Test) -> Test:
+        if parts.ANEW:
+            test = given(*[snapshots] * together)(test)
+            for one in first:
+                test = example(*[one] * together)(test)
+            return settings(max_examples=count, deadline=None, suppress_health_check=list(Slow))(test)
+
+        parameters = [*inspect.signature(test).parameters.values()]
+        others, names = parameters[:-together], [one.name for one in parameters[-together:]]
+
+        @functools.wraps(test)
+        def of_each(**fixtures: object) -> None:
+            found = [*first, *_some_of(_shared(), test.__name__, count)]
+            for place in range(len(found)):
+                some = {name: found[place - back] for back, name in enumerate(names)}
+                try:
+                    test(**fixtures, **some)
+                except Exception as error:
+                    error.add_note(f"with {some}")
+                    raise
+
+        of_each.__signature__ = inspect.Signature(others)
+        return of_each
+
+    return decorate

@@ -6,10 +6,8 @@ import random
 import re
 
 import pytest
-from hypothesis import HealthCheck as Slow
-from hypothesis import given, settings
 from lbconfig_samples import DNS, NETWORK, SAMPLE, WEB, with_allow, with_check, with_network, with_server, with_service
-from lbconfig_strategies import snapshots
+from lbconfig_strategies import of_snapshots
 
 from lbconfig.diff import network as diff_network
 from lbconfig.diff import services as diff
@@ -200,8 +198,7 @@ def test_unified_names_each_file_that_differs():
     assert sorted(unified({}, {"a": "1\n"})) == sorted(unified({"a": "1\n"}, {})) == ["a"]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
-@given(snapshots, snapshots)
+@of_snapshots(100, together=2)
 def test_whatever_changes_a_file_is_told(old, new):
     changes = summary(old, new)
     assert bool(changes) or not unified(render(old), render(new))

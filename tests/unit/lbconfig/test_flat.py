@@ -2,8 +2,7 @@
 
 import dataclasses
 
-import lbconfig_strategies as strategies
-from hypothesis import given
+from lbconfig_strategies import of_snapshots
 
 from lbconfig.model.firewall import Per, RateLimit, Rule
 from lbconfig.model.flat import defaults, flat, shaped
@@ -14,7 +13,7 @@ WEB = VirtualService(
 )
 
 
-@given(strategies.snapshots)
+@of_snapshots(100)
 def test_there_and_back(snapshot):
     for service in snapshot.services:
         values = flat(service)

@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck as Slow
-from hypothesis import given, settings
 from lbconfig_pairs import PAIR, network, with_network
 from lbconfig_samples import DNS, SAMPLE, WEB
-from lbconfig_strategies import examples, snapshots
+from lbconfig_strategies import examples, of_snapshots
 
 from lbconfig.model.snapshot import Forwarding, Interface, RealServer, Snapshot, from_data
 from lbconfig.pair import view
@@ -30,14 +28,12 @@ def of(*services) -> Snapshot:
     return dataclasses.replace(SAMPLE, services=services)
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(Slow))
-@given(snapshots)
+@of_snapshots(examples(100))
 def test_where_nothing_leaves_the_file_is_the_same(snapshot):
     assert nftables.render(snapshot, snapshot) == nftables.render(snapshot)
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(Slow))
-@given(snapshots, snapshots)
+@of_snapshots(examples(100), together=2)
 def test_nft_accepts_any_configuration_after_any_other(nft_check, wished, leaving):
     done = nft_check(nftables.render(wished, leaving))
     assert (done.returncode, done.stderr) == (0, "")

@@ -2,9 +2,8 @@
 
 import dataclasses
 
-from hypothesis import given, settings
 from lbconfig_samples import SAMPLE
-from lbconfig_strategies import snapshots
+from lbconfig_strategies import of_snapshots
 
 from lbconfig.model import redact
 from lbconfig.model.snapshot import CheckKind, HealthCheck, VirtualService, from_json, to_json
@@ -28,8 +27,7 @@ def test_services_that_would_lose_one_are_named():
     assert redact.has_secrets(SECRETIVE) and not redact.has_secrets(clean)
 
 
-@settings(deadline=None, max_examples=40)
-@given(snapshots)
+@of_snapshots(40)
 def test_of_any_configuration(snapshot):
     clean = redact.without_secrets(snapshot)
     assert not redact.has_secrets(clean)

@@ -5,8 +5,6 @@ import functools
 import re
 
 import pytest
-from hypothesis import HealthCheck as Slow
-from hypothesis import example, given, settings
 from lbconfig_samples import (
     DNS,
     EVERY_NAT,
@@ -20,7 +18,7 @@ from lbconfig_samples import (
     with_network,
     with_service,
 )
-from lbconfig_strategies import examples, snapshots
+from lbconfig_strategies import examples, of_snapshots
 
 from lbconfig.model.checks import KINDS
 from lbconfig.model.snapshot import (
@@ -85,12 +83,9 @@ BALANCE_COMMENT = re.compile(
 )
 MORE_WORDS = re.compile(r"    # check vs\d+(?: [a-z_]+=(?:[a-z0-9.:+-]+|hex:[0-9a-f]+))+")
 TUNNEL_COMMENT = re.compile(rf"    # tunnel {IPVS_SERVICE} -r {ENDPOINT} {TUNNEL}")
-many = settings(max_examples=100, deadline=None, suppress_health_check=list(Slow))
 
 
-@many
-@given(snapshots)
-@example(FACTORY)
+@of_snapshots(100, first=[FACTORY])
 def test_ldirectord_reads_every_line_as_it_was_meant(snapshot):
     head, *blocks = ldirectord.render(snapshot).split("\n\n")
     assert len(head.splitlines()) == len(LDIRECTORD_GLOBAL)
@@ -176,8 +171,7 @@ def fixed_lines() -> set[str]:
     return {line for one in every for line in nftables.render(one).splitlines()}
 
 
-@many
-@given(snapshots)
+@of_snapshots(100)
 def test_nftables_takes_values_only_as_elements(snapshot):
     for line in nftables.render(snapshot).splitlines():
         if line in fixed_lines() or line.startswith("\t\ticmp type {"):
@@ -203,9 +197,7 @@ LINES = {
 }
 
 
-# One test, as drawing takes longer than rendering.
-@many
-@given(snapshots)
+@of_snapshots(100)
 def test_rendering_is_repeatable_and_plain_files_have_only_lines_of_known_form(snapshot):
     files = render(snapshot)
     for name, form in LINES.items():
@@ -216,8 +208,7 @@ def test_rendering_is_repeatable_and_plain_files_have_only_lines_of_known_form(s
     assert files_digest(files) == files_digest(dict(reversed(files.items())))
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(Slow))
-@given(snapshots)
+@of_snapshots(examples(100))
 def test_nft_itself_accepts_the_file(nft_check, snapshot):
     done = nft_check(nftables.render(snapshot))
     assert (done.returncode, done.stderr) == (0, "")
@@ -229,8 +220,7 @@ def test_names_of_the_files():
     assert set(render(SAMPLE)) == names
 
 
-@settings(max_examples=examples(50), deadline=None)
-@given(snapshots)
+@of_snapshots(examples(50))
 def test_the_web_page_listens_at_its_port_alone(snapshot):
     port = snapshot.management.port
     lines = [f"listen {place} ssl default_server;" for place in (port, f"[::]:{port}")]

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
 from lbconfig_mutations import mutated
-from lbconfig_strategies import drawn, snapshots
+from lbconfig_strategies import drawn, of_snapshots
 
 from lbconfig import schema
 from lbconfig.model.snapshot import Snapshot, SnapshotError, from_data, to_data
@@ -30,8 +29,7 @@ def test_every_golden_configuration_validates(path):
     VALIDATOR.validate(json.loads(path.read_text()))
 
 
-@settings(deadline=None, max_examples=60)
-@given(snapshots)
+@of_snapshots(60)
 def test_every_configuration_that_is_valid_validates(snapshot):
     VALIDATOR.validate(to_data(snapshot))
 

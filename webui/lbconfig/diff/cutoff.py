@@ -7,11 +7,10 @@ firewall rules ask for none: they stand behind the access list (render/own_rules
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from lbconfig.model.addresses import contains, version, within
+from lbconfig.model.addresses import contains, parse_network, version, within
 from lbconfig.model.snapshot import Management, Network, Pair, Snapshot
 from lbconfig.pair import views
 from lbconfig.wanted.network import static_networks
@@ -157,8 +156,8 @@ def _open(snapshot: Snapshot) -> list[Network]:
 
 
 def _covered(text: str, allow: tuple[str, ...]) -> bool:
-    network = ipaddress.ip_network(text)
-    others = [ipaddress.ip_network(other) for other in allow]
+    network = parse_network(text)
+    others = [parse_network(other) for other in allow]
     return any(within(network, other) for other in others)
 
 

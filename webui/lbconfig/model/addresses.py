@@ -4,19 +4,59 @@ from __future__ import annotations
 
 import functools
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+Made = TypeVar("Made")
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IPNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
+IPInterface = ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
 # Who has one address of IPv6 has its whole /64.
 SOURCE_BITS = {4: 32, 6: 64}
 
 
-@functools.lru_cache(4096)  # the same addresses stand in many services
+MOST_KEPT = 4096  # results of each function
+LONGEST_KEPT = 64  # characters; an address of IPv6 with its prefix length has 49
+
+
+def kept_by_text(function: Callable[[str], Made]) -> Callable[[str], Made]:
+    """Compute a pure function of an address, as text, once for as long as that address is in use.
+
+    One configuration names the same addresses again and again, and parsing one takes longer than most rules about it.
+    What is kept is bounded: so many results, and none of a long text.
+    """
+    known = functools.lru_cache(MOST_KEPT)(function)
+
+    @functools.wraps(function)
+    def once(text: str) -> Made:
+        return known(text) if len(text) <= LONGEST_KEPT else function(text)
+
+    return once
+
+
+@kept_by_text
+def parse_address(text: str) -> IPAddress:
+    """As ipaddress.ip_address of a text. Raises ValueError."""
+    return ipaddress.ip_address(text)
+
+
+@kept_by_text
+def parse_interface(text: str) -> IPInterface:
+    """As ipaddress.ip_interface of a text. Raises ValueError."""
+    return ipaddress.ip_interface(text)
+
+
+@kept_by_text
+def parse_network(text: str) -> IPNetwork:
+    """As ipaddress.ip_network of a text, which must have no host bits. Raises ValueError."""
+    return ipaddress.ip_network(text)
+
+
+@functools.lru_cache(MOST_KEPT)
 def order(address: str) -> tuple[int, int]:
     """For sorting: IPv4 first, then by number."""
-    parsed = ipaddress.ip_address(address)
+    parsed = parse_address(address)
     return parsed.version, int(parsed)
 
 
@@ -36,7 +76,7 @@ def source(address: str) -> str:
     Text that is no address stands for itself: the console of the box has none. nginx.conf has the same as $source.
     """
     try:
-        parsed = ipaddress.ip_address(address)
+        parsed = parse_address(address)
     except ValueError:
         return address
     mapped = getattr(parsed, "ipv4_mapped", None)
@@ -81,5 +121,5 @@ def within(network: IPNetwork, other: IPNetwork) -> bool:
 
 def contains(network: IPNetwork, address: str) -> bool:
     """False for an address of the other kind."""
-    parsed = ipaddress.ip_address(address)
+    parsed = parse_address(address)
     return parsed.version == network.version and parsed in network

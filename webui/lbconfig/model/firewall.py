@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from lbconfig.model import ports as port_lists
-from lbconfig.model.addresses import IPNetwork, collapsed, version
+from lbconfig.model.addresses import IPNetwork, collapsed, parse_network, version
 from lbconfig.model.network import INTERFACE
 
 
@@ -115,7 +114,7 @@ class Rule:
 
 def joined(texts: Iterable[str]) -> list[IPNetwork]:
     """Networks of one kind in order; an interval set of nft refuses overlaps."""
-    return collapsed(ipaddress.ip_network(text) for text in texts)
+    return collapsed(parse_network(text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)

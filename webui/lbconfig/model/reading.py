@@ -19,6 +19,7 @@ from lbconfig.model.problem import UNKNOWN_FIELD, UNPRINTABLE, quote
 
 Kind = TypeVar("Kind")
 Reader = Callable[[object, str], object]  # of a value at its path
+Fits = Callable[[object], bool]  # whether a value is one that a reader gives
 
 MAX_TEXT = 1024  # characters; a field that needs more says so ("longest"), and may have several lines
 MAX_ITEMS = 20_000  # entries of one list; the kernel takes more, a web page does not
@@ -56,17 +57,66 @@ def _fields(kind: type, exact: bool) -> dict[str, tuple[Reader, bool]]:
     hints = typing.get_type_hints(kind)
     found: dict[str, tuple[Reader, bool]] = {}
     for field in dataclasses.fields(kind):
-        longest = field.metadata.get("longest")
         read = _reader(hints[field.name], exact)
-        if longest is not None:
-            blanks = "\n\t" if field.metadata.get("tabs") else "\n"
-            read = functools.partial(_lines, longest=longest, blanks=blanks)
+        if "longest" in field.metadata:
+            read = _of_text(field.metadata)
         elif field.metadata.get("port") and not exact:
             read = _port
         elif field.metadata.get("ports") and not exact:
             read = _ports
         found[field.name] = (read, field.default is dataclasses.MISSING)
     return found
+
+
+def has_shape(kind: type, value: object) -> bool:
+    """Whether the value is one that `build` could have made.
+
+    It takes a fraction of the time of writing the value out and building it again, and names nothing.
+    """
+    return type(value) is kind and all(fits(getattr(value, name)) for name, fits in _shape(kind))  # type: ignore[arg-type] # as in build
+
+
+@functools.cache
+def _shape(kind: type) -> tuple[tuple[str, Fits], ...]:
+    hints = typing.get_type_hints(kind)
+    return tuple((field.name, _fits(hints[field.name], field.metadata)) for field in dataclasses.fields(kind))
+
+
+def _fits(hint: object, about: Mapping[str, typing.Any]) -> Fits:
+    """`about`: the metadata of the field."""
+    if typing.get_origin(hint) is types.UnionType:  # of a type and None
+        inner = _fits(typing.get_args(hint)[0], about)
+        return lambda value: value is None or inner(value)
+    if typing.get_origin(hint) is tuple:
+        kinds = typing.get_args(hint)
+        entry, lengths = _fits(kinds[0], {}), range(MAX_ITEMS + 1)
+        if kinds[-1] is not Ellipsis:
+            lengths = range(len(kinds), len(kinds) + 1)
+        return lambda value: type(value) is tuple and len(value) in lengths and all(map(entry, value))
+    if not isinstance(hint, type):
+        raise TypeError(f"{hint} is no type that a field can have")
+    if dataclasses.is_dataclass(hint):
+        return functools.partial(has_shape, hint)
+    if hint is not str:
+        return lambda value: type(value) is hint
+    read = _of_text(about)
+
+    def fits(value: object) -> bool:
+        try:
+            read(value, "")
+        except SnapshotError:
+            return False
+        return True
+
+    return fits
+
+
+def _of_text(about: Mapping[str, typing.Any]) -> Reader:
+    """The reader of a text."""
+    if "longest" not in about:
+        return _text
+    blanks = "\n\t" if about.get("tabs") else "\n"
+    return functools.partial(_lines, longest=about["longest"], blanks=blanks)
 
 
 def _unknown(key: object) -> str:

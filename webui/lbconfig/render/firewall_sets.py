@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterable
 
 from lbconfig.model import addresses
-from lbconfig.model.addresses import order
+from lbconfig.model.addresses import order, parse_network
 from lbconfig.model.kept import kept
 from lbconfig.model.ports import Range, parse
 from lbconfig.model.snapshot import Snapshot, VirtualService
@@ -147,7 +146,7 @@ def one_set(
 
 def _management(snapshot: Snapshot, version: int) -> list[str]:
     """Networks in order; an interval set refuses overlaps, so what lies in another one is left out."""
-    networks = (ipaddress.ip_network(text) for text in snapshot.management.allow if addresses.version(text) == version)
+    networks = (parse_network(text) for text in snapshot.management.allow if addresses.version(text) == version)
     return [str(network) for network in addresses.collapsed(networks)]
 
 

@@ -7,7 +7,7 @@ import re
 import ssl
 import warnings
 
-from lbconfig.model.addresses import IPAddress, IPNetwork
+from lbconfig.model.addresses import IPAddress, IPNetwork, kept_by_text, parse_address, parse_interface, parse_network
 from lbconfig.model.problem import number, quote, written_as
 from lbconfig.model.snapshot import MAX_LINES, SORRY_PORT
 from lbconfig.model.spelling import ascii_name, letters_only
@@ -49,16 +49,17 @@ def given_twice(entry: object) -> str:
 def ip_address(text: str) -> str | None:
     """Any IPv4 or IPv6 address, in the one spelling that programs print."""
     try:
-        address = ipaddress.ip_address(text)
+        address = parse_address(text)
     except ValueError:
         return f"must be an IP address such as 192.0.2.10 or 2001:db8::10, not {quote(text)}"
     return None if str(address) == text else written_as(address)
 
 
+@kept_by_text
 def host_address(text: str) -> str | None:
     """An IPv4 or IPv6 address that one machine can have, in the one spelling that programs print."""
     try:
-        address = ipaddress.ip_address(text)
+        address = parse_address(text)
     except ValueError:
         return ip_address(text)
     for network, words in _NO_HOSTS:
@@ -70,13 +71,13 @@ def host_address(text: str) -> str | None:
 def server_address(text: str) -> str | None:
     """The address of a machine that the box may ask and send clients to."""
     sentence = host_address(text)
-    if sentence is None and ipaddress.ip_address(text).is_link_local:
+    if sentence is None and parse_address(text).is_link_local:
         return f"must be the address of one host, and {text} is a link-local address, which is not unique"
     return sentence
 
 
 _NO_HOSTS = tuple(
-    (ipaddress.ip_network(network), words)
+    (parse_network(network), words)
     for network, words in (
         ("0.0.0.0/8", "in a network that no host can use"),
         ("127.0.0.0/8", "a loopback address"),
@@ -234,11 +235,12 @@ def interface_name(name: str) -> str | None:
     return f"{name!r} cannot be configured" if name in _RESERVED_INTERFACES else None
 
 
+@kept_by_text
 def interface_address(text: str) -> str | None:
     form = f"must be an IP address with its prefix length, such as 192.0.2.10/24 or 2001:db8::10/64, not {quote(text)}"
     host, slash, _ = text.partition("/")
     try:
-        address = ipaddress.ip_interface(text)
+        address = parse_interface(text)
     except ValueError:
         return form
     if not slash:
@@ -282,7 +284,7 @@ def allowed_network(text: str) -> str | None:
 def router_address(text: str, link_local: bool) -> str | None:
     """Who forwards packets for us; `link_local`: the interface is named, so fe80:: is one router alone."""
     try:
-        local = ipaddress.ip_address(text).is_link_local and ":" in text and "%" not in text
+        local = parse_address(text).is_link_local and ":" in text and "%" not in text
     except ValueError:
         local = False
     if not local:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import itertools
 from collections.abc import Iterator, Mapping
 
 from lbconfig.model import ports
-from lbconfig.model.addresses import contains, version
+from lbconfig.model.addresses import contains, parse_address, version
 from lbconfig.model.kept import kept
 from lbconfig.model.problem import Place, Problem, Unseen, number, quote
 from lbconfig.model.snapshot import (
@@ -228,5 +227,5 @@ class Neighbours:
         return any(contains(net, address) for net in self._connected)
 
     def _not_a_host(self, text: str) -> str | None:
-        address = ipaddress.ip_address(text)
+        address = parse_address(text)
         return next((sentence for net in self._connected if (sentence := not_a_host(net, address))), None)

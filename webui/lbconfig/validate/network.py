@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 from collections.abc import Iterator
 
-from lbconfig.model.addresses import IPNetwork, contains, version
+from lbconfig.model.addresses import IPNetwork, contains, parse_address, parse_interface, version
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import HTTPS_PORT, Interface, Network, Snapshot
 from lbconfig.validate.certificate import certificate_problems
@@ -65,7 +64,7 @@ def _addresses(
         if len(taken) == MAX_ADDRESSES:
             yield place.problem("addresses", f"the box has more than {MAX_ADDRESSES} addresses")
             return
-        address = ipaddress.ip_interface(text)
+        address = parse_interface(text)
         if not first(address.ip):
             yield place.problem("addresses", given_twice(address.ip))
             continue
@@ -84,8 +83,8 @@ def _gateway(network: Network, kind: int) -> str | None:
         return sentence
     if version(gateway) != kind:
         return f"must be an IPv{kind} address, not {gateway}"
-    own = [ipaddress.ip_interface(text) for interface in usable(network).interfaces for text in interface.addresses]
-    address = ipaddress.ip_address(gateway)
+    own = [parse_interface(text) for interface in usable(network).interfaces for text in interface.addresses]
+    address = parse_address(gateway)
     if any(address == mine.ip for mine in own):
         return f"{gateway} is this box's own address"
     nets = [mine.network for mine in own if contains(mine.network, gateway)]

@@ -8,12 +8,11 @@ from __future__ import annotations
 import base64
 import binascii
 import dataclasses
-import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from lbconfig.model.addresses import IPNetwork, contains
+from lbconfig.model.addresses import IPNetwork, contains, parse_interface
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
 from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, keyed, named_floating, view
@@ -39,7 +38,7 @@ MAX_FLOATING = 4096
 LEAST_CABLE_MTU = 1280  # bytes; below it the link has no room for what the kernel sends
 ID = re.compile(r"[0-9a-f]{32}")
 KEY_BYTES = 32
-_LINK_NETWORK = ipaddress.ip_interface(ADDRESSES[0]).network
+_LINK_NETWORK = parse_interface(ADDRESSES[0]).network
 
 
 def alone_problems(network: Network) -> Iterator[Problem]:
@@ -217,7 +216,7 @@ def _apart(pair: Pair) -> Iterator[Problem]:
 
 
 def _network(text: str) -> IPNetwork | None:
-    return ipaddress.ip_interface(text).network if interface_address(text) is None else None
+    return parse_interface(text).network if interface_address(text) is None else None
 
 
 def _overlap(net: IPNetwork, other: IPNetwork | None) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lbconfig.model.addresses import IPAddress, contains
+from lbconfig.model.addresses import IPAddress, contains, parse_address, parse_network
 from lbconfig.model.problem import ACCESS, Problem, quote
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import ORDINALS, views
@@ -28,7 +27,7 @@ def access_problem(snapshot: Snapshot, address: str) -> Problem | None:
         admin = _parsed(address)
     except ValueError:
         return ACCESS.problem("allow", f"your own address is not readable: {quote(address)}")
-    if admin is None or any(contains(ipaddress.ip_network(one), str(admin)) for one in snapshot.management.allow):
+    if admin is None or any(contains(parse_network(one), str(admin)) for one in snapshot.management.allow):
         return None
     words = f"you are at {admin}, which none of these networks contains: you would be locked out"
     return ACCESS.problem("allow", words)
@@ -56,7 +55,7 @@ def _way_problem(snapshot: Snapshot, address: str) -> Problem | None:
     network = snapshot.network
     used = [interface for interface in network.interfaces if interface.on]
     nets = [net for interface in used for net in interfaces.static_networks(interface)]
-    nets += [ipaddress.ip_network(route.destination) for route in network.routes]
+    nets += [parse_network(route.destination) for route in network.routes]
     if admin is None or any(contains(net, str(admin)) for net in nets):
         return None
     field = "gateway6" if admin.version == 6 else "gateway"
@@ -101,7 +100,7 @@ def nearest(snapshot: Snapshot, routes: Iterable[Route], address: str) -> tuple[
     """
     used = [one for one in snapshot.network.interfaces if one.on]
     ways = [(net, 0, one.name, True) for one in used for net in interfaces.static_networks(one)]
-    ways += [(ipaddress.ip_network(route.destination), route.metric, route.device, False) for route in routes]
+    ways += [(parse_network(route.destination), route.metric, route.device, False) for route in routes]
     found = [
         (net.prefixlen, -metric, name, connected) for net, metric, name, connected in ways if contains(net, address)
     ]
@@ -112,7 +111,7 @@ def _parsed(address: str) -> IPAddress | None:
     """None: one that is never locked out. ValueError where it cannot be read."""
     if address == "":
         return None
-    admin = ipaddress.ip_address(address)
+    admin = parse_address(address)
     admin = getattr(admin, "ipv4_mapped", None) or admin
     return None if admin.is_loopback else admin
 

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 from collections.abc import Callable, Iterator
 
-from lbconfig.model.addresses import IPNetwork, contains, version
+from lbconfig.model.addresses import IPNetwork, contains, parse_address, parse_interface, parse_network, version
 from lbconfig.model.network import Interface, Network, PolicyRoute, StaticRoute
 from lbconfig.model.problem import Place, Problem, Unseen, each, quote
 from lbconfig.model.snapshot import Snapshot
@@ -99,7 +99,7 @@ def routed_networks(network: Network) -> list[tuple[IPNetwork, str]]:
     found = []
     for route in network.routes:
         with contextlib.suppress(ValueError):
-            found.append((ipaddress.ip_network(route.destination), route.via))
+            found.append((parse_network(route.destination), route.via))
     return found
 
 
@@ -112,7 +112,7 @@ class _Ways:
         self.own = {text.partition("/")[0] for interface in self.used for text in interface.addresses}
 
     def networks(self, interface: Interface) -> list[IPNetwork]:
-        return [ipaddress.ip_interface(text).network for text in interface.addresses]
+        return [parse_interface(text).network for text in interface.addresses]
 
     def interface(self, name: str, family: int) -> str | None:
         """What is wrong with leaving by this interface."""
@@ -137,13 +137,13 @@ class _Ways:
             return f"must be an IPv{family} address, not {router}"
         if router in self.own:
             return f"{router} is this box's own address"
-        if ipaddress.ip_address(router).is_link_local:
+        if parse_address(router).is_link_local:
             return None
         places = [interface for interface in self.used if name in ("", interface.name)]
         nets = [net for interface in places for net in self.networks(interface) if contains(net, router)]
         if not nets:
             return f"{router} is in no network of {quote(name) if name else 'an interface'}"
-        address = ipaddress.ip_address(router)
+        address = parse_address(router)
         return next((sentence for net in nets if (sentence := not_a_host(net, address))), None)
 
 

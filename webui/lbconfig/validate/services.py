@@ -15,9 +15,11 @@ from lbconfig.model.addresses import bits, version
 from lbconfig.model.kept import kept
 from lbconfig.model.names import FALLBACKS, FORWARDING, PROTOCOLS
 from lbconfig.model.problem import Place, Problem, Unseen, each, number, quote
+from lbconfig.model.reading import has_shape
 from lbconfig.model.snapshot import (
     HASHING,
     MAX_PROGRAMS,
+    SCHEMA,
     SORRY_PORT,
     THROUGH_THE_BOX,
     CheckKind,
@@ -30,7 +32,6 @@ from lbconfig.model.snapshot import (
     SnapshotError,
     VirtualService,
     from_data,
-    part,
 )
 from lbconfig.model.spelling import looks
 from lbconfig.validate.balance import balance_problems, weight_problem
@@ -92,6 +93,9 @@ def _wrong_shape(snapshot: Snapshot) -> Problem | None:
     services = snapshot.services
     good = isinstance(services, tuple) and all(type(one) is VirtualService and _well_formed(one) for one in services)
     looked_at = dataclasses.replace(snapshot, services=()) if good else snapshot
+    if looked_at.schema == SCHEMA and has_shape(Snapshot, looked_at):
+        return None
+    # It says what is wrong.
     try:
         rebuilt = from_data(dataclasses.asdict(looked_at), exact=True)
     except SnapshotError as error:
@@ -105,10 +109,7 @@ def _wrong_shape(snapshot: Snapshot) -> Problem | None:
 
 @kept
 def _well_formed(service: VirtualService) -> bool:
-    try:
-        return part(VirtualService, dataclasses.asdict(service), exact=True) == service
-    except SnapshotError:
-        return False
+    return has_shape(VirtualService, service)
 
 
 def _problems(snapshot: Snapshot) -> list[Problem]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lbconfig.model.addresses import version
+from lbconfig.model.addresses import parse_address, version
 
 MAIN = 254  # the number of the table `main`
 EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
@@ -89,7 +88,7 @@ def own_table(source: str) -> int:
 
     IPv4 and IPv6 have tables of their own, so these never meet; the first 256 numbers are the kernel's.
     """
-    address = ipaddress.ip_address(source)
+    address = parse_address(source)
     if address.version == 4:
         return int(address)
     return zlib.crc32(address.packed) % (2**32 - 1 - 256) + 256

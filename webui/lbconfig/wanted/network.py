@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from lbconfig.model.addresses import IPNetwork, bits, contains, order, version
+from lbconfig.model.addresses import IPNetwork, bits, contains, order, parse_interface, version
 from lbconfig.model.network import BY_HASH, ONE_SPEAKS, Bond, BondMode, PolicyRoute
 from lbconfig.model.snapshot import Interface, Network, Snapshot
 from lbconfig.wanted.netstate import EVERYWHERE, MAIN, METRIC6, Link, NetworkState, Route, RoutingRule, own_table
@@ -163,7 +162,7 @@ def _connected(networks: list[tuple[IPNetwork, str]], address: str) -> str | Non
 
 
 def static_networks(interface: Interface) -> list[IPNetwork]:
-    return [ipaddress.ip_interface(address).network for address in interface.addresses]
+    return [parse_interface(address).network for address in interface.addresses]
 
 
 # --- the text ------------------------------------------------------------------------------------
