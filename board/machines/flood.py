@@ -93,15 +93,27 @@ def flooded_lab(
 
     `devices`: more words for the director's QEMU.
     """
-    clients = Link(folder / "flooded")
-    lab = make_lab(folder, image, clients, memory)
+    lab = make_lab(folder, image, cable(folder), memory)
     lab.director.devices = devices
+    with joined(lab) as flood:
+        yield lab, flood
+
+
+def cable(folder: Path) -> Link:
+    """The director's end of the cable; its other end is the world's own, "clients"."""
+    return Link(folder / "flooded")
+
+
+@contextmanager
+def joined(lab: Lab) -> Iterator[Flood]:
+    """Turn on both machines of a lab that was made with this `cable`, and what carries packets along it."""
+    folder = lab.director.folder
     with lab.world:
-        flood = Flood(clients.path, folder / "clients")
+        flood = Flood(cable(folder).path, folder / "clients")
         try:
-            until("the cable", clients.path.exists, SOON, 0.05)
+            until("the cable", cable(folder).path.exists, SOON, 0.05)
             with lab.director:
-                yield lab, flood
+                yield flood
         finally:
             flood.close()
 

@@ -7,6 +7,7 @@ image, by FAIRLEAD_FIRMWARE=bios (default) or uefi.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,18 @@ class Lab:
         """Both machines as they were at `save`. A machine that is off is turned on for it."""
         for machine in (self.world, self.director):
             machine.go_back(moment)
+
+    def reach(self, moment: str, make: Callable[[Lab], None]) -> None:
+        """Go to this moment; if it was never saved, `make` brings both machines there."""
+        if moment not in self.moments:
+            make(self)
+            self.save(moment)
+        self.go_back(moment)
+
+    def kill(self) -> None:
+        """Cut the power of both; `go_back` turns them on in the order that their cables need."""
+        for machine in (self.director, self.world):
+            machine.kill()
 
     def save(self, moment: str) -> None:
         for machine in (self.director, self.world):

@@ -412,7 +412,8 @@ def make_data_disk(path: Path, megabytes: int = 256) -> Path:
 
 def make_overlay(raw: Path, path: Path, size: int = 0) -> Path:
     """A qcow2 disk with the content of a raw one, that can be saved and brought back. `size` in bytes, 0: the same."""
-    command: list[str | Path] = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", raw, "-F", "raw", path]
+    backing = raw.name if raw.parent == path.parent else raw  # both may be copied to another folder
+    command: list[str | Path] = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", backing, "-F", "raw", path]
     command += [str(size)] if size else []
     subprocess.run(command, check=True)
     return path

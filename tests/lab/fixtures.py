@@ -1,12 +1,13 @@
 """Fixtures of the stories that boot machines; a conftest.py imports them by name.
 
-Both machines boot once for all tests. Before each test they go back to the moment when the boxes had just
-booted for the first time: nobody has set the director up, it runs the factory configuration, its web page
-answers. Going back takes less than a second, a boot takes twenty.
+Both machines boot once for all tests of a run (tests.lab.moments). Before each test they go back to the moment when
+the boxes had just booted for the first time: nobody has set the director up, it runs the factory configuration, its
+web page answers. Going back takes less than a second, a boot takes twenty.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from board.machines.lab import BALANCED, FIRMWARE, GIVEN_IMAGE, Lab, boot, make_
 from board.machines.link import Forward, UserNetwork, free_port
 from board.machines.machine import flash, opened
 from board.machines.world import SERVERS, World
+from tests.lab.moments import SharedLab, shared
 
 FRESH = "fresh"
 BALANCED_MOMENT = "balanced"
@@ -57,17 +59,32 @@ def box(flashed: Path) -> Iterator[Director]:
 
 
 @pytest.fixture(scope="session")
-def lab(image: Image) -> Iterator[Lab]:
-    """Both machines, booted for the first time."""
-    folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    try:
-        made = make_lab(folder, image)
-        with made.world, made.director:
-            boot(made)
-            made.save(FRESH)
-            yield made
-    finally:
-        shutil.rmtree(folder)
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The moments that were saved in this run, by whichever worker came first."""
+    folder = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        folder = folder.parent
+    with shared(folder / "moments") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def lab(image: Image, kept: Path) -> Iterator[Lab]:
+    """Both machines, after their first boot."""
+    with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        made = make_lab(Path(folder), image)
+        one = SharedLab(made.director, made.world, kept=kept)
+        try:
+            one.reach(FRESH, begin)
+            yield one
+        finally:
+            one.kill()
+
+
+def begin(lab: Lab) -> None:
+    lab.world.start()
+    lab.director.start()
+    boot(lab)
 
 
 @pytest.fixture
@@ -79,13 +96,14 @@ def fresh(lab: Lab) -> Lab:
 @pytest.fixture
 def balanced(lab: Lab) -> Lab:
     """Both machines when the director balances BALANCED and knows that every server is up."""
-    if BALANCED_MOMENT not in lab.moments:
-        lab.go_back(FRESH)
-        lab.director.apply(BALANCED)
-        lab.director.wait_until_healthy(*SERVERS)
-        lab.save(BALANCED_MOMENT)
-    lab.go_back(BALANCED_MOMENT)
+    lab.reach(BALANCED_MOMENT, balance)
     return lab
+
+
+def balance(lab: Lab) -> None:
+    lab.go_back(FRESH)
+    lab.director.apply(BALANCED)
+    lab.director.wait_until_healthy(*SERVERS)
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ def test_an_address_that_is_set_carries_packets_and_the_draft_keeps_it(balanced,
 
     director.kill()
     director.start()
-    director.wait_until_up()
+    director.wait_until_started()
     assert "10.1.0.77/24" in director.succeed(["ip", "-4", "address", "show", "dev", "eth2"])
 
 
