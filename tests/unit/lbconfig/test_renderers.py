@@ -34,6 +34,8 @@ from lbconfig.model.snapshot import (
     Scheduler,
     ServerState,
     Snapshot,
+    from_json,
+    to_json,
 )
 from lbconfig.render import RENDERERS, files_digest, ldirectord, nftables, render, web
 from lbconfig.wanted import network as interfaces
@@ -203,7 +205,7 @@ def test_rendering_is_repeatable_and_plain_files_have_only_lines_of_known_form(s
     for name, form in LINES.items():
         for line in files[name].splitlines():
             assert re.fullmatch(form, line), f"{name}: {line}"
-    assert files == render(snapshot)
+    assert files == render(from_json(to_json(snapshot))), "what is kept with this one has no part in it"
     assert all(text == "" or (text.endswith("\n") and "\r" not in text) for text in files.values())
     assert files_digest(files) == files_digest(dict(reversed(files.items())))
 
