@@ -59,7 +59,7 @@ def box(flashed: Path) -> Iterator[Director]:
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def moments(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The moments that were saved in this run, by whichever worker came first."""
     folder = tmp_path_factory.getbasetemp()
     if os.environ.get("PYTEST_XDIST_WORKER"):
@@ -69,11 +69,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def lab(image: Image, kept: Path) -> Iterator[Lab]:
+def lab(image: Image, moments: Path) -> Iterator[Lab]:
     """Both machines, after their first boot."""
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         made = make_lab(Path(folder), image)
-        one = SharedLab(made.director, made.world, kept=kept)
+        one = SharedLab(made.director, made.world, kept=moments)
         try:
             one.reach(FRESH, begin)
             yield one

@@ -8,7 +8,7 @@ import pytest
 from board.common import report as release
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE
 from board.machines.machine import GuestPanic
-from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, kept, lab, world  # noqa: F401
+from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, moments, world  # noqa: F401
 
 LINES = 40  # of each log that a failed test shows
 LONGEST = "test_update.py"

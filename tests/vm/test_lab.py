@@ -35,11 +35,11 @@ def test_the_kernel_that_is_asked_for_an_accelerator_answers(image):
 
 
 @pytest.fixture
-def other(image, kept):
+def other(image, moments):
     """The lab of another worker, not turned on."""
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         made = make_lab(Path(folder), image)
-        one = SharedLab(made.director, made.world, kept=kept)
+        one = SharedLab(made.director, made.world, kept=moments)
         yield one
         one.kill()
 

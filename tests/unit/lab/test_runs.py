@@ -165,3 +165,12 @@ def test_the_last_record_of_a_test_counts(tmp_path):
     found = times.read(tmp_path)
     assert times.row(list(found.values())) == [7.0, 5.0, 0.0, 0.0, 0.0, 0.0, 2.0]
     assert times.table(found, 5)[-2:] == ["tried once more: 1", "tests/vm/test_a.py::test_b: x"]
+
+
+def test_every_test_on_machines_and_among_peers_finds_its_fixtures():
+    """Those of the long ones, too: in the gate a fixture of another scope would show only after half an hour."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--setup-plan", "-p", "no:cacheprovider", "tests/vm", "tests/peers"],
+        cwd=TOP, env=os.environ | {"FAIRLEAD_ALL": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, "\n".join(line for line in done.stdout.splitlines() if "SETUP" not in line)[-4000:]
