@@ -376,10 +376,8 @@ class Cut(InThread):
             yield line
 
 
-@pytest.mark.parametrize("box", ["first", "second"])
-@pytest.mark.parametrize("left", range(8))
-def test_a_power_cut_at_any_message_leaves_no_pair_on_both_or_the_same_agreement(two, box, left, monkeypatch):
-    """The first box, which makes the pair, never knows one that the second does not."""
+def cut_off(two, monkeypatch, box: str, left: int) -> None:
+    """That box says and hears so many messages, and no more."""
 
     def start(argv):
         if argv[-1] != box:
@@ -390,6 +388,13 @@ def test_a_power_cut_at_any_message_leaves_no_pair_on_both_or_the_same_agreement
 
     for one in (two.first, two.second):
         monkeypatch.setattr(one.host, "start", start)
+
+
+@pytest.mark.parametrize("box", ["first", "second"])
+@pytest.mark.parametrize("left", range(8))
+def test_a_power_cut_at_any_message_leaves_no_pair_on_both_or_the_same_agreement(two, box, left, monkeypatch):
+    """The first box, which makes the pair, never knows one that the second does not."""
+    cut_off(two, monkeypatch, box, left)
     with contextlib.suppress(ApplierRefused, HostError):
         two.join(two.invite())
     if box == "first":
@@ -416,16 +421,7 @@ def restarted(box: Linked) -> None:
 @pytest.mark.parametrize("left", range(8))
 def test_after_a_power_cut_at_any_message_the_code_is_entered_once_more(two, box, left, monkeypatch):
     """The same one as long as it is shown; if the first box was restarted, a new one."""
-
-    def start(argv):
-        if argv[-1] != box:
-            return InThread(argv[-1])
-        program = Cut(argv[-1])
-        program.left = left
-        return program
-
-    for one in (two.first, two.second):
-        monkeypatch.setattr(one.host, "start", start)
+    cut_off(two, monkeypatch, box, left)
     code = ""
     with contextlib.suppress(ApplierRefused, HostError):
         code = two.invite()
