@@ -3,21 +3,25 @@
 from playwright.sync_api import Page
 
 # Where the Tab key should stop: a group of radio buttons is one stop. What stands there is noted before each press of
-# the key, when the browser has scrolled to it. Nothing fades in
-# meanwhile, and nothing is fetched anew under the focus.
-BEGIN = """() => {
+# the key, when the browser has scrolled to it. Nothing fades in meanwhile, and nothing is fetched anew under the focus.
+# The header is the same on most pages: of one that is known, the way begins at its last stop.
+BEGIN = """(known) => {
     const still = new CSSStyleSheet();
     still.replaceSync("* { transition: none !important; }");
     document.adoptedStyleSheets = [still];
     document.body.addEventListener("htmx:beforeRequest", (event) => event.preventDefault());
     const called = (one) => one.outerHTML.replace(/\\s+/g, " ").slice(0, 110);
     const group = (one) => one.type === "radio" ? `radio ${one.name} ${one.form?.action}` : one;
+    const header = document.querySelector("header.side");
+    const head = (header?.outerHTML ?? "").replace(/ aria-current="page"|name="csrf[^>]*/g, "");
     const wanted = new Map();
     let first;
     for (const one of document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")) {
         if (one.tabIndex >= 0 && !one.disabled && one.checkVisibility({visibilityProperty: true})) {
+            const gone = known.includes(head) && header?.contains(one);
+            if (gone) wanted.clear();
+            if (gone || !wanted.size) first = one;
             wanted.set(group(one), called(one));
-            first ??= one;
         }
     }
     const met = [];
@@ -28,6 +32,7 @@ BEGIN = """() => {
     const note = () => {
         const one = document.activeElement;
         if (!one || one === document.body || met.some((stop) => stop.one === one)) return;
+        if (first?.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING) return; // from the end to the top
         const box = one.getClientRects()[0], label = one.closest("label");
         const across = Math.min(Math.max(box.left + box.width / 2, 0), innerWidth - 1);
         const down = box.top + Math.min(box.height / 2, 20);
@@ -50,14 +55,20 @@ BEGIN = """() => {
         return [...left, ...met.flatMap((stop) => stop.faults)];
     };
     first?.focus();
-    return wanted.size;
+    return {stops: wanted.size, head};
 }"""
 
 
-def faults(page: Page) -> list[str]:
-    """Hold Tab from the first thing to the last: what is not reached, out of order, or hidden."""
+def faults(page: Page, known: set[str] | None = None) -> list[str]:
+    """Hold Tab from the first thing to the last: what is not reached, out of order, or hidden.
+
+    `known`: headers that were gone through in this window; that of this page is added.
+    """
     page.bring_to_front()
-    for _ in range(page.evaluate(BEGIN) + 2):  # what scrolls is a stop, too
+    begun = page.evaluate(BEGIN, [*(known or ())])
+    if known is not None:
+        known.add(begun["head"])
+    for _ in range(begun["stops"] + 2):  # what scrolls is a stop, too
         page.keyboard.down("Tab")  # held, it repeats; to let it go each time takes half as long again
     page.keyboard.up("Tab")
     return page.evaluate("tabbed()")

@@ -9,6 +9,7 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 from playwright.sync_api import expect
 from tests import texts
+from tests.parts import ALL
 from tests.web import axe, keyboard
 from tests.web.browsing import LOOKS, Window
 
@@ -25,7 +26,7 @@ RULES = "rule-"  # how the names of the pages about one begin
 QUERIES = {"compare": "?old=1&new=2", "search": "?q=timeout"}
 # They need an apply that is under way, or are no pages.
 WITHOUT = {"progress", "live-progress", "arrive", "export", "server-script", "api-v1"}
-
+PARTS = 4  # that are looked at side by side
 
 HALF_DAY = re.compile(r"\d\s?[ap]\.?m\b\.?", re.IGNORECASE)  # a browser of the United States shows 2 p.m. as it is
 
@@ -64,33 +65,38 @@ def opened(admin):
     return found | {f"{HELP}{name}": (reverse("help-page", args=[name]), True) for name in book.pages()}
 
 
-@pytest.mark.parametrize("guide", [False, True], ids=["pages", "guide"])
-def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened, guide):
-    """Each page is visited once and looked at in both windows; what Tab does comes first, as axe's look unfolds all."""
+@pytest.mark.parametrize("part", range(PARTS))
+def test_nothing_that_axe_finds_and_all_by_the_keyboard(open_page, admin, opened, part):
+    """Each page is visited once and looked at in both windows; what Tab does comes first, as axe's look unfolds all.
+
+    What looks alike on several pages is looked at on one of them, in each window; with ALL=1 on each.
+    """
     some = {"service-edit", "rule-edit", "rule-delete", "pair", "pair-make", "pair-join", "search", "api"}
     assert len(opened) > 35 and some <= opened.keys()
     styles = Path(finders.find("fairlead/app.css")).read_text()
     assert not re.search(r"\((any-)?(hover|pointer)", styles), "a phone's window has a mouse here"
     pages = {True: open_page(admin, **LOOKS["wide"]), False: open_page(**LOOKS["wide"])}
     windows = {logged_in: Window(page) for logged_in, page in pages.items()}
+    known: dict[str, tuple[set[str], set[str]]] = {look: (set(), set()) for look in LOOKS}
     faults = []
-    for name, (address, logged_in) in opened.items():
-        if name.startswith(HELP) != guide:
-            continue
+    for name, (address, logged_in) in [*opened.items()][part::PARTS]:
         page, window = pages[logged_in], windows[logged_in]
         page.emulate_media(color_scheme="light")
         page.goto(address)
         faults += [f"{name}, half a day: {one}" for one in HALF_DAY.findall(page.locator("body").inner_text())]
         for look in LOOKS:
             window.become(look)
-            faults += [f"{name}, {look}, by Tab: {one}" for one in keyboard.faults(page)]
+            headers = None if ALL else known[look][0]
+            faults += [f"{name}, {look}, by Tab: {one}" for one in keyboard.faults(page, headers)]
         axe.unfold(page)
         # The window becomes another one as seldom as possible: each time Chromium lays out and draws all anew.
         for look in reversed(LOOKS):
             window.become(look)
-            for scheme, found in (("light", axe.everything), ("dark", axe.colours)):
+            for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
-                faults += [f"{name}, {look}, {scheme}: {one}" for one in found(page)]
+                found = axe.colours(page) if ALL else axe.new_colours(page, known[look][1])
+                faults += [f"{name}, {look}, {scheme}: {one}" for one in found]
+            faults += [f"{name}, {look}: {one}" for one in axe.everything_but_colours(page)]
     assert not faults, "\n".join(faults)
 
 
