@@ -133,7 +133,8 @@ def outcome(director, state: str) -> dict:
     )  # fmt: skip
 
 
-def test_a_new_version_and_back_again(director, world, bundles, capsys):
+def update(director, world, bundles) -> float:
+    """Install the new version and restart into it; the seconds that clients waited."""
     api = Api(director)
     job, percentages = api.install(bundles.good())
     assert (job["state"], job["percent"]) == ("done", 100), job
@@ -141,20 +142,33 @@ def test_a_new_version_and_back_again(director, world, bundles, capsys):
     assert slot_of(director) == "A" and world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)
     state = boot_state(director)
     assert (state["ORDER"], state["B_OK"], state["B_GOOD"]) == ("A B", "1", "0")
-
-    there = outage(director, world, api.restart)
+    seconds = outage(director, world, api.restart)
     director.wait_until_started()
-    assert slot_of(director) == "B" and director.read("/usr/lib/fairlead/VERSION") == "9.1.0\n"
+    assert slot_of(director) == "B"
+    return seconds
+
+
+def test_a_new_version(director, world, bundles, capsys):
+    seconds = update(director, world, bundles)
+    assert director.read("/usr/lib/fairlead/VERSION") == "9.1.0\n"
     found = outcome(director, "good")
     assert found["sentence"] == "Version 9.1.0 came up, passed its checks, and runs."
     assert boot_state(director)["B_GOOD"] == "1" and director.faults() == ""
     director.wait_until_healthy(*SERVERS)
     assert world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)  # the configuration came along
+    with capsys.disabled():
+        print(f"\nclients waited {seconds:.1f} s over the restart into the new version")
+
+
+@thorough
+def test_back_to_the_old_version_and_what_it_had(director, world, bundles, capsys):
+    update(director, world, bundles)
+    outcome(director, "good")
     director.apply(wish(dataclasses.replace(BALANCED.services[0], port=81), service(7, "newer", port=7000)))
     assert world.get(f"{SITE}/")[0].startswith("error")
 
     page = Page(director)  # as does the admin, with the same password
-    back = outage(director, world, lambda: page.restart_into("A"))
+    seconds = outage(director, world, lambda: page.restart_into("A"))
     director.wait_until_started()
     assert slot_of(director) == "A"
     assert "went to version 0.1.0" in outcome(director, "good")["sentence"]
@@ -163,7 +177,7 @@ def test_a_new_version_and_back_again(director, world, bundles, capsys):
     assert [one["name"] for one in director.status()["snapshot"]["services"]] == ["site", "lines"]
     assert "Also here: version 9.1.0" in Page(director).get("/system/updates/")
     with capsys.disabled():
-        print(f"\nclients waited {there:.1f} s over the restart into the new version, {back:.1f} s back")
+        print(f"\nclients waited {seconds:.1f} s over the restart back")
 
 
 @thorough
