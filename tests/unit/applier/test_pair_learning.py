@@ -54,8 +54,21 @@ def test_it_waits_until_the_other_box_has_told_all_and_enough_has_come():
     assert back.look() == back.look() == WAITS and back.asked == [("pair_retell", {})]
     back.known = 1000
     assert back.look(0.5) == WAITS
-    back.known = 1238
+    back.known = 1240
     assert back.look() == back.look() == "" and len(back.asked) == 1
+
+
+def test_a_few_that_are_missing_are_told_again_and_hold_nobody(caplog):
+    caplog.set_level("INFO")
+    back = Back({"established": 140}, known=122)
+    assert TELLS * ARRIVES <= back.until() <= TELLS * (ARRIVES + 2)
+    assert len(back.asked) == TELLS and "it knows 122 of 140 open ones" in caplog.text
+
+
+def test_of_very_many_some_come_and_end_at_all_times():
+    back = Back({"established": 50_000}, known=49_000)
+    back.look()
+    assert back.look() == "" and len(back.asked) == 1
 
 
 def test_with_no_connections_nothing_is_waited_for_but_the_answer():

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from applier.kept.turn import beside
 from applier.pair.errands import Errands
-from applier.pair.telling import knows_enough
+from applier.pair.telling import knows_all, knows_enough
 from applier.wire.errors import ApplierRefused
 
 log = logging.getLogger("applier")
@@ -75,12 +75,14 @@ class Learning:
         known = self._core.established()
         if course.there == CANNOT:
             self._end(course, "the other box cannot tell it all connections")
+        elif not (all_known := knows_all(known, course.there)) and now - course.told < ARRIVES:
+            pass  # they are on their way
+        elif not all_known and course.tries < TELLS:
+            self._ask(course)
         elif knows_enough(known, course.there):
             course.over = True
             log.info("the box was told all connections: it knows %d of %d open ones", known, course.there)
-        elif now - course.told >= ARRIVES and course.tries < TELLS:
-            self._ask(course)
-        elif now - course.told >= ARRIVES:
+        else:
             self._end(course, f"it knows {known:,} of {course.there:,} open connections, although it was told all")
 
     def _ask(self, course: Course) -> None:

@@ -10,6 +10,7 @@ from applier.parts.pair.retell import Told, retell
 from lbconfig.target import Target
 
 ENOUGH, FEW = 0.9, 20  # the share that the other box has to know, and how many may come or end meanwhile
+SMALL = 5_000  # open connections: to tell so many once more takes a moment
 
 
 class Core(Protocol):
@@ -28,6 +29,11 @@ def tell_peer(core: Core) -> Told | None:
     return retell(core.host, running.snapshot, link.wanted(running.pair_conf)) if running.in_pair else None
 
 
+def knows_all(known: int, there: int) -> bool:
+    """Whether nothing is gained by telling all open connections once more to who knows so many of them."""
+    return known >= there if there <= SMALL else knows_enough(known, there)
+
+
 def knows_enough(known: int, there: int) -> bool:
-    """Whether who knows so many of the open connections was told them; while it is counted, some come and end."""
+    """Whether who knows so many of the open connections may lead; while it is counted, some come and end."""
     return known >= ENOUGH * there - FEW

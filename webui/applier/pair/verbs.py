@@ -28,7 +28,7 @@ from applier.pair.ready import NOT_YET
 from applier.pair.roles import HELD, LEADS, hands_over
 from applier.pair.seeing import Seeing
 from applier.pair.standing import Pair
-from applier.pair.telling import knows_enough, tell_peer
+from applier.pair.telling import knows_all, knows_enough, tell_peer
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes_pair import HoldStatus, PairBoxStatus, PairLine, PairState
 from lbconfig.model.pair import PairBox
@@ -36,7 +36,7 @@ from lbconfig.target import Target
 
 log = logging.getLogger("applier")
 
-TELLS = 2  # times at the most that the other box is told all connections before it leads
+TELLS = 3  # times at the most that the other box is told all connections before it leads
 KNOWS = 5.0  # seconds that it may take to count them
 TAKES = 10.0  # seconds that the other box may take to lead; it takes less than one
 LOOKS = 0.1  # seconds between two looks meanwhile
@@ -268,7 +268,7 @@ class Pairs:
     def _tell_all(self, boxes: tuple[PairBox, PairBox], at_any_price: bool) -> None:
         """And make sure that it arrived: nobody acknowledges the kernel's datagrams, and a buffer may overflow."""
         core = self._core
-        for _ in range(TELLS):
+        for more in reversed(range(TELLS)):
             self._obeyed(lambda: self._tell(core))
             try:
                 known = core.errands.ask("pair_knows", {}, KNOWS).get("established")
@@ -276,7 +276,7 @@ class Pairs:
                 log.warning("it is not known how many connections %s knows: %s", boxes[1].name, refused)
                 return
             here = core.established()
-            if type(known) is not int or knows_enough(known, here):
+            if type(known) is not int or knows_all(known, here) or (not more and knows_enough(known, here)):
                 return
         words = f"{boxes[1].name} knows {known:,} of {here:,} connections, although it was told all of them"
         if not at_any_price:
