@@ -354,13 +354,13 @@ def lines(count: int):
     pair = OLD.pair.id
     good = [
         Writer(pair, 1).other("beat", {"hostname": "lb2", "role": "leads"}),
-        Writer(pair, 1).other("fetch", {"id": "a" * 32}),
+        Writer(pair, 1).other("fetch", {"id": "a" * 32, "whole": False}),
         Writer(pair, 1).other("state", {"epoch": 1, "number": 1, "lineage": []}),
-        Writer(pair, 1).other("content", {"about": {}, "snapshot": {}}),
+        Writer(pair, 1).other("content", {"about": {}, "snapshot": {}, "services": []}),
         Writer(pair, 1).other("ask", {"id": "a" * 32, "verb": "apply", "arguments": {}}),
         Writer(pair, 1).other("answer", {"id": "a" * 32, "code": "no-room", "message": "x"}),
-        Writer("f" * 32, 1).other("fetch", {"id": "a" * 32}),
-        Writer(pair, 0).other("fetch", {"id": "a" * 32}),
+        Writer("f" * 32, 1).other("fetch", {"id": "a" * 32, "whole": False}),
+        Writer(pair, 0).other("fetch", {"id": "a" * 32, "whole": False}),
     ]
     for _ in range(count):
         line = bytearray(dice.choice(good))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final, Generic, Never, TypeVar
 
@@ -63,9 +63,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """The other box is asked for the snapshot of a revision."""
+    """The other box is asked for the snapshot of a revision. `whole`: with all services, none by its name alone."""
 
     id: str
+    whole: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,14 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The snapshot of a revision, as plain data; whoever takes it compares its digest."""
+    """The snapshot of a revision, as plain data; whoever takes it compares its digest.
+
+    It may have the name of a service in its place (canonical.named); `services` are those that may not be known there.
+    """
 
     about: About
     snapshot: Mapping[str, object]
+    services: Sequence[Mapping[str, object]] = ()
 
 
 Line = Said | Fetch | Content
@@ -112,7 +117,7 @@ class Writer:
                 known, self._lineage = self._lineage, what.lineage
                 return self.other("state", plain_said(what, known))
             case Fetch():
-                return self.other("fetch", {"id": what.id})
+                return self.other("fetch", asdict(what))
             case Content():
                 return self.other("content", plain_content(what))
 
@@ -122,7 +127,7 @@ class Writer:
 
 
 def plain_content(content: Content) -> Plain:
-    return {"about": asdict(content.about), "snapshot": content.snapshot}
+    return {"about": asdict(content.about), "snapshot": content.snapshot, "services": [*content.services]}
 
 
 def plain_said(said: Said, known: Lineage | None) -> Plain:
@@ -229,8 +234,8 @@ def read_fetch(body: Mapping[str, object]) -> Fetch:
 
 
 def read_content(body: Mapping[str, object]) -> Content:
-    if set(body) != {"about", "snapshot"}:
-        raise LineError("body: a content has about and snapshot")
+    if set(body) != {"about", "snapshot", "services"}:
+        raise LineError("body: a content has about, snapshot and services")
     about = _build(About, body["about"])
     _id("about.id", about.id)
     _digest("about.files", about.files)
@@ -241,7 +246,10 @@ def read_content(body: Mapping[str, object]) -> Content:
     for name, longest in LONGEST_TEXTS.items():
         if len(getattr(about, name)) > longest:
             raise LineError(f"about.{name}: has more than {longest} characters")
-    return Content(about, _object("snapshot", body["snapshot"]))
+    services = body["services"]
+    if not isinstance(services, list):
+        raise LineError("services: must be a list")
+    return Content(about, _object("snapshot", body["snapshot"]), [_object("services", one) for one in services])
 
 
 def _build(kind: type[Kind], body: object) -> Kind:

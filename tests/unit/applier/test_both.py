@@ -11,11 +11,12 @@ from box import running_one
 from tests.parts import ALL
 from two_boxes import NEW, OLD, THIRD, Two, network, with_other_addresses
 
-from applier.apply import both
+from applier.apply import both, review
 from applier.apply.runs import confirmed_sentence
 from applier.wire.errors import ApplierRefused
 from lbconfig.model import canonical
-from lbconfig.model.snapshot import to_data
+from lbconfig.model.kept import Reading
+from lbconfig.model.snapshot import plain, to_data
 from lbconfig.target import Target
 
 
@@ -321,7 +322,7 @@ def test_the_desk_dies_right_after_its_decision(two, how, monkeypatch):
 
 
 def test_a_configuration_that_never_arrives(two, monkeypatch):
-    monkeypatch.setattr(two.boxes[0].both, "pair_content", lambda id: {})
+    monkeypatch.setattr(two.boxes[0].both, "pair_content", lambda id, whole: {})
     two.boxes[0].begin(NEW)
     two.beat(70)
     assert ended(two) and states(two) == [(OLD, OLD)] * 2
@@ -330,11 +331,41 @@ def test_a_configuration_that_never_arrives(two, monkeypatch):
 
 def test_another_configuration_than_the_one_that_was_announced(two, monkeypatch):
     real = two.boxes[0].both.pair_content
-    monkeypatch.setattr(two.boxes[0].both, "pair_content", lambda id: real(id) | {"snapshot": to_data(THIRD)})
+    monkeypatch.setattr(
+        two.boxes[0].both, "pair_content", lambda id, whole: real(id, whole) | {"snapshot": to_data(THIRD)}
+    )
     two.boxes[0].begin(NEW)
     two.until(lambda: ended(two))
     assert states(two) == [(OLD, OLD)] * 2
     assert "The configuration that lb1 sent is not the one that it speaks of." in messages(two)[0]
+
+
+def test_a_service_goes_to_the_other_box_where_it_may_be_new_there(two, monkeypatch):
+    real, sent = two.boxes[0].both.pair_content, []
+    monkeypatch.setattr(two.boxes[0].both, "pair_content", lambda *wanted: sent.append(real(*wanted)) or sent[-1])
+    two.boxes[0].begin(NEW)
+    two.until(lambda: ended(two))
+    [content] = sent
+    assert content["services"] == [plain(NEW.services[0])] and NEW.services[1] == OLD.services[1]
+    assert content["snapshot"]["services"] == [canonical.service_name(one) for one in NEW.services]
+
+
+@pytest.mark.parametrize("new", [NEW, with_other_addresses(NEW, ("eth2",))], ids=["one after the other", "at once"])
+def test_a_box_that_does_not_know_a_service_by_its_name_asks_for_all(two, monkeypatch, new):
+    real, asked = two.boxes[0].both.pair_content, []
+
+    def forgotten(id, whole):
+        asked.append(whole)
+        found = real(id, whole)
+        monkeypatch.setattr(review, "_reading", Reading())
+        return found
+
+    monkeypatch.setattr(two.boxes[0].both, "pair_content", forgotten)
+    two.boxes[0].begin(new, confirm_within=60)
+    two.until(lambda: waits(two))
+    two.boxes[0].both.prove(two.boxes[0].both._box.job.revision.id, "ann")
+    two.until(lambda: ended(two))
+    assert asked == [False, True] and states(two) == [(new, new)] * 2
 
 
 def test_a_change_of_the_cable_is_tried_at_both_at_once(two):
@@ -426,7 +457,7 @@ def test_a_box_that_is_in_no_pair_hears_nothing(tmp_path):
     box.applier.both.tick()
     assert box.applier.both.pair_tells(-1, "") == {}
     assert box.applier.both.pair_hears({"x": 1}) == {"known": True}
-    assert box.applier.both.pair_content("a" * 32) == {}
+    assert box.applier.both.pair_content("a" * 32, False) == {}
 
 
 def test_what_is_wrong_is_refused_though_it_comes_from_a_process_of_ours(two):

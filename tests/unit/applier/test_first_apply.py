@@ -158,7 +158,9 @@ def test_what_both_try_at_once_is_here_before_the_other_box_begins(make, monkeyp
     two = make(LOST)
     first = two.boxes[0]
     real, asked = first.both.pair_content, []
-    monkeypatch.setattr(first.both, "pair_content", lambda id: real(id) if asked.append(id) or len(asked) > 6 else {})
+    monkeypatch.setattr(
+        first.both, "pair_content", lambda id, whole: real(id, whole) if asked.append(id) or len(asked) > 6 else {}
+    )
     first.begin(OLD, confirm_within=60)
     two.until(lambda: len(asked) == 6)
     assert first.runs != OLD and first.both._box.job.stage == "asks"

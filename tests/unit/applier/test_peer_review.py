@@ -8,10 +8,12 @@ import two_boxes
 from two_boxes import NEW, Two
 
 from applier.apply import both
+from applier.apply import review as review_module
 from applier.apply.peer_review import LONGEST, MOST, asked
 from applier.apply.review import review
 from applier.wire.errors import ApplierRefused
-from lbconfig.model.snapshot import Interface, to_data
+from lbconfig.model.kept import Reading
+from lbconfig.model.snapshot import Interface, plain, to_data
 
 
 @pytest.fixture
@@ -59,8 +61,26 @@ def test_what_only_the_other_box_refuses_is_shown_with_its_name(two):
     assert reviewed(two, new, 1)["problems"][0]["object"] + " (lb2)" == problem["object"]
 
 
+def test_the_services_that_both_run_are_told_by_their_names(two, monkeypatch):
+    verbs, sent, forgets = two.boxes[1].applier.verbs, [], []
+    real = verbs["peer_check"]
+
+    def check(snapshot, services):
+        sent.append(services)
+        if forgets:
+            monkeypatch.setattr(review_module, "_reading", forgets.pop())
+        return real(snapshot, services)
+
+    verbs["peer_check"] = check
+    assert reviewed(two, NEW)["problems"] == [] and sent == [[plain(NEW.services[0])]]
+    forgets.append(Reading())
+    found = reviewed(two, NEW)
+    assert found["problems"] == [] and found["other_box"] == ""
+    assert sent[1:] == [[plain(NEW.services[0])], [plain(one) for one in NEW.services]]
+
+
 def test_other_software_is_told_before_an_apply(two):
-    two.boxes[1].applier.verbs["peer_check"] = lambda snapshot: {"problems": [], "files": "f" * 64}
+    two.boxes[1].applier.verbs["peer_check"] = lambda snapshot, services: {"problems": [], "files": "f" * 64}
     [problem] = reviewed(two, NEW)["problems"]
     assert problem["object"] == "the software of lb2" and "update both boxes to the same version" in problem["message"]
 

@@ -255,7 +255,7 @@ class Two:
         assert box.both.pair_hears(told["said"])["known"]
         self.settle()
         if told["fetch"]:
-            content = json.loads(json.dumps(box.both.pair_content(told["fetch"])))
+            content = json.loads(json.dumps(box.both.pair_content(told["fetch"], told["whole"])))
             if content and self.on[other.number] and not self.cut:
                 other.both.pair_brings(content)
                 self.settle()

@@ -48,7 +48,7 @@ def test_a_lineage_is_told_once():
 
 def test_a_snapshot_is_fetched():
     reader, writer = Reader(PAIR, 0), Writer(PAIR, 0)
-    for what in (Fetch("a" * 32), Content(ABOUT, {"services": [{"name": "Büro"}]})):
+    for what in (Fetch("a" * 32, True), Content(ABOUT, {"services": ["c" * 64]}, [{"name": "Büro"}])):
         assert reader.line(writer.line(what)) == what
 
 
@@ -69,10 +69,25 @@ ABOUT = About("a" * 32, "b" * 64, 7, "lb1", "ann", "", "apply-7-00000000", "c" *
 )
 def test_what_goes_with_a_snapshot_is_checked(field, value, message):
     about = dataclasses.asdict(ABOUT) | {field: value}
-    line = Writer(PAIR, 0).other("content", {"about": about, "snapshot": {}})
+    line = Writer(PAIR, 0).other("content", {"about": about, "snapshot": {}, "services": []})
     with pytest.raises(LineError) as caught:
         Reader(PAIR, 0).line(line)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "a content has about, snapshot and services"),
+        ({"services": {}}, "services: must be a list"),
+        ({"services": ["c" * 64]}, "services: must be an object"),
+        ({"services": [], "snapshot": []}, "snapshot: must be an object"),
+    ],
+)
+def test_a_snapshot_comes_with_the_services_that_may_be_new(more, message):
+    body = {"about": dataclasses.asdict(ABOUT), "snapshot": {}} | more
+    with pytest.raises(LineError, match=message):
+        Reader(PAIR, 0).line(Writer(PAIR, 0).other("content", body))
 
 
 def test_other_kinds_of_lines_are_read_by_whoever_knows_them():

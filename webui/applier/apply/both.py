@@ -14,8 +14,9 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
+from applier.apply import review
 from applier.apply.deadline import Clock
 from applier.apply.share import Share
 from applier.base.paths import Paths
@@ -50,10 +51,20 @@ from lbconfig.agreement import (
     Tell,
     Try,
 )
-from lbconfig.agreement_lines import About, Content, LineError, plain_content, plain_said, read_content, read_said
+from lbconfig.agreement_lines import (
+    About,
+    Content,
+    Fetch,
+    LineError,
+    plain_content,
+    plain_said,
+    read_content,
+    read_said,
+)
 from lbconfig.diff.pair import cuts_the_link, parts_them
 from lbconfig.model import canonical
-from lbconfig.model.snapshot import Snapshot, to_data
+from lbconfig.model.lines import name_of
+from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import LINK_PORT, sides
 from lbconfig.render import files_digest, render
 from lbconfig.target import Target
@@ -110,12 +121,26 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """What the other box may fetch. `known`: the services of this are most likely known there."""
+
+    about: About
+    snapshot: Snapshot
+    known: Snapshot | None
+
+    def content(self, whole: bool) -> Content:
+        named, services = canonical.parted(self.snapshot, None if whole else self.known)
+        return Content(self.about, named, cast(list[Mapping[str, object]], services))
+
+
+@dataclass(slots=True)
 class Fetching:
-    """A configuration that the other box is asked for."""
+    """A configuration that the other box is asked for. `whole`: a service was not known here by its name."""
 
     job: agreement.Job
     share: Share
     since: float
+    whole: bool = False
 
 
 @dataclass
@@ -124,6 +149,7 @@ class Ahead:
 
     revision: Revision
     since: float
+    whole: bool = False
     content: Content | None = None
     looked: bool = False
     why: str = ""  # it is not good
@@ -141,7 +167,7 @@ class Both:
         self._since = float("-inf")  # when it began to listen, if it had begun before: the other one may be there
         self._box: Box | None = None
         self._share: Share | None = None  # in the change that is under way
-        self._offer: Content | None = None  # what the other box may fetch of it
+        self._offer: Offer | None = None  # what the other box may fetch of it
         self._fetching: Fetching | None = None
         self._ahead: Ahead | None = None
         self._outcomes: deque[tuple[Revision, str]] = deque()  # of tries, as their threads told them
@@ -233,7 +259,7 @@ class Both:
                 following = agreement.begin(box, revision, within, now, alone=alone, together=together)
             except agreement.Refused as error:
                 raise ApplierRefused("busy", _sentence(str(error), place)) from None
-            self._share, self._offer = share, Content(about, to_data(new))
+            self._share, self._offer = share, Offer(about, new, self._core.running.snapshot)
             self._go(following)
             return share
 
@@ -317,7 +343,7 @@ class Both:
         with self._lock:
             if self._place:
                 self._news.wait_for(lambda: self._told != seen, BEAT)
-            place = self._place
+            place, wanted = self._place, self._wanted
             if place is None or self._box is None:
                 return {}
             self._box, said = agreement.message(self._box)
@@ -330,16 +356,20 @@ class Both:
                 "seen": self._told,
                 "said": plain_said(said, known),
                 "beat": self._core.own.beat(place.own).to_data(),
-                "fetch": self._wanted,
+                "fetch": wanted.id,
+                "whole": wanted.whole,
             }
 
-    def pair_content(self, id: str) -> dict[str, object]:
-        """The configuration that the other box fetches; empty where this one has it no more."""
+    def pair_content(self, id: str, whole: bool) -> dict[str, object]:
+        """The configuration that the other box fetches; empty where this one has it no more.
+
+        `whole`: with all services; else those that both boxes run are in it by their names.
+        """
         with self._lock:
-            if self._offer and self._offer.about.id == id:
-                return plain_content(self._offer)
-        found = self._confirmed(id)
-        return plain_content(found) if found else {}
+            found = self._offer
+        if found is None or found.about.id != id:
+            found = self._confirmed(id)
+        return plain_content(found.content(whole)) if found else {}
 
     def pair_brings(self, content: Mapping[str, object]) -> Nothing:
         """A configuration that was fetched from the other box."""
@@ -350,19 +380,27 @@ class Both:
         with self._lock:
             fetching, ahead = self._fetching, self._ahead
             if fetching and fetching.job.revision.id == found.about.id:
-                self._fetching = None
-                self._take_part(fetching, found)
+                if _can_be_read(found):
+                    self._fetching = None
+                    self._take_part(fetching, found)
+                else:
+                    fetching.whole = True
             elif ahead and ahead.revision.id == found.about.id and ahead.content is None:
-                ahead.content = found
-                self._look_at(ahead, found)
+                if _can_be_read(found):
+                    ahead.content = found
+                    self._look_at(ahead, found)
+                else:
+                    ahead.whole = True
         return {}
 
     @property
-    def _wanted(self) -> str:
-        """The id of the configuration that the other box is asked for; empty: none."""
+    def _wanted(self) -> Fetch:
+        """The configuration that the other box is asked for; without an id: none."""
         if self._fetching:
-            return self._fetching.job.revision.id
-        return self._ahead.revision.id if self._ahead and self._ahead.content is None else ""
+            return Fetch(self._fetching.job.revision.id, self._fetching.whole)
+        if self._ahead and self._ahead.content is None:
+            return Fetch(self._ahead.revision.id, self._ahead.whole)
+        return Fetch("", False)
 
     def _of_second(self, box: Box, heard: Said) -> Said:
         """What the second box says. Until the two are a pair, it changes nothing here: the pair is made at the first.
@@ -578,7 +616,7 @@ class Both:
 
     # --- what is told ----------------------------------------------------------------------------------
 
-    def _confirmed(self, id: str) -> Content | None:
+    def _confirmed(self, id: str) -> Offer | None:
         """What runs here, for a box that follows."""
         generations, number = self._core.generations, self._core.confirmed
         lineage = generations.lineage()
@@ -592,7 +630,7 @@ class Both:
         desk = found.meta["pair"]["desk"] if "pair" in found.meta else ""
         files = files_digest(render(found.snapshot))
         about = About(id, files, number, desk, found.meta["user"], found.meta["comment"], "", "")
-        return Content(about, to_data(found.snapshot))
+        return Offer(about, found.snapshot, None)
 
     def _role(self) -> str:
         role = client.role(self._core.host, self._core.paths)
@@ -662,6 +700,13 @@ def refuse_unless_in_step(standing: Standing | None, place: Place) -> None:
     }
     if standing in words:
         raise ApplierRefused("not-in-step", words[standing])
+
+
+def _can_be_read(content: Content) -> bool:
+    """Whether this box knows each service that is there by its name alone."""
+    services = content.snapshot.get("services")
+    names = [one for one in services if isinstance(one, str)] if isinstance(services, list) else []
+    return set(review.missing(names)) <= {name_of(one) for one in content.services}
 
 
 def _line(text: str) -> str:

@@ -13,7 +13,8 @@ from applier.pair.errands import Errands
 from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Problem, Review
 from lbconfig.agreement_lines import DIGEST
-from lbconfig.model.snapshot import Snapshot, to_data
+from lbconfig.model import canonical
+from lbconfig.model.snapshot import Snapshot
 from lbconfig.pair import sides
 from lbconfig.render import files_digest, render
 from lbconfig.target import Target
@@ -42,9 +43,9 @@ class PeerReview:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    def peer_check(self, snapshot: dict[str, object]) -> dict[str, object]:
+    def peer_check(self, snapshot: dict[str, object], services: Sequence[object] = ()) -> dict[str, object]:
         """What this box says to a configuration that the other one reviews."""
-        core, new = self._core, parse(snapshot)
+        core, new = self._core, parse(snapshot, services)
         found = problems(new, core.running.snapshot, core.leases(), core.cards(), core.key())
         return {"problems": found[:MOST], "files": "" if found else files_digest(render(new))}
 
@@ -55,7 +56,19 @@ class PeerReview:
         if here is None or new.pair is None or found["problems"]:
             return found
         name, own = here.peer.name, here.own.name
-        return asked(found, name, own, lambda: self._core.errands.ask("peer_check", {"snapshot": to_data(new)}, WITHIN))
+        return asked(found, name, own, lambda: self._ask(new))
+
+    def _ask(self, new: Snapshot) -> dict[str, Any]:
+        """The services that both boxes run are told by their names, unless the other one does not know them."""
+        core = self._core
+        for known in (core.running.snapshot, None):
+            named, services = canonical.parted(new, known)
+            try:
+                return core.errands.ask("peer_check", {"snapshot": named, "services": services}, WITHIN)
+            except ApplierRefused as refused:
+                if refused.code != "unknown-snapshot" or known is None:
+                    raise
+        raise AssertionError
 
 
 def asked(found: Review, name: str, own: str, ask: Callable[[], dict[str, Any]]) -> Review:

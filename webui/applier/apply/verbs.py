@@ -520,7 +520,7 @@ class Applies:
 
 
 def _sent(content: Content, revision: Revision, other: str, in_other_words: bool = False) -> Snapshot:
-    new = parse(content.snapshot)
+    new = parse(content.snapshot, content.services)
     if canonical.digest(new) != revision.digest and not in_other_words:
         words = f"The configuration that {other} sent is not the one that it speaks of."
         raise ApplierRefused("digest-mismatch", words)

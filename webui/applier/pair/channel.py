@@ -68,8 +68,8 @@ class ForPair(Client):
     def says(self, said: Beat) -> None:
         self._ask("peer_says", beat=said.to_data())
 
-    def content(self, id: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self._ask("pair_content", id=id)
+    def content(self, wanted: Fetch) -> dict[str, Any]:
+        answer: dict[str, Any] = self._ask("pair_content", id=wanted.id, whole=wanted.whole)
         return answer
 
     def brings(self, content: Content) -> None:
@@ -98,7 +98,7 @@ class Channel:
         self._place: tuple[str, int] | None = None  # pair, and which of its boxes this is
         self._listener: socket.socket | None = None
         self._heard: list[socket.socket] = []  # the connections that are read, the newest last
-        self._wanted: deque[str] = deque(maxlen=CONNECTIONS)  # revisions that the other box has asked for
+        self._wanted: deque[Fetch] = deque(maxlen=CONNECTIONS)  # what the other box has asked for
         self._sending = threading.RLock()  # the connection by which this box speaks
         self._out: socket.socket | None = None
         self._writer = Writer("", 0)
@@ -106,7 +106,7 @@ class Channel:
         self._lineage: Lineage = ()
         self._delivered: Lineage | None = None  # the lineage of the other box that the applier has
         self._next_try = 0.0
-        self._asked = ("", 0.0)  # the revision that the other box was asked for last, and when
+        self._asked: tuple[Fetch | None, float] = (None, 0.0)  # what the other box was asked for last, and when
         self.refused: Counter[str] = Counter()  # lines, by the field that was wrong
 
     # --- speaking --------------------------------------------------------------------------------
@@ -137,8 +137,9 @@ class Channel:
         if not self._connect():
             return
         lines = [self._writer.line(said), self._writer.other("beat", told["beat"])]
-        if told["fetch"] and self._may_ask(told["fetch"]):
-            lines.append(self._writer.line(Fetch(told["fetch"])))
+        wanted = Fetch(told["fetch"], told["whole"])
+        if wanted.id and self._may_ask(wanted):
+            lines.append(self._writer.line(wanted))
         with contextlib.suppress(IndexError):
             found = self._applier.content(self._wanted.popleft())
             if found:
@@ -177,12 +178,12 @@ class Channel:
                 log.info("the other box: %s", error)
                 self._hang_up()
 
-    def _may_ask(self, id: str) -> bool:
+    def _may_ask(self, wanted: Fetch) -> bool:
         """Once, and again where nothing comes of it: a configuration may take longer than a beat."""
         now = time.monotonic()
-        if self._asked[0] == id and now - self._asked[1] < SECONDS / 2:
+        if self._asked[0] == wanted and now - self._asked[1] < SECONDS / 2:
             return False
-        self._asked = (id, now)
+        self._asked = (wanted, now)
         return True
 
     def leave(self) -> None:
@@ -323,8 +324,8 @@ class Channel:
                 case Beat():
                     self._applier.says(what)
                 case Fetch():
-                    if what.id not in self._wanted:
-                        self._wanted.append(what.id)
+                    if what not in self._wanted:
+                        self._wanted.append(what)
                 case Content():
                     self._applier.brings(what)
                 case Ask():

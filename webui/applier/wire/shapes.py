@@ -386,6 +386,7 @@ class PairTold(TypedDict):
     said: dict[str, object]  # agreement_lines.plain_said
     beat: dict[str, object]
     fetch: str  # the id of a revision that the other box is asked for; "": none
+    whole: bool  # with all its services, none by its name alone
 
 
 class ApplyStarted(TypedDict):

@@ -1,7 +1,7 @@
 """The canonical text of a snapshot and its digest: a line for each service, so a small change makes few of them new.
 
-Between the web page and the applier a service that both know is sent as its name: of a thousand services the texts are
-megabytes, and a change is about few of them.
+Between the web page and the applier, and between the boxes of a pair, a service that both know is sent as its name: of
+a thousand services the texts are megabytes, and a change is about few of them.
 """
 
 from __future__ import annotations
@@ -51,3 +51,9 @@ def named(snapshot: Snapshot) -> dict[str, object]:
     """Plain data with the name of each service in its place."""
     rest = {name: plain(getattr(snapshot, name)) for name in written(snapshot) if name != "services"}
     return rest | {"services": [service_name(one) for one in snapshot.services]}
+
+
+def parted(snapshot: Snapshot, known: Snapshot | None) -> tuple[dict[str, object], list[object]]:
+    """`named`, and the plain data of the services that are none of `known`; None: of all."""
+    names = {service_name(one) for one in known.services} if known else set()
+    return named(snapshot), [plain(one) for one in snapshot.services if service_name(one) not in names]
