@@ -14,24 +14,19 @@ from pathlib import Path
 
 from board.machines.director import ANSWER, Director, browser
 from board.machines.spent import WEB, spent
-from board.machines.wait import found, until
+from board.machines.wait import until
 
 USER, PASSWORD = "kim", "rope and tide"
 UPLOAD = 240.0  # seconds that a bundle may take to get there
 INSTALL = 480.0  # seconds
 SELDOM = 3.0  # seconds between two questions: each of them keeps the one slow processor from what it waits for
 STICK = 160  # MiB
-MAKE_TOKEN = (
-    "from accounts import tokens; from django.contrib.auth import get_user_model; "
-    "print('TOKEN', tokens.make(get_user_model().objects.get(), 'story'))"
-)
 
 
 def set_up(director: Director) -> None:
-    """Somebody has entered the set-up code; quicker than by the page, which has a story of its own."""
-    told = f"{PASSWORD}\n{director.setup_code()}\n"
-    command = ["fairlead-web-user", "python3", "manage.py", "demo", "--password-stdin", "--user", USER]
-    director.succeed(command, 180, told.encode())
+    """Somebody has entered the set-up code, at the page: that runs already, where a program would have to be loaded."""
+    status, text = director.set_up(USER, PASSWORD)
+    assert status == 200, text
 
 
 class Page:
@@ -86,8 +81,7 @@ class Api:
         """`token`: one that the box knows already, as that of the other box of its pair."""
         self.url = f"{director.url}/api/v1"
         if not token:
-            made = director.succeed(["fairlead-web-user", "python3", "manage.py", "shell", "-c", MAKE_TOKEN], 180)
-            token = found(r"TOKEN (\S+)", made)
+            token = director.succeed(["fairlead", "token", "create", "story", "--may", "update"], 180).strip()
         self.token = token
 
     def state(self) -> dict:
