@@ -62,6 +62,15 @@ def test_direct_routing_works_with_the_script_and_without_it_says_what_is_missin
     assert "Route" in director.succeed(["ipvsadm", "-Ln"])
 
 
+def test_nat_beside_source_nat_at_the_same_servers_when_clients_use_ports_again(director, world):
+    """The kernel gave such an answer another source port than the service's, and clients waited for it in vain."""
+    director.apply(wish(forwarded(1, Forwarding.NAT), forwarded(2, Forwarding.SNAT, 7000, address="10.1.0.101")))
+    director.wait_until_healthy(*SERVERS)
+    world.in_client("sysctl -qw net.ipv4.ip_local_port_range='40000 40007' net.ipv4.tcp_tw_reuse=1")
+    answers = [world.get(f"{VIP}:80/")[0] for _ in range(24)]
+    assert Counter(answers) == {"rs1": 8, "rs2": 8, "rs3": 8}
+
+
 @thorough
 def test_the_script_undoes_what_it_did(director, world, way_back):
     snapshot = wish(forwarded(1, Forwarding.DIRECT))

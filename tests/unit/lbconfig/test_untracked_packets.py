@@ -109,7 +109,42 @@ def test_the_web_page_is_not_tracked(box):
 def test_with_source_nat_the_service_is_tracked_and_others_are_not(box):
     load(box, SOURCE_NAT)
     assert fate(box, REQUEST) == "tracked"
-    assert fate(box, Packet(CLIENT, "192.168.50.101", UDP, 7001, "up0")) == "untracked"
+    assert fate(box, Packet("2001:db8:9::7", "2001:db8:50::100", TCP, 443, "up0")) == "untracked"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        (REQUEST, answer("10.2.0.11", CLIENT, TCP, 8000)),
+        (Packet(CLIENT, "192.168.50.101", UDP, 7001, "up0"), answer("10.2.0.11", CLIENT, UDP, 7001)),
+        (Packet(CLIENT, "192.168.50.101", TCP, 53, "up0"), answer("10.2.0.11", CLIENT, TCP, 53)),
+    ],
+)
+def test_a_service_beside_one_with_source_nat_is_tracked_both_ways(box, asked, answered):
+    """Also one that has nothing in common with it but a real server."""
+    load(box, SOURCE_NAT)
+    assert (fate(box, asked), fate(box, answered)) == ("tracked", "tracked")
+
+
+def test_of_a_chain_of_services_each_is_tracked():
+    """Each has a server of the one before; the last one has source NAT, and one beside them has other servers."""
+    servers = [replaced(number, f"10.2.0.{number}") for number in range(11, 16)]
+    services = [
+        dataclasses.replace(
+            SNAPSHOT.services[0], id=number, name=f"s{number}", address=f"192.168.50.{100 + number}",
+            real_servers=tuple(servers[number : number + 2]),
+            forwarding=Forwarding.SNAT if number == 2 else Forwarding.NAT,
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    services[3] = dataclasses.replace(services[3], real_servers=(servers[4],))
+    text = nftables.render(dataclasses.replace(SNAPSHOT, services=tuple(services)))
+    tracked = text.partition("set tracked {")[2].partition("}")[0] + text.partition("set tracked {")[2].split("}")[1]
+    assert [f"192.168.50.{100 + number}" in tracked for number in range(4)] == [True, True, True, False]
+
+
+def replaced(number: int, address: str):
+    return dataclasses.replace(SNAPSHOT.services[0].real_servers[0], id=900 + number, address=address)
 
 
 def test_what_once_was_translated_stays_tracked(box):

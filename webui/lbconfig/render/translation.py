@@ -7,6 +7,8 @@ than a VIP, whose ports are services'.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from lbconfig.model import addresses
 from lbconfig.model.addresses import contains, order
 from lbconfig.model.kept import kept
@@ -32,6 +34,9 @@ def lasting(all_of: All) -> list[str]:
     The answers of their servers are tracked as well, also those to clients. Of a plain NAT service at such a VIP, or of
     a server with NAT beside one with source NAT, the kernel would see requests alone: an acknowledgement then is a new
     connection to it, whose source port it changes because the first one has that already, and the server resets both.
+    And it would see answers alone of a plain NAT service at another VIP with one of these servers: to a client's port
+    that was used a moment ago by way of another server, they would come from another port than the service's. So such
+    a VIP is tracked, too, with all its servers, and so on.
     """
     if not chain(all_of):
         return []
@@ -74,9 +79,9 @@ def _before_all_else(rules: list[str]) -> list[str]:
 
 
 def _tracked(all_of: All, version: int) -> list[str]:
-    """VIPs with source NAT; also those that packets leave with: answers come to them.
+    """VIPs with source NAT; those that packets leave with, as answers come to them; and those beside them.
 
-    That is an own address where the box masquerades, and in a pair a floating one.
+    Packets leave with an own address where the box masquerades, and in a pair with a floating one.
     """
     masquerades = any(own_rules.masquerades(snapshot.firewall) for snapshot in all_of)
     written = {text for snapshot in all_of for texts in _sources(snapshot, version) for text in texts.values()}
@@ -89,7 +94,28 @@ def _tracked(all_of: All, version: int) -> list[str]:
         if addresses.version(vip) == version
         and (bool(_with_own_source(service)) or vip in written or (masquerades and vip not in foreign))
     }
-    return sorted(found, key=order)
+    return sorted(_with_neighbours(all_of, found), key=order)
+
+
+def _with_neighbours(all_of: All, vips: set[str]) -> set[str]:
+    """And the VIPs of whatever has one of their servers by NAT, until there are no more."""
+    if not _translates(all_of):
+        return vips
+    at: defaultdict[str, list[VirtualService]] = defaultdict(list)
+    behind: defaultdict[str, list[VirtualService]] = defaultdict(list)
+    for service in (service for snapshot in all_of for service in snapshot.enabled_services):
+        for vip in service.vips:
+            at[vip].append(service)
+        for server in _answering(service):
+            behind[server].append(service)
+    found, left = set(vips), [*vips]
+    while left:
+        for service in at.pop(left.pop(), ()):
+            beside = [one for server in _answering(service) for one in behind.pop(server, ())]
+            more = {vip for one in beside for vip in one.vips} - found
+            found |= more
+            left += more
+    return found
 
 
 def _servers(all_of: All, vips: list[str]) -> list[str]:
@@ -97,18 +123,16 @@ def _servers(all_of: All, vips: list[str]) -> list[str]:
 
     Where a rule alone writes sources, IPVS itself tells the kernel to track none of its packets.
     """
-    if not any(_with_source_nat(service) for snapshot in all_of for service in snapshot.enabled_services):
+    if not _translates(all_of):
         return []
     tracked = set(vips)
-    found = {
-        server.address
-        for snapshot in all_of
-        for service in snapshot.enabled_services
-        if not tracked.isdisjoint(service.vips)
-        for server in service.machines
-        if addresses.version(server.address) == addresses.version(service.address)
-    }
+    services = [service for snapshot in all_of for service in snapshot.enabled_services]
+    found = {server for one in services if not tracked.isdisjoint(one.vips) for server in _answering(one)}
     return sorted(found, key=order)
+
+
+def _translates(all_of: All) -> bool:
+    return any(_with_source_nat(service) for snapshot in all_of for service in snapshot.enabled_services)
 
 
 def chain(all_of: All) -> list[str]:
@@ -180,6 +204,13 @@ def _sources(snapshot: Snapshot, version: int) -> tuple[dict[str, str], dict[str
         if here:
             by_interface[f'"{interface.name}"'] = here[0]
     return by_network, by_interface
+
+
+@kept
+def _answering(service: VirtualService) -> frozenset[str]:
+    """Real servers whose answers come through the box: those of another IP version are reached by a tunnel."""
+    ways = (Forwarding.NAT, Forwarding.SNAT)
+    return frozenset(server.address for server in service.machines if service.forwarding_of(server) in ways)
 
 
 def _masqueraded(all_of: All, version: int) -> list[str]:
