@@ -402,7 +402,7 @@ def test_a_box_that_comes_back_stands_by_once_it_knows_the_connections(box, monk
     monkeypatch.setattr(box.applier, "established", lambda: known[0])
     beside(box, 6)
     assert role(box) == ("held", "not ready yet") and asked == ["pair_retell"]
-    known[0] = 1230
+    known[0] = 1240
     beside(box, 1)
     assert role(box) == ("stands by", "") and asked == ["pair_retell"]
 

@@ -98,7 +98,7 @@ def _tracked(all_of: All, version: int) -> list[str]:
 
 
 def _with_neighbours(all_of: All, vips: set[str]) -> set[str]:
-    """And the VIPs of whatever has one of their servers by NAT, until there are no more."""
+    """And the VIPs of whatever has one of their servers with NAT, until there are no more."""
     if not _translates(all_of):
         return vips
     at: defaultdict[str, list[VirtualService]] = defaultdict(list)
