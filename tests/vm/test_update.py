@@ -37,6 +37,12 @@ STILL = 5.0  # seconds without a byte for the disk: it is over
 IN_GUEST = ["env", "PYTHONPATH=/usr/lib/fairlead/webui", "python3"]
 BOOT_STATE = [*IN_GUEST, "-m", "applier.disk.bootstate", "show"]
 TELL = [*IN_GUEST, "-c", "import json; from applier.wire.client import connect; print(json.dumps(connect().slots()))"]
+# Whether IPVS believes that a flood takes its memory (2, else 1), and KiB that are free, once a second. Then it closes
+# quiet connections.
+WATCH_MEMORY = (
+    "while sleep 1; do echo $(cat /proc/sys/net/ipv4/vs/drop_entry) $(awk '/^MemFree/ { print $2 }' /proc/meminfo); "
+    "done >/run/free 2>/dev/null &"
+)
 # As much of it as a bundle would have written.
 READ_SLOT_B = "open('/run/fairlead/disk/slot-b', 'rb').read(96 << 20)"
 HASH_SLOT_B = [*IN_GUEST, "-c", f"import hashlib; print(hashlib.md5({READ_SLOT_B}).hexdigest())"]
@@ -136,9 +142,13 @@ def outcome(director, state: str) -> dict:
 def update(director, world, bundles) -> float:
     """Install the new version and restart into it; the seconds that clients waited."""
     api = Api(director)
+    director.succeed(WATCH_MEMORY)
     job, percentages = api.install(bundles.good())
     assert (job["state"], job["percent"]) == ("done", 100), job
     assert percentages == sorted(percentages), percentages
+    print("FREE", sorted(director.read("/run/free").splitlines(), key=lambda one: int(one.split()[-1]))[:3])
+    took_for_floods = director.succeed("grep -c '^2' /run/free; true")
+    assert took_for_floods.strip() == "0", director.read("/run/free")
     assert slot_of(director) == "A" and world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)
     state = boot_state(director)
     assert (state["ORDER"], state["B_OK"], state["B_GOOD"]) == ("A B", "1", "0")

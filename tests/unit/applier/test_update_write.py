@@ -1,14 +1,16 @@
 """A slot is whole or holds nothing, whenever the power goes."""
 
+import ctypes
 import errno
 import hashlib
+import mmap
 import os
 
 import pytest
 from update_box import IMAGE, SLOT
 
 from applier.update import write as update_write
-from applier.update.write import erase, reads_back, room, verify, write
+from applier.update.write import FLUSH, erase, reads_back, room, verify, write
 from applier.wire.errors import ApplierRefused
 
 DIGEST = hashlib.sha256(IMAGE).hexdigest()
@@ -34,9 +36,9 @@ def nothing(done):
 
 def test_an_image_is_written_and_read_back(image, slot):
     done = []
-    verify(image, len(IMAGE), DIGEST, done.append)
+    verify(image, image, len(IMAGE), DIGEST, done.append)
     erase(slot)
-    write(image, slot, done.append)
+    write(image, image, slot, done.append)
     assert reads_back(slot, len(IMAGE), DIGEST, done.append)
     assert slot.read_bytes()[: len(IMAGE)] == IMAGE
     assert slot.stat().st_size == SLOT == room(slot)
@@ -47,7 +49,7 @@ def test_an_image_is_written_and_read_back(image, slot):
 def test_an_image_that_is_not_the_signed_one(image, change):
     image.write_bytes(change(IMAGE))
     with pytest.raises(ApplierRefused, match="Nothing was written") as caught:
-        verify(image, len(IMAGE), DIGEST, nothing)
+        verify(image, image, len(IMAGE), DIGEST, nothing)
     assert caught.value.code == "bundle-damaged"
 
 
@@ -59,12 +61,12 @@ def test_an_image_that_the_kernel_does_not_verify(image, monkeypatch):
 
     monkeypatch.setattr(os, "pread", fail)
     with pytest.raises(ApplierRefused, match="Input/output error"):
-        verify(image, len(IMAGE), DIGEST, nothing)
+        verify(image, image, len(IMAGE), DIGEST, nothing)
 
 
 def test_a_disk_that_gives_back_something_else(image, slot):
     erase(slot)
-    write(image, slot, nothing)
+    write(image, image, slot, nothing)
     with slot.open("r+b") as file:
         file.seek(100_000)
         file.write(b"rot")
@@ -93,7 +95,7 @@ def test_power_cuts_at_every_write(image, slot, monkeypatch):
         monkeypatch.setattr(os, "pwrite", cut)
         try:
             erase(slot)
-            write(image, slot, nothing)
+            write(image, image, slot, nothing)
             ended = True
         except PowerCut:
             ended = False
@@ -112,7 +114,7 @@ def test_the_head_is_written_when_all_else_is_on_the_disk(image, slot, monkeypat
     real_write, real_sync = os.pwrite, os.fsync
     monkeypatch.setattr(os, "pwrite", lambda handle, data, place: log.append(place) or real_write(handle, data, place))
     monkeypatch.setattr(os, "fsync", lambda handle: log.append("sync") or real_sync(handle))
-    write(image, slot, nothing)
+    write(image, image, slot, nothing)
     assert log[-3:] == ["sync", 0, "sync"] and 0 not in log[:-3]
 
 
@@ -132,3 +134,40 @@ def test_a_slot_that_somebody_looks_into_is_waited_for(image, slot, monkeypatch)
     monkeypatch.setattr(update_write, "IN_USE", 0.3)
     with pytest.raises(OSError, match="busy"):
         erase(slot)
+
+
+def in_memory(path) -> int:
+    """Bytes of a file that the kernel has in memory (mincore(2))."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
+        pages = (ctypes.c_ubyte * (-(-len(mapped) // mmap.PAGESIZE)))()
+        start = ctypes.c_char.from_buffer(mapped)
+        failed = ctypes.CDLL(None, use_errno=True).mincore(ctypes.byref(start), ctypes.c_size_t(len(mapped)), pages)
+        del start
+        assert not failed, os.strerror(ctypes.get_errno())
+        return sum(page & 1 for page in pages) * mmap.PAGESIZE
+
+
+def test_hardly_anything_of_it_stays_in_memory(tmp_path):
+    """What does would be taken for a flood."""
+    large = os.urandom(1 << 20) * (3 * FLUSH >> 20)
+    files = [tmp_path / name for name in ("image", "bundle", "slot")]
+    for path in files:
+        path.write_bytes(large)
+    os.sync()
+    with files[0].open("rb") as file:
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if in_memory(files[0]):
+        pytest.skip("this file system has all its files in memory")
+    image, bundle, slot = files
+    assert in_memory(bundle) > FLUSH
+    seen = []
+
+    def look(_):
+        seen.append(sum(map(in_memory, files)))
+
+    erase(slot)
+    verify(image, bundle, len(large), hashlib.sha256(large).hexdigest(), look)
+    write(image, bundle, slot, look)
+    assert reads_back(slot, len(large), hashlib.sha256(large).hexdigest(), look)
+    assert seen[-1] < FLUSH and in_memory(bundle) == 0, seen
+    assert max(seen[len(seen) // 2 :]) < 4 * FLUSH, seen

@@ -279,7 +279,7 @@ class Updates:
     def _run(self, job: Install, source: str, bundle: Bundle) -> Ended:
         try:
             with self._opened(source) as path, self._image(path) as image:
-                self._install(job, image, bundle)
+                self._install(job, image, path, bundle)
             return "done"
         except ApplierRefused as refusal:
             job.message = refusal.message
@@ -289,14 +289,14 @@ class Updates:
             self._spool.clear()
         return "failed"
 
-    def _install(self, job: Install, image: Path, bundle: Bundle) -> None:
+    def _install(self, job: Install, image: Path, path: Path, bundle: Bundle) -> None:
         size, device = bundle.size, self._slots.device(job.slot)
         checking = job.part("Checking the whole bundle; nothing is written yet", CHECK, WRITE, size)
-        update_write.verify(image, size, bundle.digest, checking)
+        update_write.verify(image, path, size, bundle.digest, checking)
         writing = job.part(f"Writing to slot {job.slot}", WRITE, READ_BACK, size)
         self._slots.forget(job.slot)
         update_write.erase(device)
-        update_write.write(image, device, writing)
+        update_write.write(image, path, device, writing)
         reading = job.part(f"Reading slot {job.slot} back", READ_BACK, END, size)
         if not update_write.reads_back(device, size, bundle.digest, reading):
             update_write.erase(device)
