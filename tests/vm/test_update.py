@@ -146,7 +146,6 @@ def update(director, world, bundles) -> float:
     job, percentages = api.install(bundles.good())
     assert (job["state"], job["percent"]) == ("done", 100), job
     assert percentages == sorted(percentages), percentages
-    print("FREE", sorted(director.read("/run/free").splitlines(), key=lambda one: int(one.split()[-1]))[:3])
     took_for_floods = director.succeed("grep -c '^2' /run/free; true")
     assert took_for_floods.strip() == "0", director.read("/run/free")
     assert slot_of(director) == "A" and world.count(f"{SITE}/", 6) == dict.fromkeys(SERVERS, 2)
