@@ -88,6 +88,8 @@ def test_a_service_made_by_a_program_gets_its_packets(ask, director, world):
     assert status == 422 and answer["error"]["problems"][0]["field"] == "port"
     assert ask("DELETE", f"/services/{made['id']}", match='"of yesterday"')[0] == 412
     assert ask("DELETE", f"/services/{made['id']}", match="*")[0] == 204
+    assert apply(ask, "and away again")["state"] == "done"
+    world.fail(f"ip netns exec client busybox timeout 3 busybox nc -w 2 {VIP} 81 </dev/null")
     assert world.count(f"{VIP}:80/", 3) == {"rs1": 1, "rs2": 1, "rs3": 1}
 
 
