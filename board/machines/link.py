@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from board.machines.wait import PATIENCE, until
+
+PIDFD_GETFD = 438  # its number on x86-64
+CONNECTED = "03"  # in /proc/net/unix
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,44 @@ class LinkEnd:
     def netdev(self, name: str) -> str:
         server = "on" if self.listens else "off"
         return f"stream,id={name},server={server},addr.type=unix,addr.path={self.path}"
+
+    def plugged_in(self) -> None:
+        """Tell the link that QEMU has started with this end: the other end does not stop for it from now on.
+
+        QEMU 7.2 leaves the socket that it accepts blocking. A machine that is starting takes no packets, and after some
+        200 KB of them the machine at the other end stopped altogether until they were taken.
+        """
+        if self.listens:
+            return
+        end = until("the link's other end", lambda: accepted(self.path), PATIENCE, 0.01)
+        # The link works without it, too, where the host does not allow it.
+        with contextlib.suppress(OSError):
+            if end and os.readlink(f"/proc/{end[0]}/exe").endswith("qemu-system-x86_64"):
+                set_non_blocking(*end)
+
+
+def accepted(path: Path) -> tuple[int, int] | None:
+    """The process that has accepted a connection at this UNIX socket, and its file descriptor."""
+    found = set()
+    for line in Path("/proc/net/unix").read_text().splitlines()[1:]:
+        words = line.split(maxsplit=7)
+        if words[7:] == [str(path)] and words[5] == CONNECTED:
+            found.add(f"socket:[{words[6]}]")
+    for number in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # it has just been closed
+            if os.readlink(number) in found:
+                return int(number.parts[2]), int(number.name)
+    return None
+
+
+def set_non_blocking(process: int, number: int) -> None:
+    """Do it to a file descriptor of another process; pidfd_getfd(2)."""
+    with open(os.pidfd_open(process)) as of_process:
+        own = _libc.syscall(PIDFD_GETFD, of_process.fileno(), number, 0)
+    if own < 0:
+        raise OSError(ctypes.get_errno(), "pidfd_getfd")
+    os.set_blocking(own, False)
+    os.close(own)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Self
 from board.lab.build import Image
 from board.machines.accelerator import KVM, TCG, accelerator
 from board.machines.channel import Agent, ChannelError, Done, Monitor
-from board.machines.link import Plug
+from board.machines.link import LinkEnd, Plug
 from board.machines.spent import BOOTING, GOING_BACK, retried, spent
 from board.machines.wait import PATIENCE, WaitedInVain, until
 from board.pc import layout
@@ -133,6 +133,9 @@ class Machine:
                 self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
         self._monitor = until("QEMU's monitor", self._connect_monitor, PATIENCE, 0.05)
+        for nic in self.nics:
+            if isinstance(nic, LinkEnd):
+                nic.plugged_in()
 
     @property
     def running(self) -> subprocess.Popen:

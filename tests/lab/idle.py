@@ -20,17 +20,19 @@ import time
 
 PATIENCE = 20.0  # seconds for an answer
 AGAIN = 1.0  # seconds after which a datagram is sent again, as its client would
+FIRST_PORT = 20_000  # of the client
 FREEBIND = 15  # linux/in.h
 HOW = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
 
 
 class Connection:
-    def __init__(self, kind, how, host, port):
-        self.kind = kind
+    def __init__(self, kind, how, host, port, own_port):
+        self.kind, self.why = kind, ""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.socket = socket.socket(family, HOW[how])
         self.datagrams = how == "udp"
         self.socket.settimeout(PATIENCE)
+        self.socket.bind(("", own_port))
         self.socket.connect((host, port))
         self.ask()
         self.server = self.answer()
@@ -43,7 +45,8 @@ class Connection:
         """The name of the server; empty where the connection has ended."""
         try:
             return self.socket.recv(1000).decode().partition(" ")[0]
-        except OSError:
+        except OSError as error:
+            self.why = str(error)
             return ""
 
     def forget_answers(self):
@@ -70,7 +73,10 @@ def talk(held):
         while waiting and time.monotonic() < end:
             for key, _ in selector.select(AGAIN):
                 one = key.data
-                kept[one.kind] += one.answer() == one.server
+                said = one.answer()
+                kept[one.kind] += said == one.server
+                if said != one.server:
+                    complain(one, f"answered by {said or 'nobody'}: {one.why or 'the end'}")
                 selector.unregister(one.socket)
                 waiting.remove(one)
             if time.monotonic() >= asked + AGAIN:
@@ -78,14 +84,20 @@ def talk(held):
                     if one.datagrams:
                         one.ask()
                 asked = time.monotonic()
+    for one in waiting:
+        complain(one, "no answer")
     return kept
+
+
+def complain(one, what):
+    print(time.strftime("%T"), one.kind, one.socket.getsockname()[1], f"had {one.server},", what, flush=True)
 
 
 def hold(file, kinds):
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-    held = [
-        Connection(kind, how, host, port) for kind, how, host, port, count in json.loads(kinds) for _ in range(count)
-    ]
+    wanted = [(kind, how, host, port) for kind, how, host, port, count in json.loads(kinds) for _ in range(count)]
+    # Two services with NAT and one port of one server: a client that uses a port of its own twice is one to the server.
+    held = [Connection(*one, FIRST_PORT + number) for number, one in enumerate(wanted)]
     while True:
         with open(f"{file}.new", "w") as output:
             json.dump(talk(held), output)

@@ -108,6 +108,10 @@ class Idle:
         self._world.succeed(f"rm {FILE}; kill -USR1 $(cat {FILE}.pid)")
         return self._report()
 
+    def complaints(self) -> str:
+        """A line for each that was not kept, with the reason."""
+        return self._world.succeed(f"cat {FILE}.log")
+
     def _report(self) -> dict[str, int]:
         def there() -> str:
             self._world.succeed(f"kill -0 $(cat {FILE}.pid) || {{ cat {FILE}.log; exit 1; }}")

@@ -29,6 +29,26 @@ def test_the_machines_stay_connected_when_one_starts_over(balanced, world):
     world.wait_until_succeeds("ip netns exec rs1 ping -c 1 -W 1 10.2.0.1")
 
 
+FLOOD = """
+import socket
+one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+one.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+for _ in range(2000):
+    one.sendto(bytes(1000), ("10.1.0.255", 9))
+"""
+
+
+def test_the_world_goes_on_while_the_box_takes_no_packets(balanced, director, world):
+    """As it does while it starts. What the world still sends there is lost then, as in any full network card."""
+    director.running.send_signal(signal.SIGSTOP)
+    try:
+        world.succeed(["ip", "netns", "exec", "client", "python3", "-c", FLOOD], timeout=60)
+        assert world.succeed("echo fine", timeout=60) == "fine\n"
+    finally:
+        director.running.send_signal(signal.SIGCONT)
+    assert world.get(f"{VIP}:80/")[0] in SERVERS
+
+
 def test_the_kernel_that_is_asked_for_an_accelerator_answers(image):
     assert accelerator.starts(accelerator.TCG, image.kernel, 60)
     assert not accelerator.starts(accelerator.TCG, image.kernel, 0.3), "it has not got so far, and is given up"
