@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,6 +113,28 @@ def test_one_that_never_ends_is_ended(lab, lines):
     assert found["state"] == "down"
     assert found["message"] in ("no end of the program within 1 s", "no answer within 1 s")
     until("nothing of it to be left", lambda: not programs(lab), SOON)
+
+
+def field(number, name):
+    """The number in this line of a process's status."""
+    return int(re.search(rf"^{name}:\t(\d+)", Path(f"/proc/{number}/status").read_text(), re.MULTILINE)[1])
+
+
+def send(which, numbers):
+    for number in numbers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(number, which)
+
+
+def test_one_that_ends_in_time_is_good_although_the_box_stalls(lab):
+    with ThreadPoolExecutor() as others:
+        found = others.submit(run, lab, shell("sleep 1", "echo fine"), timeout=3)
+        until("the program to run", lambda: programs(lab), SOON)
+        stalled = {number: field(number, "PPid") for number in lab.box.processes()}
+        send(signal.SIGSTOP, stalled)
+        time.sleep(5)
+        send(signal.SIGCONT, {*stalled, *stalled.values()})  # nsenter stops with its child
+    assert (found.result()["state"], found.result()["message"]) == ("up", "fine"), found.result()
 
 
 def programs(lab):

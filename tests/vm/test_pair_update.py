@@ -101,7 +101,7 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     leads(first, second)
     idle = pair_mix.Idle(world)
     everything = dict.fromkeys(pair_mix.KINDS, pair_mix.EACH)
-    assert idle.opened == everything
+    assert idle.opened == everything, idle.complaints()
     told(record_property, capsys, f"joined in {joined:.1f} s; {pair_mix.TOTAL} connections open")
 
     status, answer = api.send(bundles.good("9.1.0"), "pair/update")
@@ -117,7 +117,7 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     for box in (first, second):
         runs(box, "9.1.0")
     assert not requests["failed"], requests
-    assert kept == everything
+    assert kept == everything, idle.complaints()
 
     second.succeed(["nft", MUTE])
     status, answer = Api(second, api.token).send(bundles.good("9.2.0"), "pair/update")

@@ -1,10 +1,13 @@
 """Servers for the tests of checks, which say what a test makes them say, and the check that asks them."""
 
 import atexit
+import contextlib
 import functools
 import json
+import os
 import re
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -72,6 +75,19 @@ class Ldirectord:
         atexit.register(self._process.communicate)  # it ends with its standard input
         assert self._line() == "ready\n"
 
+    def stalls(self, seconds: float) -> None:
+        """Stall for so long from now on, with the check that is being made; the caller goes on at once."""
+        own = self._process.pid
+        processes = [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
+
+        def send(signal_number: int) -> None:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal_number)
+
+        send(signal.SIGSTOP)
+        threading.Timer(seconds, send, [signal.SIGCONT]).start()
+
     def ask(self, **what: object) -> str:
         """What the check said, of which nobody complained."""
         self._process.stdin.write(json.dumps(what) + "\n")
@@ -89,7 +105,7 @@ class Ldirectord:
         return line
 
 
-_ldirectord = functools.cache(Ldirectord)
+ldirectord = functools.cache(Ldirectord)
 
 
 def check(
@@ -109,7 +125,7 @@ def check(
     v |= {"login": "", "passwd": "", "database": "", "secret": ""} | more
     r = {"server": host, "port": port, "request": f"/{request}", "receive": receive}
     words = f"    # check vs1 {words}\n" if words else ""
-    code, state, message, sent, received = json.loads(_ldirectord().ask(what=[v, r], words=words, ca=str(ca)))
+    code, state, message, sent, received = json.loads(ldirectord().ask(what=[v, r], words=words, ca=str(ca)))
     assert (code == 0) == (state == "up")
     return code == 0, message, sent, received
 

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
+import time
 
 import pytest
 from talking_servers import PERL
@@ -42,26 +44,39 @@ for my $number (1 .. $ENV{SERVERS}) {
 
 
 def log(
-    check, lines, servers=1, words=None, interval=1, timeout=20, stays=False, events="/dev/null", out=False, later=False
+    check,
+    lines,
+    servers=1,
+    words=None,
+    interval=1,
+    timeout=20,
+    stays=False,
+    events="/dev/null",
+    out=False,
+    later=False,
+    meanwhile=lambda process: None,
 ):
     """What the log says while this check (the body of a Perl function) is made.
 
-    `words`: a file with more of it; `stays`: server 1 never leaves; `later`: `lines` after each was checked once.
+    `words`: a file with more of it; `stays`: server 1 never leaves; `later`: `lines` after each was checked once;
+    `meanwhile`: is called with the process that keeps the table.
     """
     text = f"{LDIRECTORD}\nsub _check_real {{ my ($v, $r) = @_; {check} }}\n$| = 1;\nFairlead::Rounds::watch();"
-    done = subprocess.run(
+    process = subprocess.Popen(
         ["perl", "-I", PERL, "-e", text],
         env=os.environ
         | {"LINES": str(lines), "SERVERS": str(servers), "INTERVAL": str(interval), "CONFIG": str(words or "/dev/null")}
         | {"FAIRLEAD_EVENTS": str(events), "OUT": "1" if out else ""}
         | {"STAYS": "1" if stays else "", "TIMEOUT": str(timeout), "LATER": "1" if later else ""},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=90,
-        check=False,
     )
-    assert done.stderr in ("", "Out of memory!\n"), done.stderr
-    return done.stdout.splitlines()
+    with process:
+        meanwhile(process)
+        said, complaints = process.communicate(timeout=90)
+    assert complaints in ("", "Out of memory!\n"), complaints
+    return said.splitlines()
 
 
 def failures(lines):
@@ -118,6 +133,19 @@ def test_a_server_that_has_not_failed_is_up_with_its_first_good_check(words):
 def test_a_server_that_failed_and_is_still_in_is_asked_again_sooner(words):
     said = log(BAD, 4, words=words("retry=1"), interval=3600, stays=True)
     assert said.count("out") == 2
+
+
+def test_no_check_is_ended_because_who_keeps_the_table_was_stalled():
+    def stall(process):
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(5)
+        process.send_signal(signal.SIGCONT)
+
+    # By the time that server 2 has answered, the check of server 1 has taken longer than the 4 s that it may.
+    check = f'print "asked\\n"; select undef, undef, undef, $v->{{name}} == 1 ? 5.5 : 1; {GOOD}'
+    said = log(check, 2, servers=2, timeout=3, meanwhile=stall)
+    assert [line for line in said if line != "asked"] == ["in", "in"]
 
 
 # By server 1 a little longer than an interval.

@@ -8,7 +8,7 @@ import time
 import warnings
 
 import pytest
-from talking_servers import ANY, Server, check, hidden, said
+from talking_servers import ANY, Server, check, hidden, ldirectord, said
 
 # --- protocols of lines ----------------------------------------------------------------------------------
 
@@ -311,6 +311,23 @@ def test_a_page_that_comes_byte_by_byte_and_not_in_time():
     """LWP gave back the status that it had when its alarm came, and the server was up."""
     good, message, _, _ = ask_web(HEAD, page()[:-4], *[lambda _: time.sleep(0.3) or b"f"] * 9, timeout=1, expect="")
     assert (good, message) == (False, "no answer within 1 s")
+
+
+def stall(seconds):
+    return lambda _: ldirectord().stalls(seconds) or b""
+
+
+def test_a_stalled_box_blames_no_server():
+    """Like a virtual machine that its host pauses: the answer is there when it goes on."""
+    assert ask_web(HEAD, stall(2), page(), timeout=1)[:2] == (True, "200 OK")
+
+
+@pytest.mark.parametrize(("pauses", "silence"), [(1, 3), (15, 0)])
+def test_a_silent_server_is_down_although_the_box_stalls(pauses, silence):
+    """Even one that stalls again and again."""
+    script = [lambda _: ldirectord().stalls(0.8) or time.sleep(0.9) or b"x"] * pauses
+    good, message, _, _ = ask_web(HEAD, *script, lambda _: time.sleep(silence) or b"x", timeout=2, expect="")
+    assert (good, message) == (False, "no answer within 2 s")
 
 
 @pytest.mark.parametrize(

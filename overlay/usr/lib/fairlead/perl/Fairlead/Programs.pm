@@ -18,12 +18,14 @@ use warnings;
 no warnings 'once';    # ldirectord's variables
 
 use IO::Select ();
+use List::Util qw(min);
 use POSIX qw(WNOHANG);
 use Socket qw(AF_INET AF_INET6 AF_UNIX SOCK_STREAM SOL_SOCKET SOMAXCONN SO_PEERCRED);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use Fairlead::Confined ();
 use Fairlead::Fallback ();
+use Fairlead::Stall qw(PART TIMES stalled);
 use Fairlead::Wire qw($received await);
 use Fairlead::Words ();
 
@@ -201,7 +203,6 @@ sub answer_of {
 	my $name = readline($connection) // return '';
 	chomp $name;
 	my $run = $known{$name} or die "this program is not known\n";
-	my $deadline = now() + $run->{seconds} - SOONER;
 	syscall(UNSHARE, NEW_PROCESSES) == 0 or die "no namespaces: $!\n";
 	pipe(my $output, my $says) && pipe(my $state, my $to_keeper) && pipe(my $go, my $to_first) or die "no pipe: $!\n";
 	my $first = fork // die "no process: $!\n";
@@ -213,7 +214,7 @@ sub answer_of {
 	close $_ for $says, $to_keeper, $go;
 	become($user);
 	die_with($parent);
-	my $heard = hear($output, $state, $to_first, $deadline);
+	my $heard = hear($output, $state, $to_first, $run->{seconds} - SOONER);
 	# Whatever it has started is gone when this returns, and all that it has said is in the pipe.
 	kill 'KILL', $first;
 	waitpid $first, 0;
@@ -225,12 +226,18 @@ sub answer_of {
 	return verdict($run, $said, $ended, $length);
 }
 
+# For so many seconds at the most.
 sub hear {
-	my ($output, $state, $to_first, $deadline) = @_;
-	my ($said, $length, $ended) = ('', 0, undef);
+	my ($output, $state, $to_first, $seconds) = @_;
+	my ($said, $length, $ended, $stalls, $looked) = ('', 0, undef, 0, now());
+	my $deadline = $looked + $seconds;
 	my $select = IO::Select->new($output, $state);
-	while (!defined $ended && $length <= MOST && (my $left = $deadline - now()) > 0) {
-		for my $handle ($select->can_read($left)) {
+	while (!defined $ended && $length <= MOST && (my $left = $deadline - $looked) > 0) {
+		my $part = min($left, PART);
+		my @ready = $select->can_read($part);
+		my $more = stalled(\$looked, $part);
+		$deadline += $more if $more && $stalls++ < TIMES;
+		for my $handle (@ready) {
 			my $count = sysread $handle, my $bytes, KEPT;
 			if (!$count) { $select->remove($handle); $ended //= '' if $handle == $state }
 			elsif ($handle == $output) {

@@ -33,6 +33,7 @@ use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 use Fairlead::Confined ();
 use Fairlead::Fallback ();
 use Fairlead::Programs ();
+use Fairlead::Stall qw(PART TIMES stalled);
 use Fairlead::Table ();
 use Fairlead::Weights ();
 use Fairlead::Words ();
@@ -68,8 +69,9 @@ my %rest;            # seconds to wait -> checks, the next one first
 # still be sent there; `dead`: nobody is sent there any more; `agents`, and of these the `silent`.
 my %queues = map { $_ => [] } qw(good suspects dead agents silent);
 my %spent = (agents => 0, silent => 0);    # until when they have had their share
-my %workers;         # pid -> { pid, to, from, check, from_queue, since, done }
+my %workers;         # pid -> { pid, to, from, check, from_queue, since, stalls, done }
 my ($all, $first_left, $started, %complained) = (0, 0, 0);    # servers that are checked, for the first time
+my $looked = 0;      # the last look at the clock of who waits for the workers
 my $to_say = 1;      # that the first round is over
 my ($most, $most_known) = (FEWEST, 0);
 my $processors = 1;
@@ -309,7 +311,7 @@ sub idle {
 sub ask {
 	my ($worker, $check) = @_;
 	$check->{began} = now();
-	@$worker{qw(check since)} = ($check, $check->{began});
+	@$worker{qw(check since stalls)} = ($check, $check->{began}, 0);
 	my $line = "$check->{number} $check->{r}{num_connects}\n";
 	if (syswrite($worker->{to}, $line) != length $line) {    # it has died: end_overdue will see it
 		$worker->{since} = -$check->{limit};
@@ -319,8 +321,12 @@ sub ask {
 sub listen_for {
 	my ($seconds) = @_;
 	my %by_handle = map { fileno($_->{from}) => $_ } values %workers;
+	my @busy = grep { $_->{check} } values %workers;
+	$seconds = min($seconds, PART) if @busy;
+	my $began = now();
 	my $select = IO::Select->new(map { $_->{from} } values %workers);
 	my @ready = %workers ? $select->can_read($seconds) : do { select undef, undef, undef, $seconds; () };
+	if (my $lost = stalled(\$looked, $seconds)) { wait_longer($_, $lost) for @busy }
 	for my $handle (@ready) {
 		my $worker = $by_handle{fileno $handle};
 		my $line = readline $handle;
@@ -335,6 +341,13 @@ sub listen_for {
 			dismiss($worker) if ++$worker->{done} >= WORN;
 		}
 	}
+	return;
+}
+
+# For the check of this worker, after a stall of so many seconds; it may have begun since the look before the stall.
+sub wait_longer {
+	my ($worker, $seconds) = @_;
+	$worker->{since} = min($worker->{since} + $seconds, now()) if $worker->{stalls}++ < TIMES;
 	return;
 }
 

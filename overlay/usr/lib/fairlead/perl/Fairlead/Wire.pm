@@ -11,9 +11,11 @@ no warnings 'once';    # $SSL_ERROR
 use Errno qw(EAGAIN EALREADY ECONNRESET EINPROGRESS EINTR EWOULDBLOCK);
 use Exporter qw(import);
 use IO::Socket::IP ();
+use List::Util qw(min);
 use Socket qw(AI_NUMERICHOST SOCK_STREAM);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
+use Fairlead::Stall qw(PART TIMES stalled);
 use Fairlead::Words ();
 
 our @EXPORT_OK = qw(
@@ -30,13 +32,15 @@ use constant {
 our ($sent, $received) = ('', '');    # in the last conversation; without passwords
 our $most = LONGEST;                  # bytes that the server may send in all
 my ($seconds, $deadline) = (0, 0);
+my ($looked, $stalls) = (0, 0);       # the last look at the clock; stalls in this conversation
 my ($taken, $buffer) = (0, '');       # bytes that have come; those of them that nobody has taken yet
 
 # A new conversation, which must be over in so many seconds.
 sub begin {
 	($seconds) = @_;
-	$deadline = clock_gettime(CLOCK_MONOTONIC) + $seconds;
-	($sent, $received, $taken, $buffer) = ('', '', 0, '');
+	($sent, $received, $taken, $buffer, $stalls) = ('', '', 0, '', 0);
+	$looked = clock_gettime(CLOCK_MONOTONIC);
+	$deadline = $looked + $seconds;
 	return;
 }
 
@@ -103,19 +107,31 @@ sub await {
 	my ($socket, $to_write, $patience) = @_;
 	while (1) {
 		my $left = in_time();
-		my $enough = defined $patience && $patience < $left;
+		my $part = min(PART, $left, $patience // ());
 		vec(my $bits = '', fileno $socket, 1) = 1;
 		my ($read, $write) = $to_write ? (undef, $bits) : ($bits, undef);
-		my $ready = select $read, $write, undef, $enough ? $patience : $left;
-		return 1 if $ready > 0;
-		return 0 if $ready == 0 && $enough;
+		my $ready = select $read, $write, undef, $part;
 		die "$!\n" if $ready < 0 && $! != EINTR;
+		look($part);
+		return 1 if $ready > 0;
+		next if !defined $patience || $ready < 0;
+		$patience -= $part;
+		return 0 if $patience <= 0;
 	}
+}
+
+# At the clock, after so many seconds of waiting.
+sub look {
+	my ($waited) = @_;
+	my $more = stalled(\$looked, $waited);
+	$deadline += $more if $more && $stalls++ < TIMES;
+	return;
 }
 
 # Seconds that are left.
 sub in_time {
-	my $left = $deadline - clock_gettime(CLOCK_MONOTONIC);
+	look(0);
+	my $left = $deadline - $looked;
 	die "no answer within $seconds s\n" if $left <= 0;
 	return $left;
 }
