@@ -16,6 +16,9 @@ from board.machines.spent import APPLYING, BOOTING, HEALTH, WEB, spent
 from board.machines.wait import PATIENCE, WaitedInVain, until
 from board.machines.world import SERVERS, SERVERS6
 
+from applier.wire.client import Client
+from applier.wire.errors import ApplierDown, ApplierRefused
+from applier.wire.shapes import ENDED, RunStatus
 from lbconfig.model import certificate
 from lbconfig.model.snapshot import (
     FACTORY,
@@ -43,12 +46,16 @@ NETWORK = Network(
 QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=3, failures=1)
 START = 300.0  # seconds that the box may take from power-on until all of it answers
 APPLY = 180.0  # seconds that an apply may take
-# One line to the applier's socket, and its answer. To load Python for that takes the one slow processor a second.
-ASK = r"""
-socket(A, AF_UNIX, SOCK_STREAM, 0) && connect(A, pack_sockaddr_un("/run/fairlead/applier.sock")) or die "$!\n";
-syswrite A, scalar <STDIN>;
-$_ = <A>;
-/\n/ or die "no whole answer\n";
+APPLIER = "/run/fairlead/applier.sock"
+# The applier's answer to "progress" once the run's own state, which is the first one in it, is another than these.
+FOLLOW = r"""
+alarm 180;
+do {
+    select undef, undef, undef, 0.2 if $_;
+    socket(A, AF_UNIX, SOCK_STREAM, 0) && connect(A, pack_sockaddr_un($ARGV[0])) or die "$!\n";
+    syswrite A, qq({"verb":"progress"}\n);
+    $_ = <A>;
+} while /^.*?"state": ?"(\w+)/ && $1 =~ /^(?:running|returning)$/;
 print;
 """
 ANSWER = 120.0  # seconds that a page may take; a busy host emulates slowly
@@ -121,6 +128,21 @@ def _host(place: str) -> str:
     return place.rpartition(":")[0].strip("[]")
 
 
+class ClientOutside(Client):
+    """The applier's own client, outside the box: to load Python in there takes the one slow processor seconds."""
+
+    def __init__(self, box: Machine) -> None:
+        super().__init__(APPLIER, APPLY)
+        self.box = box
+
+    def follow(self) -> RunStatus:
+        """The run as soon as it is no longer on its way. Raises CommandFailed."""
+        return json.loads(self.box.succeed(["perl", "-MSocket", "-e", FOLLOW, APPLIER], APPLY))["result"]
+
+    def _exchange(self, line: bytes) -> bytes:
+        return self.box.exchange(APPLIER, line.decode().rstrip("\n"), APPLY).encode()
+
+
 class Director(Machine):
     url = ""  # of the web page, from the host
     answered = 0  # characters that the console had shown when something was typed last
@@ -131,18 +153,33 @@ class Director(Machine):
         return self.succeed(["fairlead-applier", *words], timeout)
 
     def status(self) -> dict:
-        asked = json.dumps({"verb": "status", "known": []}).encode() + b"\n"
-        return json.loads(self.succeed(["perl", "-MSocket", "-e", ASK], APPLY, asked))["result"]
+        return json.loads(self.exchange(APPLIER, json.dumps({"verb": "status", "known": []}), APPLY))["result"]
 
     def faults(self) -> str:
         """One sentence a line; empty where all is well."""
         return "".join(f"{one['message']}\n" for one in self.status()["faults"])
 
     @spent(APPLYING)
-    def apply(self, snapshot: Snapshot) -> dict:
+    def apply(self, snapshot: Snapshot) -> RunStatus:
         """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back."""
-        self.write("/run/wish.json", to_json(snapshot))
-        return json.loads(self.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLY))
+        applier = ClientOutside(self)
+        try:
+            review = applier.check(snapshot)
+            if review["problems"]:
+                raise CommandFailed(f"{self.name}: problems: {review['problems']}")
+            applier.apply(review["snapshot"], review["digest"], review["base"], "test")
+            run = applier.follow()
+            while run["state"] not in ENDED:
+                if run["state"] == "waiting":
+                    applier.confirm(apply=run["id"], user="test")
+                run = applier.follow()
+        except ApplierDown as error:
+            raise CommandFailed(f"{self.name}: {error}") from error
+        except ApplierRefused as error:
+            raise CommandFailed(f"{self.name}: {error.in_full}") from error
+        if run["state"] != "done":
+            raise CommandFailed(f"{self.name}: {json.dumps(run)}")
+        return run
 
     @spent(APPLYING)
     def apply_unconfirmed(self, snapshot: Snapshot, within: int) -> dict:

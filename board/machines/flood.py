@@ -112,6 +112,7 @@ def joined(lab: Lab) -> Iterator[Flood]:
         flood = Flood(cable(folder).path, folder / "clients")
         try:
             until("the cable", cable(folder).path.exists, SOON, 0.05)
+            Link(folder / "clients").other_end().plugged_in()
             with lab.director:
                 yield flood
         finally:

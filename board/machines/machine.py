@@ -39,6 +39,14 @@ PANIC = "Kernel panic - not syncing"
 DATA_LABEL = "FAIRLEAD-DATA"
 DISK_GROWTH = 64  # MiB by which a machine's disk is larger than the disk image
 OVMF = Path("/usr/share/OVMF")
+# A line to a UNIX socket, and the line that answers it. To load Python for that takes the one slow processor a second.
+EXCHANGE = r"""
+socket(A, AF_UNIX, SOCK_STREAM, 0) && connect(A, pack_sockaddr_un($ARGV[0])) or die "$!\n";
+syswrite A, scalar <STDIN>;
+$_ = <A>;
+/\n/ or die "no whole answer\n";
+print;
+"""
 OPEN_AGENT = "fairlead.guest-agent=all"  # a word for the kernel: without it the agent runs no commands
 # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
 # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it takes
@@ -265,6 +273,10 @@ class Machine:
         if done.exit:
             raise CommandFailed(f"{self.name}: {shown(command)}: exit code {done.exit}\n{done.output}{done.errors}")
         return done.output
+
+    def exchange(self, path: str, line: str, timeout: float = COMMAND) -> str:
+        """The line with which the program behind this UNIX socket answers a line. Raises CommandFailed."""
+        return self.succeed(["perl", "-MSocket", "-e", EXCHANGE, path], timeout, f"{line}\n".encode())
 
     def fail(self, command: str | list[str], timeout: float = COMMAND) -> str:
         """Its output and errors; raises CommandFailed when the exit code is 0."""

@@ -11,13 +11,14 @@ from typing import Any
 
 from board.lab.build import Image
 from board.machines.link import LinkEnd, UserNetwork
-from board.machines.machine import BOOT, WORLD, Machine
+from board.machines.machine import BOOT, WORLD, CommandFailed, Machine
 from board.machines.spent import BOOTING, spent
 from board.machines.wait import PATIENCE, until
 
 SERVERS = {"rs1": "10.2.0.11", "rs2": "10.2.0.12", "rs3": "10.2.0.13"}
 SERVERS6 = {"rs1": "2001:db8:2::11", "rs2": "2001:db8:2::12", "rs3": "2001:db8:2::13"}
 CLIENT = "/usr/lib/fairlead/world/client.py"
+COMMANDS = "/run/world/commands"  # where a client that is loaded already takes them
 DIRECTOR = "10.2.0.1"  # its address among the servers; clients keep their own
 # Before SILENCE: a check that nobody answers counts, too.
 CHECKS = (
@@ -106,7 +107,10 @@ class World(Machine):
         return self.succeed(["ip", "netns", "exec", "client", "sh", "-c", command], timeout)
 
     def _client(self, *words: str, timeout: float) -> Any:
-        return json.loads(self.succeed(["ip", "netns", "exec", "client", "python3", CLIENT, *words], timeout))
+        try:
+            return json.loads(self.exchange(COMMANDS, json.dumps(words), timeout))
+        except CommandFailed as error:
+            raise CommandFailed(f"{words}: {error}\n{self.read(f'{COMMANDS}.log')}") from None
 
     # --- the real servers ---
 
@@ -148,8 +152,8 @@ class World(Machine):
     @spent(BOOTING)
     def wait_for_servers(self, timeout: float = BOOT) -> None:
         self.wait_for_agent(timeout)
-        for name in SERVERS:
-            self.wait_until_succeeds(f"ip netns exec {name} ss -Hlnt | grep -q :80", timeout)
+        listening = " && ".join(f"ip netns exec {name} ss -Hlnt | grep -q :80" for name in SERVERS)
+        self.wait_until_succeeds(f"{listening} && {{ [ ! -e /sys/class/net/eth1 ] || [ -S {COMMANDS} ]; }}", timeout)
 
 
 def until_answer(world: World, target: str, answer: str) -> None:

@@ -98,32 +98,22 @@ def test_whoever_does_not_take_the_connections_is_not_told_them_all_the_time(wor
     assert world.roles()[1] == LEADS
 
 
-def test_who_knows_them_after_the_second_time_leads(world, monkeypatch):
+@pytest.mark.parametrize(("connections", "arriving"), [(1000, 600), (140, 122)])
+def test_connections_that_did_not_arrive_are_told_again_before_the_other_box_leads(
+    world, monkeypatch, connections, arriving
+):
+    """Of few all must be known, of many all but a tenth."""
     first, second = world.boxes
-    first.core.open = 1000
+    first.core.open = connections
     tell = first.pairs._tell
 
     def arrives(core):
         tell(core)
-        second.core.open += 600
+        second.core.open = min(second.core.open + arriving, connections)
 
     monkeypatch.setattr(first.pairs, "_tell", arrives)
     first.pairs.hand_over(first.pairs.boxes(), "it is fitter", False)
-    assert world.roles()[1] == LEADS and len(first.told) == 3
-
-
-def test_the_few_that_did_not_arrive_are_told_again(world, monkeypatch):
-    first, second = world.boxes
-    first.core.open = 140
-    tell = first.pairs._tell
-
-    def arrives(core):
-        tell(core)
-        second.core.open = min(second.core.open + 122, 140)
-
-    monkeypatch.setattr(first.pairs, "_tell", arrives)
-    first.pairs.hand_over(first.pairs.boxes(), "it is fitter", False)
-    assert world.roles()[1] == LEADS and second.core.open == 140 and len(first.told) == 3
+    assert world.roles()[1] == LEADS and second.core.open == connections and len(first.told) == 3
 
 
 def test_a_hand_over_that_nobody_takes_up_is_told(world):

@@ -11,6 +11,8 @@ client.py load HOST:PORT/PATH CLIENTS SECONDS [BEFORE]
 client.py hold HOST:PORT COUNT FILE           long TCP connections until SIGTERM; a report into FILE twice a second
 client.py repeat get HOST:PORT/PATH FILE      requests, a new connection each, until SIGTERM; a report as above
 client.py repeat ask HOST:PORT FILE           the same with datagrams, a new port each
+client.py serve SOCKET                        commands as JSON lists, one for each connection to this UNIX socket: what
+                                              they print is the answer; each in a fork, which has nothing to load
 """
 
 from __future__ import annotations
@@ -174,6 +176,21 @@ def repeat(way: str, target: str, file: str) -> dict[str, object]:
     return report
 
 
+def serve(path: str) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen()
+        while True:
+            connection, _ = door.accept()
+            if os.fork() == 0:
+                with connection, connection.makefile("rw") as lines:
+                    command, *words = json.loads(lines.readline())
+                    lines.write(json.dumps(COMMANDS[command](*words)) + "\n")
+                os._exit(0)
+            connection.close()
+
+
 def told_to_end() -> list[int]:
     """Empty until SIGTERM comes."""
     ending: list[int] = []
@@ -221,6 +238,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "load": load,
     "hold": hold,
     "repeat": repeat,
+    "serve": serve,
 }
 
 if __name__ == "__main__":
