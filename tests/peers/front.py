@@ -126,9 +126,9 @@ class Front(Room):
 
     web = ("127.0.0.1", 443)
 
-    def plain(self, source: str = "127.0.0.2") -> socket.socket:
-        """A TCP connection to the web page."""
-        return self._made(lambda: socket.create_connection((_target(source), 443), ANSWERS, (source, 0)))
+    def plain(self, source: str = "127.0.0.2", patience: float = ANSWERS) -> socket.socket:
+        """A TCP connection to the web page; nothing on it takes longer than `patience` seconds."""
+        return self._made(lambda: socket.create_connection((_target(source), 443), patience, (source, 0)))
 
     def half_open(self, sources: Iterable[str]) -> list[socket.socket]:
         """One connection from each that says nothing, or that nobody answers."""
@@ -156,17 +156,23 @@ class Front(Room):
         finally:
             self.do("nft", "delete", "table", "inet", "fairlead")
 
-    def connect(self, source: str = "127.0.0.2") -> ssl.SSLSocket:
+    def connect(self, source: str = "127.0.0.2", patience: float = ANSWERS) -> ssl.SSLSocket:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        return context.wrap_socket(self.plain(source))
+        return context.wrap_socket(self.plain(source, patience))
 
     def ask(
-        self, method: str, path: str, body: bytes = b"", source: str = "127.0.0.2", **headers: str
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        source: str = "127.0.0.2",
+        patience: float = ANSWERS,
+        **headers: str,
     ) -> tuple[int, str, http.client.HTTPMessage]:
         """Status, text and headers."""
         connection = http.client.HTTPSConnection("box")
-        connection.sock = self.connect(source)
+        connection.sock = self.connect(source, patience)
         try:
             names = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body or None, {"Referer": f"https://box{path}", **names})
@@ -199,20 +205,29 @@ class Front(Room):
         one.sendall(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + sent)
         return one
 
-    def form(self, path: str, cookies: str = "", source: str = "127.0.0.3", post: str = "", **fields: object):
+    def form(
+        self,
+        path: str,
+        cookies: str = "",
+        source: str = "127.0.0.3",
+        post: str = "",
+        patience: float = ANSWERS,
+        **fields: object,
+    ):
         """Fill in a form as a browser does; the answer and the cookies from then on."""
-        _, text, headers = self.ask("GET", path, source=source, Cookie=cookies)
+        _, text, headers = self.ask("GET", path, source=source, patience=patience, Cookie=cookies)
         kept = _cookies(cookies, headers)
         fields["csrfmiddlewaretoken"] = found(r'name="csrfmiddlewaretoken" value="([^"]+)"', text)
         answer = self.ask(
-            "POST", post or path, urlencode(fields, doseq=True).encode(), source, Cookie=kept,
+            "POST", post or path, urlencode(fields, doseq=True).encode(), source, patience, Cookie=kept,
             Content_Type="application/x-www-form-urlencoded",
         )  # fmt: skip
         return answer, _cookies(kept, answer[2])
 
     def set_up(self) -> str:
-        """The first admin; the cookies of his session."""
-        answer, cookies = self.form("/set-up/", code=CODE, username=USER, password=PASSWORD, again=PASSWORD)
+        """The first admin; the cookies of his session. It cannot be done again, so nothing hurries it."""
+        fields = {"code": CODE, "username": USER, "password": PASSWORD, "again": PASSWORD}
+        answer, cookies = self.form("/set-up/", patience=STARTS, **fields)
         assert answer[0] == 302, answer
         return cookies
 
