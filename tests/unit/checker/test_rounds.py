@@ -73,8 +73,11 @@ def log(
         text=True,
     )
     with process:
-        meanwhile(process)
-        said, complaints = process.communicate(timeout=90)
+        try:
+            meanwhile(process)
+            said, complaints = process.communicate(timeout=90)
+        finally:
+            process.kill()
     assert complaints in ("", "Out of memory!\n"), complaints
     return said.splitlines()
 

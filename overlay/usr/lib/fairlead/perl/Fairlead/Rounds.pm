@@ -107,6 +107,7 @@ sub watch {
 	$processors = processors();
 	warm_up();
 	gather();
+	$looked = now();
 	Fairlead::Spawner::note('watching') if $spawned;
 	while (1) {
 		main::check_signal();
@@ -323,7 +324,6 @@ sub listen_for {
 	my %by_handle = map { fileno($_->{from}) => $_ } values %workers;
 	my @busy = grep { $_->{check} } values %workers;
 	$seconds = min($seconds, PART) if @busy;
-	my $began = now();
 	my $select = IO::Select->new(map { $_->{from} } values %workers);
 	my @ready = %workers ? $select->can_read($seconds) : do { select undef, undef, undef, $seconds; () };
 	if (my $lost = stalled(\$looked, $seconds)) { wait_longer($_, $lost) for @busy }
