@@ -49,7 +49,7 @@ APPLY = 180.0  # seconds that an apply may take
 APPLIER = "/run/fairlead/applier.sock"
 # The applier's answer to "progress" once the run's own state, which is the first one in it, is another than these.
 FOLLOW = r"""
-alarm 180;
+alarm $ARGV[1];
 do {
     select undef, undef, undef, 0.2 if $_;
     socket(A, AF_UNIX, SOCK_STREAM, 0) && connect(A, pack_sockaddr_un($ARGV[0])) or die "$!\n";
@@ -137,7 +137,11 @@ class ClientOutside(Client):
 
     def follow(self) -> RunStatus:
         """The run as soon as it is no longer on its way. Raises CommandFailed."""
-        return json.loads(self.box.succeed(["perl", "-MSocket", "-e", FOLLOW, APPLIER], APPLY))["result"]
+        words = ["perl", "-MSocket", "-e", FOLLOW, APPLIER, f"{APPLY:.0f}"]
+        run = json.loads(self.box.succeed(words, APPLY))["result"]
+        if run is None:
+            raise CommandFailed(f"{self.box.name}: the applier has restarted and knows nothing of the run")
+        return run
 
     def _exchange(self, line: bytes) -> bytes:
         return self.box.exchange(APPLIER, line.decode().rstrip("\n"), APPLY).encode()
