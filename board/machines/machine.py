@@ -137,8 +137,10 @@ class Machine:
         self.started = time.monotonic()
         self.log_offset = self.console_log.stat().st_size if self.console_log.exists() else 0
         with (self.folder / f"{self.name}.qemu").open("a") as output:
+            # A group of its own, so that Ctrl-C is not for QEMU; no session of its own, because Linux shares the
+            # processors among sessions first (sched(7), autogroup), and nobody's `nice` would count.
             self.process = subprocess.Popen(
-                self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+                self.command_line(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0
             )
         self._monitor = until("QEMU's monitor", self._connect_monitor, PATIENCE, 0.05)
         for nic in self.nics:
