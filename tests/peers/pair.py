@@ -1,6 +1,6 @@
 """Two boxes that elect who leads, and a client between them; all in network namespaces, nothing of it booted.
 
-    client 10.1.0.10 --- front --- eth0 box 1, box 2 eth0        10.1.0.1, 10.1.0.2
+    client 10.1.0.10 --- front --- eth0 box 1, box 2 eth0        10.1.0.1, 10.1.0.2; gateway 10.1.0.254
                          back  --- eth1 box 1, box 2 eth1        10.2.0.1, 10.2.0.2
                          cable --- eth2 box 1, box 2 eth2        192.0.2.1, 192.0.2.2
 
@@ -37,6 +37,7 @@ from applier.pair.roles import Role
 OVERLAY = TOP / "overlay"
 NETWORKS = {"eth0": ("front", "10.1.0.{}", 24), "eth1": ("back", "10.2.0.{}", 24), "eth2": ("cable", "192.0.2.{}", 30)}
 VIP, VIP6, GATEWAY = "10.1.0.100", "2001:db8:1::100", "10.2.0.254"
+WAY_OUT = "10.1.0.254"  # the boxes' own gateway
 FLOATING = (("eth0", f"{VIP}/24"), ("eth0", f"{VIP6}/64"), ("eth1", f"{GATEWAY}/24"))
 PRIORITIES = (254, 251)  # so high that whoever stands by takes over in no time when it is told (decision 82)
 ADVERT = 500  # ms; twice as patient as a real pair: other tests run on this machine
@@ -205,7 +206,9 @@ class World(Place):
             self.ip("link", "add", name, "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
             self.ip("link", "set", name, "up")
         self.ip("address", "add", "10.1.0.10/24", "dev", "front")
+        self.ip("address", "add", f"{WAY_OUT}/24", "dev", "front")
         self.ip("-6", "address", "add", "2001:db8:1::10/64", "dev", "front", "nodad")
+        self.do("nft 'table bridge gateway { chain asked { type filter hook input priority 0; }; }'")
         self._network = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
 
     def close(self) -> str:
@@ -319,6 +322,15 @@ class Pair:
 
     def unplug(self, box: Box, network: str) -> None:
         self.world.ip("link", "set", f"{network}{box.number}", "down")
+
+    def answer(self, *boxes: Box) -> None:
+        """From now on the boxes' gateway answers these and no others."""
+        rules = [
+            f'add rule bridge gateway asked iifname "front{box.number}" arp daddr ip {WAY_OUT} drop'
+            for box in self.boxes
+            if box not in boxes
+        ]
+        self.world.do("; ".join(["nft flush chain bridge gateway asked", *(f"nft '{rule}'" for rule in rules)]))
 
     def cable(self, state: str) -> None:
         self.boxes[0].ip("link", "set", "eth2", state)

@@ -8,17 +8,17 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.peers.pair import Box, Pair
+from tests.peers.pair import WAY_OUT, Box, Pair
 
 from applier.apply.deadline import boottime
 from applier.base.paths import Paths
-from applier.host.host import Host, Live, Neighbours
+from applier.host.host import COMMAND_TIMEOUT, Host, Live, Neighbours, Output
 from applier.kept.events import Events
 from applier.kept.faults import Faults
 from applier.kept.generations import Generations
@@ -39,6 +39,11 @@ from lbconfig.model.snapshot import Snapshot
 from lbconfig.target import Target
 
 GOLDEN = Path(__file__).parents[1] / "golden/pair-of-two-boxes/snapshot.json"
+# A file of a card below /sys, which shows this machine's cards -> the same out of what ip shows of the room's.
+KNOWN_OF_LINKS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "address": lambda link: link["address"],
+    "carrier": lambda link: str(int("LOWER_UP" in link["flags"])),
+}
 
 
 class InRoom(Live):
@@ -47,14 +52,22 @@ class InRoom(Live):
     def __init__(self, box: Box) -> None:
         self._box = box
 
+    def command(self, argv: Sequence[str], stdin: str = "", timeout: float = COMMAND_TIMEOUT) -> Output:
+        return super().command(self._box.inside(*argv), stdin, timeout)
+
+    def setting(self, key: str) -> str | None:
+        if key.startswith("net/"):
+            return self._box.do(f"cat /proc/sys/{key}").strip()
+        return super().setting(key)
+
     def neighbours(self, interfaces: Collection[str]) -> Neighbours:
         with ThreadPoolExecutor(1, initializer=self._box.enter) as inside:
             return inside.submit(super().neighbours, interfaces).result(20)
 
     def read(self, path: Path) -> str | None:
-        if path.parent.parent == CLASS and path.name == "address":
+        if path.parent.parent == CLASS and path.name in KNOWN_OF_LINKS:
             links = json.loads(self._box.do("ip -json link show"))
-            return next((one["address"] for one in links if one["ifname"] == path.parent.name), None)
+            return next((KNOWN_OF_LINKS[path.name](one) for one in links if one["ifname"] == path.parent.name), None)
         return super().read(path)
 
 
@@ -138,6 +151,7 @@ def in_these_networks(snapshot: Snapshot) -> Snapshot:
             box,
             network=replace(
                 box.network,
+                gateway=WAY_OUT,
                 interfaces=tuple(
                     Interface(f"eth{at}", addresses=tuple(one.format(number) for one in addresses))
                     for at, addresses in enumerate(own)
@@ -150,8 +164,8 @@ def in_these_networks(snapshot: Snapshot) -> Snapshot:
 
 
 @contextlib.contextmanager
-def appliers(pair: Pair, folder: Path) -> Iterator[list[Applier]]:
-    """Of both boxes, each hearing the other one."""
+def appliers(pair: Pair, folder: Path, looking: bool = False) -> Iterator[list[Applier]]:
+    """Of both boxes, each hearing the other one. `looking`: each looks which one is fitter, and hands over."""
     both = []
     for box in pair.boxes:
         (folder / box.name).mkdir()
@@ -164,9 +178,15 @@ def appliers(pair: Pair, folder: Path) -> Iterator[list[Applier]]:
         while not ended.wait(EACH / 2):
             for one, other in (both, both[::-1]):
                 one.hears(other)
-                one.lookout.note(one.pairs.seen(one.boxes))
+                if not looking:
+                    one.lookout.note(one.pairs.seen(one.boxes))
+
+    def look(one: Applier) -> None:
+        while not ended.wait(EACH):
+            one.lookout.loop.turn()
 
     threads = [threading.Thread(target=talk), *(threading.Thread(target=one.server.serve) for one in both)]
+    threads += [threading.Thread(target=look, args=[one]) for one in both if looking]
     for thread in threads:
         thread.start()
     try:

@@ -24,7 +24,7 @@ def looks(*seen: tuple[Lacks, Lacks | None], begin: float = 1000.0, leads_since:
 
 @pytest.mark.parametrize(
     ("own", "after"),
-    [(Lacks(links=1), 2.0), (Lacks(gateways=1), 10.0), (Lacks(services=3), 10.0)],
+    [(Lacks(links=1), 2.0), (Lacks(gateways=1), 8.0), (Lacks(services=3), 8.0)],
 )
 def test_a_peer_that_is_fitter_for_a_while_leads(own, after):
     seen = looks(*[(own, WELL)] * 8)
@@ -39,8 +39,8 @@ def test_the_first_difference_counts():
 
 def test_a_break_begins_anew():
     unfit, well = (Lacks(gateways=1), WELL), (WELL, WELL)
-    assert not any(looks(*([unfit] * 5 + [well]) * 10))
-    assert not any(looks(*([unfit] * 5 + [(unfit[0], None)]) * 10))  # the peer was not ready in between
+    assert not any(looks(*([unfit] * 4 + [well]) * 10))
+    assert not any(looks(*([unfit] * 4 + [(unfit[0], None)]) * 10))  # the peer was not ready in between
 
 
 def test_nobody_knows_what_was_between_two_looks_that_are_far_apart():
@@ -54,7 +54,7 @@ def test_who_has_not_led_for_long_leads_on():
 
 
 def test_a_box_that_cannot_serve_hands_over_at_once():
-    calm = [(WELL, WELL)] * 6
+    calm = [(WELL, WELL)] * 5
     assert looks(*calm, (Lacks(able=1), WELL), leads_since=999.0)[-1]
     assert not looks(*calm, (Lacks(able=1), Lacks(able=1)))[-1]
     assert not looks(*calm, (Lacks(able=1), None))[-1]

@@ -41,7 +41,7 @@ class Observed:
 class Limits(NamedTuple):
     """All in seconds."""
 
-    steady: float = 10.0  # so long the peer is fitter before the box hands over
+    steady: float = 8.0  # so long the peer is fitter before the box hands over
     links: float = 2.0  # the same where a link makes the difference
     apart: float = 300.0  # so long a box leads before it hands over for less than being unable
     gap: float = 6.0  # between two looks: after more, nobody knows what was in between
