@@ -131,20 +131,22 @@ def _host(place: str) -> str:
 class ClientOutside(Client):
     """The applier's own client, outside the box: to load Python in there takes the one slow processor seconds."""
 
-    def __init__(self, box: Machine) -> None:
-        super().__init__(APPLIER, APPLY)
+    def __init__(self, box: Machine, within: float) -> None:
+        """`within`: seconds that each answer may take, and a run until its end."""
+        super().__init__(APPLIER, within)
         self.box = box
+        self.within = within
 
     def follow(self) -> RunStatus:
         """The run as soon as it is no longer on its way. Raises CommandFailed."""
-        words = ["perl", "-MSocket", "-e", FOLLOW, APPLIER, f"{APPLY:.0f}"]
-        run = json.loads(self.box.succeed(words, APPLY))["result"]
+        words = ["perl", "-MSocket", "-e", FOLLOW, APPLIER, f"{self.within:.0f}"]
+        run = json.loads(self.box.succeed(words, self.within))["result"]
         if run is None:
             raise CommandFailed(f"{self.box.name}: the applier has restarted and knows nothing of the run")
         return run
 
     def _exchange(self, line: bytes) -> bytes:
-        return self.box.exchange(APPLIER, line.decode().rstrip("\n"), APPLY).encode()
+        return self.box.exchange(APPLIER, line.decode().rstrip("\n"), self.within).encode()
 
 
 class Director(Machine):
@@ -164,9 +166,12 @@ class Director(Machine):
         return "".join(f"{one['message']}\n" for one in self.status()["faults"])
 
     @spent(APPLYING)
-    def apply(self, snapshot: Snapshot) -> RunStatus:
-        """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back."""
-        applier = ClientOutside(self)
+    def apply(self, snapshot: Snapshot, within: float = APPLY) -> RunStatus:
+        """Check, apply, wait for the end; the run. Raises CommandFailed when it was refused or put back.
+
+        `within`: seconds that each answer may take, and the run until its end.
+        """
+        applier = ClientOutside(self, within)
         try:
             review = applier.check(snapshot)
             if review["problems"]:

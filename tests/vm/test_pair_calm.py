@@ -15,7 +15,7 @@ from tests.lab.bundles import Bundles
 from tests.lab.fixtures import thorough
 from tests.lab.pair_machines import SOON, alone, apply_draft, ask, join, leads, propose, told, turned_on
 
-from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, from_data, to_json
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, from_data
 
 MINUTES = float(os.environ.get("FAIRLEAD_CALM") or "3")
 pytestmark = [thorough, pytest.mark.timeout(3600 + 60 * MINUTES)]
@@ -23,7 +23,6 @@ pytestmark = [thorough, pytest.mark.timeout(3600 + 60 * MINUTES)]
 SITE = service(1, "site", check=QUICK)
 LINES = service(2, "lines", port=7000, check=QUICK)
 OFF = HealthCheck(CheckKind.OFF)
-# An emulated processor on a busy host takes a minute until it has read more than that, and then the command gives up.
 SERVICES, SERVERS = 200, 10
 FLOOD = 60.0  # seconds
 APPLIED = 1200.0  # seconds that an apply of so many services may take at both boxes of a busy host
@@ -50,9 +49,7 @@ def many() -> list:
 
 def apply(box, *services) -> None:
     """These services and no others, by both boxes."""
-    running = from_data(box.status()["snapshot"])
-    box.write("/run/wish.json", to_json(dataclasses.replace(running, services=services)))
-    box.applier("apply", "/run/wish.json", "--user", "test", timeout=APPLIED)
+    box.apply(dataclasses.replace(from_data(box.status()["snapshot"]), services=services), APPLIED)
 
 
 def leading(boxes) -> list[tuple[str, list, str]]:
