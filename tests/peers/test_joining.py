@@ -1,5 +1,6 @@
 """Two boxes that become a pair over loopback: the real messages, TLS and files; ARP and the firewall are pretended."""
 
+import base64
 import contextlib
 import hashlib
 import itertools
@@ -336,6 +337,48 @@ def test_strangers_who_say_anything_take_no_try(two, line):
             pass
     assert two.first.verbs.pair_joining()["invitation"]["tries"] == 3
     assert two.join(code)["joined"]
+
+
+def test_strangers_who_say_nothing_delay_nobody(two):
+    """More of them than are greeted at once: some before TLS, some in the middle of it, some after it."""
+    code = two.invite()
+    with contextlib.ExitStack() as opened:
+        for number in range(3 * worker.GUESTS):
+            plain = opened.enter_context(socket.create_connection((OTHER, two.port), PATIENCE))
+            if number % 3 == 1:
+                plain.sendall(b"\x16\x03\x01\x02\x00")  # the beginning of a ClientHello
+            elif number % 3 == 2:
+                opened.enter_context(dialled(two.port)[0])
+        assert two.join(code)["joined"]
+    assert two.settled()["joined"]
+
+
+def test_guesses_that_come_at_once_are_no_more_guesses(two):
+    """And the code is good no longer for one who had come before, either."""
+    code = two.invite()
+    guests = [dialled(two.port) for _ in range(5)]
+    key = base64.b64encode(bytes(range(32))).decode()
+    with contextlib.ExitStack() as opened:
+        said = []
+        for number, (secure, certificate) in enumerate(guests):
+            opened.enter_context(secure)
+            lines = Lines(secure, secure)
+            lines.send(Hello(messages.VERSION, "0" * 64))
+            answer = messages.read(lines.receive(EARLY), Answer)
+            known = proof.secret(code if number == 4 else "A" * 16, certificate)
+            shown = proof.prove(known, "second box", certificate, (answer.nonce, "0" * 64), (answer.key, key))
+            said.append((lines, Proof(key, shown)))
+        found = []
+        for lines, shown in said:
+            try:
+                lines.send(shown)
+                messages.read(lines.receive(EARLY), Proven)
+                found.append("proven")
+            except JoinError as error:
+                found.append(error.why)
+    assert "2 tries are left" in found[0] and "1 try is left" in found[1] and "the last try" in found[2], found
+    assert "proven" not in found
+    assert two.settled()["said"] == "The code was entered wrongly too often. Make a new one."
 
 
 def test_a_box_that_is_slow_at_each_message_ends_no_invitation(two, monkeypatch):

@@ -46,7 +46,7 @@ def proven(role: proof.Role, code: str = CODE, certificate: bytes = CERTIFICATE,
 
 def first(said: str) -> tuple[Script, bool]:
     other = Script(Hello(1, NONCES[1]), Proof(KEYS[1], said))
-    _, good = as_first(other, proof.secret(CODE, CERTIFICATE), CERTIFICATE, NONCES[0], KEYS[0])
+    _, good = as_first(other, proof.secret(CODE, CERTIFICATE), CERTIFICATE, NONCES[0], KEYS[0], bool)
     return other, good
 
 

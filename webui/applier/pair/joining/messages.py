@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -206,16 +207,18 @@ def _wrong(message: Any) -> str:
     return ""
 
 
-def as_first(channel: Channel, secret: bytes, certificate: bytes, nonce: str, key: str) -> tuple[str, bool]:
-    """The first box's part until both know each other: the second one's public key, and whether it knew the code.
+def as_first(
+    channel: Channel, secret: bytes, certificate: bytes, nonce: str, key: str, judge: Callable[[bool], bool]
+) -> tuple[str, bool]:
+    """The first box's part until both know each other: the second one's public key, and whether it may go on.
 
-    Nothing but a refusal is sent to one that did not.
+    `judge` decides that, by whether the proof was right. Nothing but a refusal is sent to one that may not.
     """
     hello = read(channel.receive(EARLY), Hello)
     channel.send(Answer(nonce, key))
     said = read(channel.receive(EARLY), Proof)
     nonces, keys = (nonce, hello.nonce), (key, said.key)
-    good = proof.same(said.proof, proof.prove(secret, "second box", certificate, nonces, keys))
+    good = judge(proof.same(said.proof, proof.prove(secret, "second box", certificate, nonces, keys)))
     if good:
         channel.send(Proven(proof.prove(secret, "first box", certificate, nonces, keys)))
     return said.key, good

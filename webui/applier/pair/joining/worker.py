@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import queue
 import secrets
 import select
 import socket
@@ -20,6 +21,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from typing import Self
 
 from applier.pair.joining.messages import (
     LATE,
@@ -41,6 +43,7 @@ from applier.pair.joining.proof import NONCE_BYTES, Role, secret
 
 PATIENCE = 40.0  # seconds for the other box to say the next thing
 TICK = 5.0  # seconds after which it says again that it waits
+GUESTS = 8  # that have connected and not proved anything yet; for one more, the first of them is sent away
 SETUP = 1 << 16  # bytes
 _GONE = "The connection between the two boxes was lost."
 
@@ -134,53 +137,159 @@ def relay(role: Role, root: Channel, other: Channel) -> None:
             return
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One that has proved that it knows the code."""
+
+    secure: ssl.SSLSocket
+    lines: Lines
+    key: str
+    address: str
+
+
+class Door:
+    """Greets all who connect side by side, so that whoever says nothing, or too slowly, delays nobody.
+
+    Its `bell`, a file descriptor, can be read once there is something to `take`.
+    """
+
+    def __init__(self, setup: Waits) -> None:
+        """OSError where the port cannot be had."""
+        self.left = setup.guesses
+        self._refusing = 0  # guests who are just being told that theirs was wrong
+        self._key = setup.key
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_3
+        _load(self._context, setup)
+        self._certificate = hashlib.sha256(ssl.PEM_cert_to_DER_cert(setup.certificate)).digest()
+        self._secret = secret(setup.code, self._certificate)
+        self._lock = threading.Lock()
+        # The longest here first; each a second handle of its connection, to end what a thread waits for.
+        self._guests: list[socket.socket] = []
+        self._threads: set[threading.Thread] = set()
+        self._found: queue.SimpleQueue[Known | None] = queue.SimpleQueue()
+        self.bell = os.eventfd(0, os.EFD_SEMAPHORE | os.EFD_NONBLOCK)
+        self.listener = _listener(setup.port)
+        self.listener.setblocking(False)  # who has connected may be gone before it is let in
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Send away all who are still here."""
+        self.listener.close()
+        with self._lock:
+            for guest in self._guests:
+                _hang_up(guest)
+            greeting = [*self._threads]
+        for thread in greeting:
+            thread.join()
+        while not self._found.empty():
+            if (known := self._found.get()) is not None:
+                known.secure.close()
+        os.close(self.bell)
+
+    def let_in(self) -> None:
+        """Whoever has connected. Where too many are here, the one that came first has to leave."""
+        try:
+            plain, _ = self.listener.accept()
+            guest = plain.dup()
+        except OSError:
+            return  # it is gone again
+        plain.settimeout(PATIENCE)
+        with self._lock:
+            self._guests.append(guest)
+            if len(self._guests) > GUESTS:
+                _hang_up(self._guests.pop(0))
+            greeting = threading.Thread(target=self._greet, args=(plain, guest), daemon=True)
+            self._threads.add(greeting)
+        greeting.start()
+
+    def take(self) -> Known | None:
+        """One that knows the code; None: one that did not has left."""
+        os.eventfd_read(self.bell)
+        return self._found.get()
+
+    def _greet(self, plain: socket.socket, guest: socket.socket) -> None:
+        known, wrong = None, False
+        try:
+            with contextlib.ExitStack() as opened:
+                secure = opened.enter_context(self._context.wrap_socket(plain, server_side=True))
+                lines = Lines(secure, secure)
+                nonce = secrets.token_hex(NONCE_BYTES)
+                key, good = as_first(lines, self._secret, self._certificate, nonce, self._key, self._judge)
+                if good:
+                    known = Known(secure, lines, key, plain_address(secure))
+                    opened.pop_all()
+                else:
+                    wrong = True
+                    lines.send(Refused(_wrong_code(self.left), "code"))
+        except (OSError, JoinError):  # a stranger, or one that went away
+            pass
+        finally:
+            with self._lock:
+                if guest in self._guests:
+                    self._guests.remove(guest)
+                guest.close()
+                self._refusing -= wrong
+                self._found.put(known)
+                os.eventfd_write(self.bell, 1)
+                self._threads.remove(threading.current_thread())
+
+    def _judge(self, right: bool) -> bool:
+        """Whether one that has shown this may go on. However many come at once, no more guesses are answered."""
+        with self._lock:
+            right = right and self.left > 0
+            if not right:
+                self.left = max(0, self.left - 1)
+                self._refusing += 1
+            return right
+
+    @property
+    def over(self) -> bool:
+        """Whether the guesses are used up, and whoever made one has been told so."""
+        with self._lock:
+            return self.left == 0 and self._refusing == 0
+
+
+def _hang_up(guest: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        guest.shutdown(socket.SHUT_RDWR)
+
+
 def wait(setup: Waits, root: Lines) -> None:
     """As the first box: until the time is over, or there were too many guesses, or root's process ends it.
 
     One that knows the code may come again: it may not have heard the last answer.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    _load(context, setup)
-    certificate = hashlib.sha256(ssl.PEM_cert_to_DER_cert(setup.certificate)).digest()
-    known = secret(setup.code, certificate)
-    left, end = setup.guesses, time.monotonic() + setup.seconds
-    with _listener(setup.port) as listener:
-        root.send(Listening(listener.getsockname()[1]))
+    end = time.monotonic() + setup.seconds
+    with Door(setup) as door:
+        root.send(Listening(door.listener.getsockname()[1]))
+        comes, found, ends = door.listener.fileno(), door.bell, root.fileno()
         while time.monotonic() < end:
-            ready = select.select(
-                [listener.fileno(), root.fileno()], [], [], min(TICK, max(0.0, end - time.monotonic()))
-            )[0]
-            if root.fileno() in ready:  # it is gone, or wants this to end: it has nothing to say before somebody comes
+            patience = min(TICK, max(0.0, end - time.monotonic()))
+            ready = select.select([comes, found, ends], [], [], patience)[0]
+            if ends in ready:  # it is gone, or wants this to end: it has nothing to say before somebody comes
                 return
-            if not ready:
-                root.send(Waiting(left))
-                continue
-            plain, _ = listener.accept()
-            plain.settimeout(PATIENCE)
-            met = False
-            try:
-                with plain, context.wrap_socket(plain, server_side=True) as secure:
-                    other = Lines(secure, secure)
-                    nonce = secrets.token_hex(NONCE_BYTES)
-                    key, good = as_first(other, known, certificate, nonce, setup.key)
-                    if good:
-                        address = plain_address(secure)
-                        met = True
-                        root.send(Met(key, address))
-                        relay("first box", root, other)
-                    else:
-                        left -= 1
-                        other.send(Refused(_wrong_code(left), "code"))
-            except (OSError, JoinError):  # a stranger, or one that went away; the next one may be the right one
-                pass
-            if met and not _said_again(root):
+            if comes in ready:
+                door.let_in()
+            known = door.take() if found in ready else None
+            if known is not None and not _serve(known, root):
                 return
-            if left == 0:
+            if door.over:
                 root.send(Refused("The code was entered wrongly too often. Make a new one.", "code"))
                 return
-            root.send(Waiting(left))
+            if not ready or found in ready:
+                root.send(Waiting(door.left))
     root.send(Refused("Nobody has joined in time. Make a new code.", "code"))
+
+
+def _serve(known: Known, root: Lines) -> bool:
+    """Pass on what this box and root's process say. False: root's process does not go on."""
+    with known.secure:
+        root.send(Met(known.key, known.address))
+        relay("first box", root, known.lines)
+    return _said_again(root)
 
 
 def _said_again(root: Channel) -> bool:
