@@ -106,4 +106,4 @@ def test_the_lead_does_not_move_while_both_boxes_are_busy(machines, flashed, rec
         f"requests failed, the slowest took {seen['slowest']:.2f} s; {kept['open']} of 20 connections are open",
     )  # fmt: skip
     assert leading((first, second)) == before
-    assert kept["broken"] == 0 and kept["open"] == 20, kept
+    assert not kept["broken"] and kept["open"] == 20, kept
