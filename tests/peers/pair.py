@@ -208,7 +208,6 @@ class World(Place):
         self.ip("address", "add", "10.1.0.10/24", "dev", "front")
         self.ip("address", "add", f"{WAY_OUT}/24", "dev", "front")
         self.ip("-6", "address", "add", "2001:db8:1::10/64", "dev", "front", "nodad")
-        self.do("nft 'table bridge gateway { chain asked { type filter hook input priority 0; }; }'")
         self._network = os.open(f"/proc/{self.first}/ns/net", os.O_RDONLY)
 
     def close(self) -> str:
@@ -330,7 +329,8 @@ class Pair:
             for box in self.boxes
             if box not in boxes
         ]
-        self.world.do("; ".join(["nft flush chain bridge gateway asked", *(f"nft '{rule}'" for rule in rules)]))
+        chain = "table bridge gateway { chain asked { type filter hook input priority 0; }; }"
+        self.world.do("; ".join(f"nft '{one}'" for one in (chain, "flush chain bridge gateway asked", *rules)))
 
     def cable(self, state: str) -> None:
         self.boxes[0].ip("link", "set", "eth2", state)
