@@ -16,7 +16,7 @@ import pytest
 from board.lab import build
 from board.machines.wait import until
 from tests.lab.fixtures import thorough
-from tests.peers.pair import ADVERT, FLOATING, VIP, Box, Pair, watched
+from tests.peers.pair import ADVERT, FLOATING, GATEWAY, VIP, VIP6, Box, Pair, watched
 from tests.peers.pair_appliers import appliers
 from tests.peers.room import CLEAN
 
@@ -149,6 +149,32 @@ def test_a_box_whose_processes_stand_still_loses_its_addresses(leading, pair):
     )
     other.ask(client.hand_over)
     pair.leads(leading)  # which keepalived says only of a group that stood by
+
+
+def test_a_box_that_served_alone_holds_its_addresses_while_it_becomes_one_of_a_pair():
+    with contextlib.closing(Pair(build.base_tree())) as pair:
+        box = pair.boxes[0]
+        own = [("eth0", f"{VIP}/32"), ("eth0", f"{VIP6}/128"), ("eth1", f"{GATEWAY}/24")]
+        for card, address in own:
+            box.ip("address", "add", address, "dev", card, *(("nodad",) if ":" in address else ()))
+        words = box.beside("ip", "-oneline", "monitor", "address")
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=CLEAN) as monitor:
+            box.configure()
+            with watched(pair, "a pair is made"):
+                box.supervise()
+                until("the box to lead", lambda: box.role and box.role.role == "leads")
+                until("leases", lambda: all(lease(box, *one) for one in FLOATING))
+                box.ip("address", "del", f"{GATEWAY}/24", "dev", "eth1")
+            assert GATEWAY in box.addresses() and lease(box, "eth1", GATEWAY)
+            monitor.terminate()
+            gone = [line.split()[4] for line in monitor.stdout if line.startswith("Deleted")]
+        assert gone == [f"{GATEWAY}/24"]
+
+
+def lease(box: Box, card: str, address: str) -> bool:
+    """Whether the floater holds it there."""
+    found = box.do(f"ip -oneline address show dev {card} to {address.partition('/')[0]}")
+    return " dynamic " in found
 
 
 def stays_down(box: Box, service: str) -> bool:

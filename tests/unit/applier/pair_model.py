@@ -121,7 +121,10 @@ class PairModel:
         for name, link in self.host.links.items():
             leading = role is not None and role.role == "leads"
             link.leases = [address for place, address in self.holds if place == name] if leading else []
-            if both := {*link.leases} & {*link.addresses}:
+            # An address for itself alone becomes a lease where it is; of IPv6 there is each one once.
+            link.addresses = [one for one in link.addresses if one not in link.leases]
+            there = {one.partition("/")[0] for one in link.addresses if ":" in one}
+            if both := there & {one.partition("/")[0] for one in link.leases}:
                 self.host.violations.append(f"{name} has {both} twice")
 
     # --- WireGuard and the threads of IPVS ---

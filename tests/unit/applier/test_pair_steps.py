@@ -303,6 +303,33 @@ def test_the_box_that_served_alone_goes_on_as_the_one_that_leads(box):
     assert box.host.files[box.paths.hold] == "0\n" and not objects(box)
 
 
+def test_what_floats_is_held_at_every_moment_while_a_pair_is_made(box, monkeypatch):
+    def there() -> set[str]:
+        links = box.host.links.values()
+        return {one.partition("/")[0] for link in links for one in (*link.addresses, *link.leases)}
+
+    change, lacks = box.host.change, []
+    wanted = there() & {address.partition("/")[0] for address in ALL}
+    assert len(wanted) >= 4
+
+    def watched(name, action, half=None):
+        try:
+            return change(name, action, half)
+        finally:
+            lacks.extend((name, one) for one in wanted - there())
+
+    monkeypatch.setattr(box.host, "change", watched)
+    assert box.apply(PAIR)["state"] == "done" and held(box) == ALL
+    assert lacks == [] and not box.host.violations
+
+
+def test_a_box_that_does_not_lead_at_once_is_a_pair_all_the_same(box):
+    box.host.pair.rival = True
+    assert box.apply(PAIR)["state"] == "done"
+    assert role(box)[0] == "stands by" and not held(box)
+    assert set(box.host.links["eth0"].addresses) == {"192.168.10.71/24", "2001:db8:1::71/64"} and not objects(box)
+
+
 def test_a_box_that_comes_to_a_pair_is_held_until_it_is_ready(tmp_path):
     """The other one has the addresses until the change is confirmed."""
     box = ready(tmp_path)

@@ -59,6 +59,7 @@ class Saved:
     floating: str | None = None  # what the floater held when addresses came
     floating_meanwhile: str | None = None  # and until some went
     keepalived: str | None = None  # what keepalived ran with when it was told otherwise; "": it did not run
+    own: NetworkState | None = None  # all of the network, before the floater took over what floats in a new pair
     cards: tuple[Ethtool, ...] | None = None  # what all cards were told; None: nobody looked at them
 
 

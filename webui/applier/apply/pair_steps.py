@@ -5,20 +5,24 @@ Without a pair no run has them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from applier.apply.job import Job, Step
 from applier.host.host import HostError, wait_until
 from applier.host.ipvs_netlink import Daemon
 from applier.pair import election, ready, roles
 from applier.pair.election import Files
 from applier.pair.joining import record
+from applier.parts.network import act as network
 from applier.parts.network.present import links
 from applier.parts.pair import daemons, link
 from lbconfig.pair import floating
 from lbconfig.render.pair_files import with_those_of
-from lbconfig.wanted.netstate import Address
+from lbconfig.wanted.netstate import NOTHING, Address, NetworkState
 
 STARTS = 5.0  # seconds that the kernel may take to show what it has started
 HELD = 20.0  # seconds that the floater may take on a busy box
+ELECTED = 10.0  # seconds that keepalived may take to elect a box that nobody contends with
 TOLD = 10  # addresses that a sentence names
 
 
@@ -124,6 +128,59 @@ class Connections(PairStep):
             daemons.put(job.host, job.saved.daemons)
 
 
+class Elect(PairStep):
+    name = "vrrp"
+    why = "After the services: only then may it lead. Before addresses go: those that float are never without a holder."
+
+    def due(self, job: Job) -> bool:
+        return job.new.in_pair and election_differs(job) is not None
+
+    def do(self, job: Job) -> str:
+        host, paths, new = job.host, job.paths, job.new
+        # A kill may have left one file of the two.
+        present = host.read(paths.keepalived) if host.read(paths.floating) is not None else None
+        job.saved.keepalived = present or ""
+        if not present:
+            if _goes_on(job):
+                return self._go_on(job)
+            election.begin(host, paths, Files(new.keepalived, new.floating, roles.hold_text(ready.NOT_YET)))
+            return "begun; the box may lead once it is ready"
+        if present == new.keepalived:
+            election.up(host, paths)
+            return "started again"
+        if job.relieved and election.leads(host, paths):
+            election.make_way(host, paths)
+        election.restart(host, paths, new.keepalived)
+        return "restarted"
+
+    @staticmethod
+    def _go_on(job: Job) -> str:
+        """The floater makes leases of the box's own addresses while they are there; clients see nothing of it."""
+        host, paths, new = job.host, job.paths, job.new
+        job.saved.own = network.present(host)
+        # The floater holds an address of IPv4 beside the same one of a network; of IPv6 there is each one once.
+        six = _whole6(floating(new.snapshot, new.box), job.saved.own) if new.box is not None else ()
+        meanwhile = NetworkState(addresses=six)
+        network.add(host, paths, meanwhile, job.trouble)
+        election.begin(host, paths, Files(new.keepalived, new.floating, roles.hold_text(None)))
+        try:
+            wait_until(host, "this box to lead", ELECTED, lambda: _not_led(job))
+        except HostError:
+            network.remove(host, paths, meanwhile, NOTHING)
+            return "begun; the box does not lead yet"
+        return "begun; the box leads"
+
+    def undo(self, job: Job) -> None:
+        saved = job.saved.keepalived
+        if saved == "":
+            # Boxes that were joined before this go on talking.
+            election.end(job.host, job.paths, channel=not job.saved.pair)
+            if job.saved.own is not None:
+                network.add(job.host, job.paths, job.saved.own, job.trouble)
+        elif saved is not None and job.host.read(job.paths.keepalived) != saved:
+            election.restart(job.host, job.paths, saved)
+
+
 class RemoveFloating(PairStep):
     name = "floating-remove"
     why = "After the table: until then clients of these addresses were still served."
@@ -139,39 +196,6 @@ class RemoveFloating(PairStep):
     def undo(self, job: Job) -> None:
         if job.saved.floating_meanwhile is not None:
             election.reload(job.host, job.paths, job.saved.floating_meanwhile, remove=False)
-
-
-class Elect(PairStep):
-    name = "vrrp"
-    why = "When the rest of the box is as configured: only then may it lead, and it speaks from its new addresses."
-
-    def due(self, job: Job) -> bool:
-        return job.new.in_pair and election_differs(job) is not None
-
-    def do(self, job: Job) -> str:
-        host, paths, new = job.host, job.paths, job.new
-        # A kill may have left one file of the two.
-        present = host.read(paths.keepalived) if host.read(paths.floating) is not None else None
-        job.saved.keepalived = present or ""
-        if not present:
-            reason = None if _goes_on(job) else ready.NOT_YET
-            election.begin(host, paths, Files(new.keepalived, new.floating, roles.hold_text(reason)))
-            return "begun" if reason is None else "begun; the box may lead once it is ready"
-        if present == new.keepalived:
-            election.up(host, paths)
-            return "started again"
-        if job.relieved and election.leads(host, paths):
-            election.make_way(host, paths)
-        election.restart(host, paths, new.keepalived)
-        return "restarted"
-
-    def undo(self, job: Job) -> None:
-        saved = job.saved.keepalived
-        if saved == "":
-            # Boxes that were joined before this go on talking.
-            election.end(job.host, job.paths, channel=not job.saved.pair)
-        elif saved is not None and job.host.read(job.paths.keepalived) != saved:
-            election.restart(job.host, job.paths, saved)
 
 
 def link_of(job: Job) -> str:
@@ -214,6 +238,16 @@ def _not_held(job: Job) -> str | None:
     """What the floater lacks, if it runs."""
     lacks = floating_wrong(job)[0] if election.runs(job.host, job.paths) else []
     return f"{', '.join(address for _, address in lacks[:TOLD])} not there" if lacks else None
+
+
+def _not_led(job: Job) -> str | None:
+    return _not_held(job) if election.leads(job.host, job.paths) else "it does not"
+
+
+def _whole6(floats: Iterable[Address], own: NetworkState) -> tuple[Address, ...]:
+    """Those of IPv6 that the box has, each for itself alone."""
+    there = {(name, address.partition("/")[0]) for name, address in own.addresses}
+    return tuple((name, one) for name, one in floats if one.endswith("/128") and (name, one.partition("/")[0]) in there)
 
 
 def _goes_on(job: Job) -> bool:

@@ -30,15 +30,15 @@ TITLES = {
     "ipvs": "Change the table of virtual services",
     "connections": "Tell the other box of connections, and take its own",
     "ldirectord-start": "Start the health checks",
+    "vrrp": "Take part in the election of the box that leads",
     "interfaces-remove": "Remove addresses and routes",
     "floating-remove": "Remove floating addresses",
     "nftables-remove": "Remove the firewall rules of what has left",
-    "vrrp": "Take part in the election of the box that leads",
     "verify": "Verify that everything runs as configured",
     "confirm": "Confirm: the next boot uses it",
 }
 # Of no other box.
-IN_A_PAIR = ("pair-link", "floating-end", "floating-add", "connections", "floating-remove", "vrrp")
+IN_A_PAIR = ("pair-link", "floating-end", "floating-add", "connections", "vrrp", "floating-remove")
 ALONE = tuple(name for name in TITLES if name not in IN_A_PAIR)
 # What becomes of a step's state when the run is put back; the others stay.
 UNDONE: dict[StepState, StepState] = {"done": "undone", "waiting": "skipped"}

@@ -392,10 +392,10 @@ APPLY: tuple[Step, ...] = (
     ChangeTable(),
     Connections(),
     StartDirector(),
+    Elect(),
     RemoveFromNetwork(),
     RemoveFloating(),
     RemoveFromFirewall(),
-    Elect(),
     Verify(),
     Confirm(),
 )

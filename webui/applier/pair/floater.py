@@ -135,7 +135,8 @@ class Floater:
             self._hold(f"{FLOATING}: {error}")
         self._prepare()
         self._open_events()
-        self._hear(at_start=True)
+        # Where none ran before, these may be the addresses of a box that served alone, and is about to lead.
+        self._hear(resumed=bool(self._role.role))
         self._tell()
 
     def end(self) -> None:
@@ -190,9 +191,9 @@ class Floater:
 
     # --- the role ---
 
-    def _hear(self, at_start: bool = False) -> None:
-        """Take in what keepalived has said, and act on the outcome."""
-        led, again = self._leads and not at_start, False
+    def _hear(self, resumed: bool = False) -> None:
+        """Take in what keepalived has said, and act on the outcome. `resumed`: what the kernel holds is not known."""
+        led, again = self._leads and not resumed, False
         while data := self._read():
             *whole, self._rest = (self._rest + data).split(b"\n")
             for event in filter(None, map(roles.parse, (line.decode(errors="replace") for line in whole))):
@@ -200,7 +201,7 @@ class Floater:
                 again = again or event.of_group or event.word == roles.LOWER_SEEN
         if self._leads and not led:
             self._take("leads")
-        elif not self._leads and (led or at_start):
+        elif not self._leads and (led or resumed):
             self._let_go()
         elif again:
             self._announce_often()
