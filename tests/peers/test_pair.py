@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,10 @@ from tests.peers.room import CLEAN
 
 from applier.host.host import HostError
 from applier.pair import client, floater
+from applier.parts.network import act
+from applier.parts.network.plan import adopted
 from applier.wire.errors import ApplierRefused
+from lbconfig.wanted.netstate import NetworkState
 
 MANY = [("eth0", f"10.1.{4 + at // 250}.{at % 250 + 1}/32") for at in range(1000)]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
@@ -151,24 +155,43 @@ def test_a_box_whose_processes_stand_still_loses_its_addresses(leading, pair):
     pair.leads(leading)  # which keepalived says only of a group that stood by
 
 
-def test_a_box_that_served_alone_holds_its_addresses_while_it_becomes_one_of_a_pair():
+def test_a_box_holds_its_addresses_while_it_becomes_one_of_a_pair_and_leaves_it():
+    """The kernel is asked what it dropped; only IPv6 has an address once on a card, so there one makes way."""
     with contextlib.closing(Pair(build.base_tree())) as pair:
         box = pair.boxes[0]
-        own = [("eth0", f"{VIP}/32"), ("eth0", f"{VIP6}/128"), ("eth1", f"{GATEWAY}/24")]
+        own = (("eth0", f"{VIP}/32"), ("eth0", f"{VIP6}/128"), ("eth1", f"{GATEWAY}/24"))
         for card, address in own:
             box.ip("address", "add", address, "dev", card, *(("nodad",) if ":" in address else ()))
-        words = box.beside("ip", "-oneline", "monitor", "address")
-        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=CLEAN) as monitor:
-            box.configure()
-            with watched(pair, "a pair is made"):
-                box.supervise()
-                until("the box to lead", lambda: box.role and box.role.role == "leads")
-                until("leases", lambda: all(lease(box, *one) for one in FLOATING))
-                box.ip("address", "del", f"{GATEWAY}/24", "dev", "eth1")
-            assert GATEWAY in box.addresses() and lease(box, "eth1", GATEWAY)
-            monitor.terminate()
-            gone = [line.split()[4] for line in monitor.stdout if line.startswith("Deleted")]
-        assert gone == [f"{GATEWAY}/24"]
+        box.configure()
+        with dropped(box) as gone, watched(pair, "a pair is made"):
+            box.supervise()
+            until("the box to lead", lambda: box.role and box.role.role == "leads")
+            until("leases", lambda: all(lease(box, *one) for one in FLOATING))
+            box.ip("address", "del", f"{GATEWAY}/24", "dev", "eth1")
+        assert gone == [f"{GATEWAY}/24"] and lease(box, "eth1", GATEWAY)
+
+        held = (*own[:2], ("eth1", f"{GATEWAY}/32"))
+        wanted = act.own(NetworkState(addresses=(own[0], ("eth0", f"{VIP6}/64"), own[2])), held)
+        with dropped(box) as gone, watched(pair, "it is left"):
+            box.ask(client.keep)
+            box.do("sv -w 20 down /run/service/vrrp /run/service/floater")
+            assert all(lease(box, *one) for one in FLOATING)
+            for line in adopted(wanted):
+                box.ip(*line.split())
+        assert gone == [f"{VIP6}/128", f"{GATEWAY}/32"]
+        assert {VIP, VIP6, GATEWAY} <= box.addresses() and not any(lease(box, *one) for one in FLOATING)
+
+
+@contextlib.contextmanager
+def dropped(box: Box) -> Iterator[list[str]]:
+    """At the end: the addresses that the box's cards lost meanwhile; keepalived's are on the loopback."""
+    found: list[str] = []
+    words = box.beside("ip", "-oneline", "monitor", "address")
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=CLEAN) as monitor:
+        yield found
+        monitor.terminate()
+        said = [line.split() for line in monitor.stdout or ()]
+        found += [words[4] for words in said if words[0] == "Deleted" and words[2] != "lo"]
 
 
 def lease(box: Box, card: str, address: str) -> bool:

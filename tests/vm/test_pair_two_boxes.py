@@ -54,9 +54,11 @@ def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, 
     settled = time.monotonic() - began
     assert [box.status()["confirmed"] for box in (first, second)] == [2, 2]
     making = requests.end()
+    assert not making["failed"], making
 
     requests = world.repeat("get", "10.1.0.100:80/")
     before = held.next_round()
+    assert not before["broken"], before
     ask(first, "POST", "pair/hand-over")
     leads(second, first)
     handed = requests.end()

@@ -86,6 +86,8 @@ class KernelModel:
                 self._add_address(self._known(name), address, kind)
             case ["address", "del", address, "dev", name]:
                 self._delete_address(self._known(name), address)
+            case ["address", "change", address, "dev", name, "valid_lft", "forever", "preferred_lft", *kind]:
+                self._own_address(self._known(name), address, kind)
             case ["route", "replace", destination, *words]:
                 self._replace_route(self._route(destination, words))
             case ["route", "del", destination, *words]:
@@ -240,8 +242,20 @@ class KernelModel:
             assert kind[:1] == ["nodad"], f"{address} is on another link: it would be taken for a duplicate"
         link.addresses.append(address)
 
+    def _own_address(self, name: str, address: str, kind) -> None:
+        """Of a lease."""
+        link = self.links[name]
+        if address not in link.leases:
+            raise Refused("Cannot assign requested address")
+        assert kind == (["0", "nodad"] if ":" in address else ["forever"]), (address, kind)
+        link.leases.remove(address)
+        link.addresses.append(address)
+
     def _delete_address(self, name: str, address: str) -> None:
         link = self.links[name]
+        if address in link.leases:
+            link.leases.remove(address)
+            return
         if address not in link.addresses:
             raise Refused("Cannot assign requested address")
         link.addresses.remove(address)

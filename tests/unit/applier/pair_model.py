@@ -57,6 +57,7 @@ class PairModel:
         self.services = {"vrrp": False, "floater": False, "pair": False}
         self.holds: list[tuple[str, str]] = []  # what the floater knows
         self.rival = False  # the other box leads
+        self.kept = False  # what the floater held lasts for a while without it
         self.restarts = 0  # of keepalived
         self.received = 0  # bytes over the link
         self.mixed = False  # whether a service has servers of both IP versions
@@ -78,6 +79,7 @@ class PairModel:
         self.restarts += verb == "restart"
         self.services[name] = verb in ("up", "restart") and bool(there)
         if name == "floater":
+            self.kept = self.kept and not self.services[name]
             self.holds = _read(there) if self.services[name] else []
         self.elect()
         return Output(0, "", "")
@@ -88,6 +90,8 @@ class PairModel:
         match line.split():
             case ["reload", *remove]:
                 return self.host.change(f"floater {line}", lambda: self._reload(bool(remove)))
+            case ["keep"]:
+                return self.host.change("floater keep", self._keep)
             case ["hold", *reason]:
                 self.host.files[self.host.paths.hold] = hold_text(" ".join(reason))
             case ["release"]:
@@ -100,9 +104,14 @@ class PairModel:
         return "ok"
 
     def _reload(self, remove) -> str:
+        self.kept = False
         wanted = _read(self.host.files[self.host.paths.floating])
         self.holds = wanted if remove else [*dict.fromkeys([*self.holds, *wanted])]
         self.elect()
+        return "ok"
+
+    def _keep(self) -> str:
+        self.holds, self.kept = [], True
         return "ok"
 
     def elect(self) -> None:
@@ -120,6 +129,8 @@ class PairModel:
             files[paths.role] = role_text(role)
         for name, link in self.host.links.items():
             leading = role is not None and role.role == "leads"
+            if self.kept:
+                continue
             link.leases = [address for place, address in self.holds if place == name] if leading else []
             # An address for itself alone becomes a lease where it is; of IPv6 there is each one once.
             link.addresses = [one for one in link.addresses if one not in link.leases]

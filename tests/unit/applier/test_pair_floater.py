@@ -422,6 +422,15 @@ def test_a_floater_that_is_ended_lets_go_and_has_the_other_box_lead(box):
     assert box.hold == "0\n" and box.kernel.times("hold") == []
 
 
+def test_where_none_ran_before_it_drops_nothing(box):
+    """They may be the addresses of a box that served alone."""
+    box.start()
+    assert box.kernel.told == []
+    again(box)
+    box.start_alone()
+    assert len(box.kernel.times("drop")) == 1
+
+
 def test_a_hold_by_others_outlives_it(box):
     box.start()
     box.paths.hold.write_text("1\nby hand\n")
@@ -558,6 +567,26 @@ def test_new_addresses_are_taken_and_old_ones_kept_until_they_are_given_up(leadi
     leading.kernel.told.clear()
     leading.until(20)
     assert Place("eth0", "10.1.0.100") not in {place for _, _, places in leading.kernel.told for place in places}
+
+
+def test_what_is_kept_outlasts_it_and_is_renewed_no_more(leading):
+    before = leading.kernel.held
+    ask(leading, client.keep)
+    leading.kernel.told.clear()
+    leading.until(30)
+    leading.end_keepalived()
+    leading.floater.turn()
+    leading.floater.end()
+    assert leading.kernel.held == before and len(before) == 2 and leading.kernel.told == []
+
+
+def test_whoever_stands_by_keeps_nothing(box):
+    box.start()
+    box.say("BACKUP")
+    ask(box, client.keep)
+    box.say("MASTER")
+    box.until(5)
+    assert box.kernel.held == set()
 
 
 def test_whoever_stands_by_takes_nothing_that_is_new(box):

@@ -303,24 +303,37 @@ def test_the_box_that_served_alone_goes_on_as_the_one_that_leads(box):
     assert box.host.files[box.paths.hold] == "0\n" and not objects(box)
 
 
-def test_what_floats_is_held_at_every_moment_while_a_pair_is_made(box, monkeypatch):
+@pytest.mark.parametrize(("ran", "wish"), [("alone", "pair"), ("pair", "alone"), ("pair", "changed")])
+def test_what_stays_is_held_at_every_moment(tmp_path, monkeypatch, ran, wish):
+    """While a pair is made, left and changed."""
+    box = ready(tmp_path, ran)
+
     def there() -> set[str]:
         links = box.host.links.values()
         return {one.partition("/")[0] for link in links for one in (*link.addresses, *link.leases)}
 
     change, lacks = box.host.change, []
-    wanted = there() & {address.partition("/")[0] for address in ALL}
-    assert len(wanted) >= 4
+    stays = {address.partition("/")[0] for address in ALL} - ({"192.168.10.80"} if wish == "changed" else set())
+    assert stays <= there()
 
     def watched(name, action, half=None):
         try:
             return change(name, action, half)
         finally:
-            lacks.extend((name, one) for one in wanted - there())
+            lacks.extend((name, one) for one in stays - there())
 
     monkeypatch.setattr(box.host, "change", watched)
-    assert box.apply(PAIR)["state"] == "done" and held(box) == ALL
-    assert lacks == [] and not box.host.violations
+    assert box.apply(SNAPSHOTS[wish])["state"] == "done", box.applier.status()["apply"]
+    assert lacks == [] and not box.host.violations and not objects(box)
+
+
+def test_a_box_that_leaves_to_serve_less_gives_up_all_at_once(box):
+    """The other box is about to lead: none of its addresses may be here any longer."""
+    box.apply(PAIR)
+    box.host.log.clear()
+    assert box.apply(dataclasses.replace(ONE, services=()))["state"] == "done"
+    assert "floater keep" not in box.host.log and not held(box) and not objects(box)
+    assert "192.168.10.80/32" not in box.host.links["eth0"].addresses and not box.host.violations
 
 
 def test_a_box_that_does_not_lead_at_once_is_a_pair_all_the_same(box):

@@ -75,13 +75,29 @@ class EndElection(PairStep):
         return there and not job.new.in_pair
 
     def do(self, job: Job) -> str:
-        job.saved.ended = election.files(job.host, job.paths)
-        election.end(job.host, job.paths)
+        host, paths, before = job.host, job.paths, job.before
+        job.saved.ended = election.files(host, paths)
+        held = floating(before.snapshot, before.box) if before is not None and before.box is not None else ()
+        # What it led with becomes its own without a moment in which nobody has it. Where not all does, the other box
+        # may be about to lead.
+        wanted = network.own(job.network, held)
+        kept = len(wanted) == len(held) and election.keep(host, paths)
+        election.end(host, paths)
+        if kept:
+            network.adopt(host, wanted)
         return "given up"
 
     def undo(self, job: Job) -> None:
-        if job.saved.ended is not None and job.saved.ended.keepalived:
-            election.begin(job.host, job.paths, job.saved.ended)
+        ended = job.saved.ended
+        if ended is None or not ended.keepalived:
+            return
+        if job.before is not None and job.before.box is not None:
+            # Whoever leads has what floats, and that may be the other box by now.
+            made = (*floating(job.before.snapshot, job.before.box), *job.network.addresses)
+            network.remove(job.host, job.paths, NetworkState(addresses=made), job.before.network)
+        # A floater that has not ended has forgotten what it held.
+        election.reload(job.host, job.paths, ended.floating, remove=False)
+        election.begin(job.host, job.paths, ended)
 
 
 class AddFloating(PairStep):

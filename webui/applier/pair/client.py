@@ -51,6 +51,11 @@ def reload(host: Host, paths: Paths, remove: bool = False) -> None:
     _ask(host, paths, "reload remove" if remove else "reload")
 
 
+def keep(host: Host, paths: Paths) -> None:
+    """Have it forget what it holds, and let it last for some seconds: the box makes it its own."""
+    _ask(host, paths, "keep")
+
+
 def _short(command: str) -> str:
     """One line that the floater takes: names of admins may be long, and have letters of several bytes."""
     return " ".join(command.split()).encode()[:LONGEST].decode(errors="ignore")

@@ -51,6 +51,17 @@ def up(host: Host, paths: Paths) -> None:
     wait_until(host, WHAT, STARTS, lambda: _missing(host, paths))
 
 
+def keep(host: Host, paths: Paths) -> bool:
+    """Before the end of a box that leads: have its addresses last until they are its own. Whether they do."""
+    if not leads(host, paths):
+        return False
+    try:
+        client.keep(host, paths)
+    except HostError:
+        return False  # they go at the end
+    return True
+
+
 def end(host: Host, paths: Paths, channel: bool = True) -> None:
     """Stop both, the addresses go with them, and leave nothing behind. HostError where they do not end.
 

@@ -41,7 +41,8 @@ HAND_OVER = 2.0  # seconds for which it holds the box: the other one takes over 
 AFTER_ALL, WAKES = 0.2, 0.5  # seconds that a group may be behind its instances, and for which it is held then
 LATE, SETTLES = 0.5, 1.0  # seconds: so late has it stood still; so long keepalived may take to notice that as well
 CONNECTIONS, LINE = 8, 200  # commands under way at once, and the longest one in bytes
-COMMANDS = "hold [REASON], release, hand-over [REASON], alive [relieved], announce, reload [remove]"
+KEPT = 30  # seconds that addresses are kept for whoever makes them the box's own
+COMMANDS = "hold [REASON], release, hand-over [REASON], alive [relieved], announce, reload [remove], keep"
 PRIORITY = 20  # real-time; below keepalived (50) and the kernel's packet threads
 LOOP = 5_000_000  # microseconds of the processor without a pause, after which the kernel ends it
 RENEWALS = 4  # in the time of a lease
@@ -413,6 +414,8 @@ class Floater:
                     self._reload(remove=False)
                 case ["reload", "remove"]:
                     self._reload(remove=True)
+                case ["keep"]:
+                    self._keep()
                 case _:
                     return f"error: one of: {COMMANDS}"
         except Wrong as error:
@@ -449,6 +452,14 @@ class Floater:
         self._drop(gone)
         if self._leads:
             self._take("leads")
+
+    def _keep(self) -> None:
+        """Leave what it holds to the kernel for a while: the box leaves its pair, and makes its own addresses of it."""
+        if self._leads:
+            batches = leases.prepare(self._floating.places, self._cards, KEPT)
+            self._complain(one for batch in batches for one in self._kernel.change(batch.hold, batch))
+        self._floating = Floating((), self._floating.lease)
+        self._prepare()
 
     # --- files ---
 

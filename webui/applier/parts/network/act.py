@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError, run
-from applier.parts.network.plan import plan
+from applier.parts.network.plan import adopted, plan
 from applier.parts.network.present import SeenLink, addresses, describe, links, present
 from lbconfig.diff import drift
 from lbconfig.diff.drift import Difference
@@ -244,6 +244,19 @@ def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) ->
         # Otherwise the kernel takes the other addresses of a network away with its first one.
         host.set("net/ipv4/conf/all/promote_secondaries", "1")
     _batch(host, (*todo.remove, *todo.destroy), _raise)
+
+
+def own(state: NetworkState, leases: Iterable[Address]) -> dict[Address, Address]:
+    """Of those leases that are to be the box's own addresses: what `state` has each as."""
+    wishes = {(name, address.partition("/")[0]): address for name, address in state.addresses}
+    found = {(name, lease): wishes.get((name, lease.partition("/")[0])) for name, lease in leases}
+    return {lease: (lease[0], wish) for lease, wish in found.items() if wish}
+
+
+def adopt(host: Host, wanted: Mapping[Address, Address]) -> None:
+    """Make the box's own addresses (values) of leases that nobody renews any more; one that has ended is left out."""
+    there = addresses(host)
+    _batch(host, tuple(adopted({lease: wish for lease, wish in wanted.items() if lease in there})), _raise)
 
 
 def put_back(

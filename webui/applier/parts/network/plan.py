@@ -9,7 +9,7 @@ Some changes the kernel refuses in place: then a link is taken apart first, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, TypeVar, Unpack
 
@@ -43,6 +43,20 @@ def plan(present: NetworkState, wanted: NetworkState, ours: NetworkState) -> Pla
     return Plan(
         tuple(create), tuple(change), tuple(remove), tuple(f"link delete dev {link.name}" for link in reversed(destroy))
     )
+
+
+def adopted(wanted: Mapping[Address, Address]) -> list[str]:
+    """Lines that make own addresses (values) of leases, which are for themselves alone."""
+    lines = []
+    for (name, lease), (_, wish) in wanted.items():
+        if wish == lease:
+            preferred = "preferred_lft 0 nodad" if version(lease) == 6 else "preferred_lft forever"
+            lines.append(f"address change {lease} dev {name} valid_lft forever {preferred}")
+            continue
+        makes, drops = f"address add {wish} dev {name}{_kind(wish, moves=True)}", f"address del {lease} dev {name}"
+        # IPv6 has an address once on a link, whatever its length; of IPv4 both are there for a moment.
+        lines += [drops, makes] if version(lease) == 6 else [makes, drops]
+    return lines
 
 
 class _Fields(TypedDict, total=False):
