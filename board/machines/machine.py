@@ -50,8 +50,9 @@ print;
 OPEN_AGENT = "fairlead.guest-agent=all"  # a word for the kernel: without it the agent runs no commands
 # norandmaps: QEMU keeps translated code by its address in memory and in the process. Where each process has its
 # libraries elsewhere, a start takes a third longer, and a page of libc gathers so many translations that it takes
-# seconds to write on it once the kernel has given it to somebody else.
-QUICK_START = "norandmaps mitigations=off"
+# seconds to write on it once the kernel has given it to somebody else. The last two: memory is cleared, and copies to
+# programs are checked, by instructions that all have to be emulated; without them a boot takes 3 to 6 % less time.
+QUICK_START = "norandmaps mitigations=off init_on_alloc=0 hardened_usercopy=off"
 
 
 def fell_before_init(console: str) -> bool:
