@@ -1,4 +1,4 @@
-"""Two real machines become a pair: joined by a code, one apply for both, traffic over a hand-over and a power cut.
+"""Two machines become a pair: joined by a code, one apply for both, traffic over a hand-over, a power cut and its end.
 
 FAIRLEAD_PAIR_STARTS: how often both are turned on at once.
 """
@@ -37,7 +37,7 @@ def machines(image):
         yield made
 
 
-def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, capsys):
+def test_two_machines_are_joined_serve_as_one_survive_a_power_cut_and_part(machines, capsys):
     world, (first, second) = machines.world, machines.boxes
     first.apply(alone(1, "1", SITE, LINES))
     second.apply(alone(2, "5"))
@@ -75,14 +75,22 @@ def test_two_machines_are_joined_serve_as_one_and_survive_a_power_cut(machines, 
     second.start()
     second.wait_until_up(600)
     leads(first, second)
-    cut, at_last = requests.end(), held.end()
+    cut, back = requests.end(), held.next_round()
     assert not any("error" in one for one in world.get("10.1.0.100:80/", 20))
+
+    requests = world.repeat("get", "10.1.0.100:80/")
+    ask(first, "POST", "pair/alone")
+    until("each box on its own", lambda: [box.status()["confirmed"] for box in (first, second)] == [3, 3], SOON, 1.0)
+    left, at_last = requests.end(), held.end()
+    assert not left["failed"], left
+    assert at_last["broken"] == back["broken"], at_last
     with capsys.disabled():
         print(f"\ntwo machines: joined in {joined:.1f} s, applied by both {applied:.1f} s, a pair {settled:.1f} s")
-        for what, seen in (("the first apply", making), ("hand-over", handed), ("power cut", cut)):
+        for what, seen in (("the first apply", making), ("hand-over", handed), ("power cut", cut), ("the end", left)):
             failed = len(seen["failed"])
             print(f"{what}: {failed} of {seen['count']} requests failed, the slowest took {seen['slowest']:.2f} s")
-        print(f"open of 20 connections: {before['open']}, handed over {after['open']}, power cut {at_last['open']}")
+        kept = ", ".join(str(seen["open"]) for seen in (before, after, back, at_last))
+        print(f"open of 20 connections after each: {kept}")
 
 
 @pytest.mark.timeout(1800 + 600 * STARTS)
