@@ -573,11 +573,19 @@ def test_what_is_kept_outlasts_it_and_is_renewed_no_more(leading):
     before = leading.kernel.held
     ask(leading, client.keep)
     leading.kernel.told.clear()
-    leading.until(30)
+    leading.until(3 + floater.KEPT / 2 - 1)
     leading.end_keepalived()
     leading.floater.turn()
     leading.floater.end()
     assert leading.kernel.held == before and len(before) == 2 and leading.kernel.told == []
+
+
+def test_one_that_keeps_and_is_not_ended_goes_on(leading):
+    """Whoever asked for it has died: nobody would hold them once the kernel drops them."""
+    ask(leading, client.keep)
+    leading.kernel.told.clear()
+    leading.until(3 + floater.KEPT)
+    assert leading.kernel.times("hold")[0] <= 3 + floater.KEPT / 2 and len(leading.kernel.times("hold")) > 2
 
 
 def test_whoever_stands_by_keeps_nothing(box):

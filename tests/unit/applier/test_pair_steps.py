@@ -261,6 +261,15 @@ def test_a_box_that_is_in_its_pair_no_more_keeps_its_network_and_holds_nothing(t
     assert "192.168.10.80/32" in box.host.links["eth0"].addresses and not box.host.violations
 
 
+def test_a_box_that_leads_and_is_in_its_pair_no_more_gives_up_all_at_once(box):
+    box.apply(PAIR)
+    box.paths.pair_key.unlink()
+    box.host.log.clear()
+    box.restart_daemon()
+    assert "floater keep" not in box.host.log and not held(box)
+    assert not any(box.host.pair.services.values()) and not box.host.violations
+
+
 def test_which_box_it_was_is_known_from_the_second_copy_as_well(tmp_path):
     box = ready(tmp_path, "the other side")
     box.paths.pair_key.unlink()

@@ -81,7 +81,7 @@ class EndElection(PairStep):
         # What it led with becomes its own without a moment in which nobody has it. Where not all does, the other box
         # may be about to lead.
         wanted = network.own(job.network, held)
-        kept = len(wanted) == len(held) and election.keep(host, paths)
+        kept = bool(held) and len(wanted) == len(held) and election.keep(host, paths)
         election.end(host, paths)
         if kept:
             network.adopt(host, wanted)

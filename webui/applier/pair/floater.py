@@ -460,6 +460,12 @@ class Floater:
             self._complain(one for batch in batches for one in self._kernel.change(batch.hold, batch))
         self._floating = Floating((), self._floating.lease)
         self._prepare()
+        self._due[self._take_again] = now() + KEPT / 2
+
+    def _take_again(self) -> None:
+        """Whoever asked it to keep them has not ended it: he may be dead, and the box still leads."""
+        with contextlib.suppress(Wrong):
+            self._reload(remove=False)
 
     # --- files ---
 
