@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from applier.parts.network.plan import adopted
 from applier.wire.errors import ApplierRefused
 from lbconfig.wanted.netstate import NetworkState
 
+MARKS = ("198.51.100.1/32", "198.51.100.2/32")  # addresses that tell where to listen begins and ends
 MANY = [("eth0", f"10.1.{4 + at // 250}.{at % 250 + 1}/32") for at in range(1000)]
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
 
@@ -186,12 +188,26 @@ def test_a_box_holds_its_addresses_while_it_becomes_one_of_a_pair_and_leaves_it(
 def dropped(box: Box) -> Iterator[list[str]]:
     """At the end: the addresses that the box's cards lost meanwhile; keepalived's are on the loopback."""
     found: list[str] = []
+    begins, ends = MARKS
     words = box.beside("ip", "-oneline", "monitor", "address")
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=CLEAN) as monitor:
-        yield found
-        monitor.terminate()
-        said = [line.split() for line in monitor.stdout or ()]
-        found += [words[4] for words in said if words[0] == "Deleted" and words[2] != "lo"]
+    with tempfile.NamedTemporaryFile("w") as out, subprocess.Popen(words, stdout=out, env=CLEAN) as monitor:
+        said = Path(out.name)
+        try:
+            until("the kernel to be listened to", lambda: _told(said, box, begins))
+            yield found
+            until("all to be told", lambda: _told(said, box, ends))
+        finally:
+            monitor.terminate()
+        lines = [line.split() for line in said.read_text().splitlines()]
+    gone = [words[4] for words in lines if words[0] == "Deleted" and words[2] != "lo"]
+    found += [address for address in gone if address not in MARKS]
+
+
+def _told(said: Path, box: Box, mark: str) -> bool:
+    """Whether the one who listens has heard of this address, which comes and goes."""
+    for verb in ("add", "del"):
+        box.ip("address", verb, mark, "dev", "eth2")
+    return f" {mark} " in said.read_text()
 
 
 def lease(box: Box, card: str, address: str) -> bool:
