@@ -21,6 +21,7 @@ from board.lab.build import Image
 from board.machines.director import Director
 from board.machines.lab import WAITING, director_disk
 from board.machines.link import UserNetwork
+from board.machines.paired import key_of
 from board.machines.wait import until
 
 from lbconfig.model.network import Network
@@ -30,11 +31,9 @@ from lbconfig.target import Target
 IN_A_PAIR = "in a pair"
 CABLE = "eth1"  # the servers' network is the pair cable as well
 SETTLES = 8.0  # seconds until a program that has ended costs nothing any more: what runs anyway is counted first
-PYTHON = "PYTHONPATH=/usr/lib/fairlead/webui:/usr/lib/fairlead/python python3 -c"
 BEGIN = """
 from applier.base.paths import Paths; from applier.host.host import Live; from applier.parts.pair import daemons, link
 """
-MAKE_KEY = f"{BEGIN}from applier.kept import pair_key; print(pair_key.make(Live(), Paths()))"
 JOIN = f"{BEGIN}link.put(Live(), Paths(), open('/run/pair.conf').read())"
 HEARD = f"{BEGIN}found = link.peer(Live()); print(found.received if found and found.handshake else 0)"
 TELL = f"""{BEGIN}
@@ -43,11 +42,6 @@ daemons.put(Live(), wanted)
 daemons.resize(Live(), wanted, large={{large}})
 """
 END = f"{BEGIN}daemons.put(Live(), ())"
-
-
-def run(director: Director, program: str) -> str:
-    director.write("/run/pair.py", program)
-    return director.succeed(f'{PYTHON} "$(cat /run/pair.py)"').strip()
 
 
 @dataclass
@@ -59,12 +53,12 @@ class Second:
         """As long as this lasts, the second box is told of connections, in messages of this size."""
         director = self.stage.director
         director.succeed(f"nft -f '/run/bench/{IN_A_PAIR}.nft'; sysctl -qp '/run/bench/{IN_A_PAIR}.sysctl'")
-        run(director, TELL.format(large=large))
+        director.python(TELL.format(large=large))
         time.sleep(SETTLES)
         try:
             yield
         finally:
-            run(director, END)
+            director.python(END)
 
 
 @contextmanager
@@ -89,7 +83,7 @@ def second_box(stage: CountedStage, image: Image) -> Iterator[Second]:
 
 def join(first: Director, second: Director) -> None:
     boxes = first, second
-    keys = [run(one, MAKE_KEY) for one in boxes]
+    keys = [key_of(one) for one in boxes]
     alone = snapshot()
     cards = [one for one in alone.network.interfaces if one.name != "eth0"]
     networks = (
@@ -113,7 +107,7 @@ def join(first: Director, second: Director) -> None:
     for number, one in enumerate(boxes):
         target = Target(1, both, number)
         one.write("/run/pair.conf", target.pair_conf)
-        run(one, JOIN)
+        one.python(JOIN)
         if number == 0:
             settings = "".join(
                 f"{found.key.replace('/', '.')}={found.value}\n" for found in target.settings if "/vs/sync" in found.key
@@ -121,5 +115,5 @@ def join(first: Director, second: Director) -> None:
             one.write(f"/run/bench/{IN_A_PAIR}.sysctl", settings)
             one.write(f"/run/bench/{IN_A_PAIR}.nft", f"flush ruleset\n{target.rules}")
             one.succeed(f"nft -f '/run/bench/{IN_A_PAIR}.nft'")
-    run(second, TELL.format(large=True))
-    until("the two boxes to hear each other", lambda: int(run(first, HEARD)) > 0, timeout=60)
+    second.python(TELL.format(large=True))
+    until("the two boxes to hear each other", lambda: int(first.python(HEARD)) > 0, timeout=60)

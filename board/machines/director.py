@@ -47,6 +47,7 @@ QUICK = HealthCheck(CheckKind.CONNECT, interval=1, timeout=3, failures=1)
 START = 300.0  # seconds that the box may take from power-on until all of it answers
 APPLY = 180.0  # seconds that an apply may take
 APPLIER = "/run/fairlead/applier.sock"
+PYTHON = "PYTHONPATH=/usr/lib/fairlead/webui:/usr/lib/fairlead/python python3"  # with the code of the box
 # The applier's answer to "progress" once the run's own state, which is the first one in it, is another than these.
 FOLLOW = r"""
 alarm $ARGV[1];
@@ -230,6 +231,11 @@ class Director(Machine):
         # Read from the log: asking the applier takes a second of the one slow processor that starts it.
         self.succeed("grep -q 'applier: [A-Z]* start:' /var/log/messages")
         return self.status()["start"]["state"] != "running"
+
+    def python(self, program: str) -> str:
+        """What a program that imports the code of the box prints."""
+        self.write("/run/program.py", program)
+        return self.succeed(f'{PYTHON} -c "$(cat /run/program.py)"').strip()
 
     # --- the kernel's table ---
 

@@ -20,14 +20,13 @@ from typing import Any
 
 import pytest
 from board.lab.build import Image
-from board.machines.director import Director, wish, wish6
+from board.machines.director import PYTHON, Director, wish, wish6
 from board.machines.flood import Flood
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE, director_disk
 from board.machines.link import Forward, Link, Plug, UserNetwork, free_port
 from board.machines.machine import CommandFailed, flash, make_data_disk, make_overlay
 from board.machines.wait import until
 from board.machines.world import World
-from tests.lab.pair_room import PYTHON
 
 from lbconfig.model.snapshot import Interface, Network, Snapshot, VirtualService
 

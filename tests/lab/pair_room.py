@@ -10,12 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from board.machines.director import Director
+from board.machines.director import PYTHON, Director
 
 HERE = Path(__file__).parent
 GUEST, ELECTS, PROBE = "pair_guest", "pair_elects", "pair_probe"
 FOLDER = "/run/pair"
-PYTHON = "PYTHONPATH=/usr/lib/fairlead/webui:/usr/lib/fairlead/python python3"
 
 
 class Room:

@@ -1,30 +1,23 @@
 """One box of a pair whose other box is away: it leads by itself, and an apply and a boot leave it so."""
 
-import base64
 import dataclasses
 import json
 
 import pytest
-from board.machines.director import NETWORK, QUICK, VIP, service, wish
+from board.machines.director import QUICK, VIP, service, wish
+from board.machines.paired import key_of, paired
 from board.machines.wait import until
 from board.machines.world import SERVERS, until_answer
 from tests.lab.fixtures import thorough
-from tests.lab.pair_room import PYTHON
 
 from applier.pair import standing
 from balancing import server_setup
-from lbconfig.model.snapshot import Forwarding, Interface, Network, Pair, PairBox, Snapshot, Tuning, Vlan
+from lbconfig.model.snapshot import Forwarding
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.usefixtures("balanced")]
 
 ROUTED, MORE = "10.1.0.102", "10.1.0.103"  # VIPs, beside the usual one
 FLOATING = ("10.1.0.1", "10.2.0.1", VIP, ROUTED)  # the first two are what the box had for itself while it was alone
-AWAY = base64.b64encode(bytes([7]) * 32).decode()  # the key of the other box
-MAKE_KEY = (
-    "from applier.base.paths import Paths; from applier.host.host import Live; from applier.kept import pair_key; "
-    "print(pair_key.make(Live(), Paths()))"
-)
-LEASE = 10  # seconds
 
 SITE = service(1, "site", check=QUICK, servers=("rs1", "rs2"))
 STRAIGHT = dataclasses.replace(
@@ -34,27 +27,10 @@ UNHEARD = f"{standing.away('lb2', '')}; if it is running, both lead; it follows 
 NEW = service(3, "new", check=QUICK, servers=("rs1",), address=MORE)
 
 
-def box(number: int, key: str) -> PairBox:
-    """The cable is a VLAN of the clients' network, where nobody is."""
-    _, back, front = (dataclasses.replace(one, floating=one.addresses) for one in NETWORK.interfaces)
-    moved = [
-        dataclasses.replace(one, addresses=(one.addresses[0].replace(".1/24", f".{2 + number}/24"),))
-        for one in (back, front)
-    ]
-    cable = Interface("eth2.9", addresses=(f"192.0.2.{number + 1}/30",), vlan=Vlan("eth2", 9))
-    network = Network(hostname=f"lb{number + 1}", interfaces=(NETWORK.interfaces[0], *moved, cable))
-    return PairBox(network, Tuning(), cable.name, cable.addresses[0], key)
-
-
-def paired(key: str, *services, advert: int = 250) -> Snapshot:
-    pair = Pair("0123456789abcdef" * 2, (box(0, key), box(1, AWAY)), advert)
-    return dataclasses.replace(wish(*services), network=Network(), pair=pair)
-
-
 @pytest.fixture
 def key(director) -> str:
     """The public one of the box."""
-    return director.succeed(f"{PYTHON} -c '{MAKE_KEY}'").strip()
+    return key_of(director)
 
 
 def role(director) -> dict:
