@@ -9,6 +9,7 @@ import pytest
 from board.lab import build, peers
 from board.machines.wait import found
 from tests.peers.front import Front
+from tests.peers.joining_boxes import Two
 from tests.peers.lab import Lab
 
 LINES = 40  # of its log that a server shows when a test failed
@@ -45,6 +46,15 @@ def token(front, cookies) -> str:
     (status, text, _), _ = front.form("/system/api/", cookies, post="/system/api/tokens/", **values)
     assert status == 200
     return found("(fairlead_[A-Za-z0-9_-]+)", text)
+
+
+@pytest.fixture
+def two():
+    """Two boxes that may be joined."""
+    both = Two()
+    yield both
+    both.first.verbs.pair_forget("test")
+    both.second.verbs.pair_forget("test")
 
 
 @pytest.hookimpl(hookwrapper=True)
