@@ -468,24 +468,30 @@ class Young(threading.Thread):
                 self.opened.append((time.monotonic(), one, server))
 
 
+def die():
+    """The leading box; when that was, and seconds until the other one leads."""
+    old = PAIR[settle()]
+    old.end()
+    died = time.monotonic()
+    until("the other one to lead", other(old).leads)
+    return {"at": died, "seconds": round(time.monotonic() - died, 2)}
+
+
 def die_under_load(seconds):
     """The leading box dies while new connections come: how old they were then, and those of them that were lost."""
     opening = Young()
     opening.start()
     rest(seconds)
-    old = PAIR[settle()]
-    old.end()
-    died = time.monotonic()
+    death = die()
     opening.ended.set()
-    until("the other one to lead", other(old).leads)
-    took = time.monotonic() - died
     opening.join()
+    died = death["at"]
     some = [(died - when, guest.Held("young", one, server)) for when, one, server in opening.opened if when <= died]
     good = guest.answered([held for _, held in some])
     for _, one, _ in opening.opened:
         one.close()
     lost = [age for age, held in some if held not in good]
-    return {"ages": [age for age, _ in some], "lost": lost, "seconds": round(took, 2)}
+    return {"ages": [age for age, _ in some], "lost": lost, "seconds": death["seconds"]}
 
 
 # --- forged ----------------------------------------------------------------------------------------------------

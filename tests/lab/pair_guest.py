@@ -56,7 +56,24 @@ from lbconfig.validate.services import validate
 from lbconfig.wanted import table as ipvs
 
 FOLDER = Path("/run/pair")
-HOST = Live()
+OF_PROCESS, OF_THREAD = Path("/proc/net"), Path("/proc/thread-self/net")
+
+
+class OfThread(Live):
+    """/proc/net is the network of the process's first thread, whichever one reads it; here each has its own."""
+
+    def read(self, path):
+        return super().read(_of_thread(path))
+
+    def lines(self, path, seconds):
+        return super().lines(_of_thread(path), seconds)
+
+
+def _of_thread(path):
+    return OF_THREAD / path.relative_to(OF_PROCESS) if path.is_relative_to(OF_PROCESS) else path
+
+
+HOST = OfThread()
 PORT = 7000
 PATIENCE = 20.0  # seconds for an answer
 NAMESPACED = ("net/ipv4/", "net/ipv6/conf/", "net/netfilter/")
@@ -103,7 +120,7 @@ SERVICES = (
 @contextlib.contextmanager
 def inside(name):
     """In this network namespace; sockets stay where they were made."""
-    before = os.open("/proc/self/ns/net", os.O_RDONLY)
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
     there = os.open(f"/run/netns/{name}", os.O_RDONLY)
     os.setns(there, os.CLONE_NEWNET)  # type: ignore[attr-defined] # Python 3.12, which the guest has
     try:
@@ -353,6 +370,9 @@ def open_some(counts, who="cl"):
         for _ in range(count):
             with inside(who):
                 client = socket.socket(socket.AF_INET6 if ":" in vip else socket.AF_INET, how)
+                # With NAT a server tells the connections of one client apart by the client's ports alone, and the
+                # kernel gives the same one to connections with different VIPs.
+                client.bind(("", 0))
             client.settimeout(PATIENCE)
             client.connect((vip, PORT))
             HELD.append(Held(kind, client, exchange(client)))
