@@ -167,7 +167,13 @@ def sentence(box: Director) -> str:
 
 def leads(box: Director, other: Director) -> None:
     words = _leading(box, other)
-    until(words, lambda: all(sentence(one).startswith(words) for one in (box, other)), SOON, 1.0)
+
+    def said() -> bool:
+        found = [sentence(one) for one in (box, other)]
+        assert all(one.startswith(words) for one in found), found
+        return True
+
+    until(words, said, SOON, 1.0, (OSError, AssertionError))
 
 
 def leading(one: Director, other: Director) -> Director:
