@@ -177,6 +177,8 @@ def agree(ends, snapshot) -> None:
 
 def hear_each_other(ends) -> None:
     until("both boxes to hear each other", lambda: not any(end.half.both.silent() for end in ends), 60)
+    # A line of its own, which may come later.
+    until("what they say of themselves", lambda: all(end.half.applier.peer.beat for end in ends), 60)
 
 
 class Stranger:
