@@ -209,6 +209,18 @@ def apply_draft(box: Director) -> None:
     until("the apply of both", ended, SOON, 1.0)
 
 
+def become_a_pair(machines: Machines, *services: VirtualService) -> None:
+    """Two new boxes, of which the first one has these services; it leads."""
+    first, second = machines.boxes
+    first.apply(alone(1, "1", *services))
+    second.apply(alone(2, "5"))
+    first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
+    join(first, second)
+    propose(first)
+    apply_draft(first)
+    leads(first, second)
+
+
 class Holders:
     """Who answers for an address of the clients' network, from now on."""
 

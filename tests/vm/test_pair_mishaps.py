@@ -22,12 +22,9 @@ from tests.lab.pair_machines import (
     SOON,
     Holders,
     Machines,
-    alone,
-    apply_draft,
-    join,
+    become_a_pair,
     leading,
     leads,
-    propose,
     told,
     turned_on,
 )
@@ -58,14 +55,7 @@ NOT_YET = (OSError, CommandFailed, ApplierDown, ApplierRefused)
 @pytest.fixture(scope="module")
 def machines(image):
     with turned_on(image) as made:
-        first, second = made.boxes
-        first.apply(alone(1, "1", SITE, LINES))
-        second.apply(alone(2, "5"))
-        first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
-        join(first, second)
-        propose(first)
-        apply_draft(first)
-        leads(first, second)
+        become_a_pair(made, SITE, LINES)
         yield made
 
 

@@ -16,6 +16,7 @@ from tests.lab.pair_machines import (
     alone,
     apply_draft,
     ask,
+    become_a_pair,
     join,
     leading,
     leads,
@@ -97,13 +98,7 @@ def test_two_machines_are_joined_serve_as_one_survive_a_power_cut_and_part(machi
 def test_both_machines_are_turned_on_at_once(machines, record_property, capsys):
     """As after a power failure: one of them leads, and at no time both. The clients' network is asked who."""
     world, (first, second) = machines.world, machines.boxes
-    first.apply(alone(1, "1", SITE, LINES))
-    second.apply(alone(2, "5"))
-    first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
-    join(first, second)
-    propose(first)
-    apply_draft(first)
-    leads(first, second)
+    become_a_pair(machines, SITE, LINES)
     for number in range(1, STARTS + 1):
         for box in (first, second):
             box.kill()
