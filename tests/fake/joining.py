@@ -31,9 +31,9 @@ from applier.pair.joining.verbs import Joinings
 from applier.pair.joining.worker import Lines
 from applier.wire.shapes_joining import Asked, JoinedLink, Joining
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import JOIN_PORT
 from lbconfig.target import Target
 from lbconfig.validate.cards import Card, of_status
+from lbconfig.wanted.pair_link import JOIN_PORT
 
 if TYPE_CHECKING:
     from tests.fake.appliance import Box

@@ -64,8 +64,9 @@ from applier.parts import table
 from applier.parts.pair import daemons, link
 from applier.wire.errors import ApplierRefused
 from lbconfig.model.snapshot import Forwarding, Protocol
-from lbconfig.pair import CHANNEL_PORT, LINK_PORT, heartbeats
+from lbconfig.pair import heartbeats
 from lbconfig.target import Target
+from lbconfig.wanted.pair_link import CHANNEL_PORT, LINK_PORT
 
 SERVICES = ("floater", "vrrp")
 SAYS = 0.2  # seconds between two words of a box

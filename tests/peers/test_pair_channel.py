@@ -37,7 +37,7 @@ from applier.wire.server import Server
 from lbconfig import agreement
 from lbconfig.agreement_lines import MAX_LINE, Writer
 from lbconfig.diff.cutoff import SHORTEST
-from lbconfig.pair import CHANNEL_PORT
+from lbconfig.wanted.pair_link import CHANNEL_PORT
 
 ADDRESSES = ("169.254.64.1", "169.254.64.2")
 NOBODY = 65534
@@ -108,9 +108,9 @@ class End:
 
     def talk(self) -> None:
         words = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs"]
-        words += ["--inh-caps=-all", "--bounding-set=-all", sys.executable, "-m", "applier.pair.channel", *ADDRESSES]
+        words += ["--inh-caps=-all", "--bounding-set=-all", sys.executable, "-m", "applier.pair.channel"]
+        words += [self.half.paths.run, *ADDRESSES]
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(TOP / "webui"), "PYTHONDONTWRITEBYTECODE": "1"}
-        environment["FAIRLEAD_RUN"] = str(self.half.paths.run)
         with self.log.open("ab") as log:
             self.channel = subprocess.Popen([*self.enter(), *words], env=environment, stdout=log, stderr=log)
 

@@ -18,20 +18,12 @@ from lbconfig.model.firewall import Action, Packet, Rule, RuleProtocol, Where
 from lbconfig.model.icmp import Care, Message
 from lbconfig.model.problem import quote
 from lbconfig.model.snapshot import Snapshot, VirtualService
-from lbconfig.pair import (
-    CHANNEL_PORT,
-    LINK_PORT,
-    SYNC_PORT,
-    heartbeats,
-    peers_addresses,
-    sides,
-    views,
-)
+from lbconfig.pair import heartbeats, peers_addresses, sides, views
 from lbconfig.validate.reach import nearest
 from lbconfig.wanted import network as interfaces
 from lbconfig.wanted import settings as sysctl
 from lbconfig.wanted.netstate import MAIN, NetworkState, own_table
-from lbconfig.wanted.pair_link import ADDRESSES, LINK
+from lbconfig.wanted.pair_link import ADDRESSES, CHANNEL_PORT, LINK, LINK_PORT, SYNC_PORT
 
 
 class Fate(StrEnum):

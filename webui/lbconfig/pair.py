@@ -23,14 +23,6 @@ from lbconfig.wanted.network import homes
 BOXES = (0, 1)
 ORDINALS = ("first", "second")
 
-# The link between the boxes: WireGuard over the pair cable. The kernel's sync and the channel use nothing else.
-# Its name, addresses and MTU: wanted/pair_link.py.
-LINK_PORT = 51820  # UDP, of WireGuard
-KEEPALIVE = 1  # seconds
-SYNC_GROUPS = ("224.0.0.81/32", "ff02::81/128")  # where the kernel sends its connections
-SYNC_PORT = 8848  # UDP
-CHANNEL_PORT = 64504  # TCP
-JOIN_PORT = 64505  # TCP; open while a box waits for the one that becomes its second
 LEASE = 10  # seconds for which a floating address is held unless its lease is renewed
 NUMBERS = 254  # of heartbeats: a virtual router id has eight bits
 

@@ -16,7 +16,7 @@ from applier.wire.shapes_joining import Joining
 from draft import store as draft
 from draft.frame import look
 from lbconfig.joining import clocks
-from lbconfig.pair import LINK_PORT
+from lbconfig.wanted.pair_link import LINK_PORT
 from system import joining
 from system.forms import JoinForm, PairForm
 from system.joining import Boxes

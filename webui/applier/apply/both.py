@@ -65,9 +65,10 @@ from lbconfig.diff.pair import cuts_the_link, parts_them
 from lbconfig.model import canonical
 from lbconfig.model.lines import name_of
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import LINK_PORT, sides
+from lbconfig.pair import sides
 from lbconfig.render import files_digest, render
 from lbconfig.target import Target
+from lbconfig.wanted.pair_link import LINK_PORT
 
 log = logging.getLogger("applier")
 

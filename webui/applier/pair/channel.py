@@ -1,4 +1,6 @@
-"""What the two boxes of a pair say to each other: `python3 -m applier.pair.channel`, as a user without any rights.
+"""What the two boxes of a pair say to each other, by a user without any rights.
+
+    python3 -m applier.pair.channel /run/fairlead
 
 Each box sends on a connection that it makes itself and reads on those that it takes, one line of JSON after the other.
 What comes is checked into typed values here, and once more by the applier, which gets it over a socket of its own that
@@ -20,11 +22,11 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any
 
-from applier.base.paths import Paths
 from applier.pair import beat
 from applier.pair.beat import Beat
 from applier.pair.errand_lines import ANSWER, ASK, Answer, Ask, read_answer, read_ask
-from applier.wire.client import ApplierDown, ApplierRefused, Client
+from applier.wire.asking import Asking
+from applier.wire.errors import ApplierDown, ApplierRefused
 from lbconfig.agreement import BEAT, Lineage, Said
 from lbconfig.agreement_lines import (
     MAX_LINE,
@@ -38,11 +40,12 @@ from lbconfig.agreement_lines import (
     read_content,
     read_said,
 )
-from lbconfig.pair import CHANNEL_PORT
 from lbconfig.wanted import pair_link
+from lbconfig.wanted.pair_link import CHANNEL_PORT
 
 log = logging.getLogger("pair")
 
+SOCKET = "pair.sock"  # the applier's, for this process; Paths has it, too
 SECONDS = 10.0  # for a line, however it trickles, and for a connection without one
 CONNECTIONS = 4
 MEMORY = 384 << 20  # bytes: the longest lines of all connections, and what one of them becomes
@@ -52,7 +55,7 @@ OTHERS: Mapping[str, Any] = {"beat": beat.read, ASK: read_ask, ANSWER: read_answ
 REFUSED_LINES = 10  # of a connection, before it is ended
 
 
-class ForPair(Client):
+class ForPair(Asking):
     """The applier, as this process may ask it."""
 
     def connected(self) -> None:
@@ -370,15 +373,14 @@ class Lines:
         return line
 
 
-def main(arguments: list[str]) -> int:
-    """Without arguments over the link of the pair; else over these two addresses."""
+def main(folder: str, *addresses: str) -> None:
+    """`folder` has the applier's socket; `addresses`: of the first box and of the second, else those of the link."""
     logging.basicConfig(level=logging.INFO, format="pair: %(levelname)s %(message)s")
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     threading.stack_size(STACK)
-    first, second = arguments or (address.partition("/")[0] for address in pair_link.ADDRESSES)
-    Channel(ForPair(Paths.from_environment().pair_socket, SECONDS), (first, second)).run()
-    return 0
+    first, second = addresses or (address.partition("/")[0] for address in pair_link.ADDRESSES)
+    Channel(ForPair(f"{folder}/{SOCKET}", SECONDS), (first, second)).run()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(*sys.argv[1:])

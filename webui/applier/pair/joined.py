@@ -24,9 +24,9 @@ from applier.wire.errors import ApplierRefused
 from applier.wire.shapes import Nothing
 from applier.wire.shapes_joining import JoinedLink
 from lbconfig.agreement import Standing
-from lbconfig.pair import LINK_PORT
 from lbconfig.render.pair_rules import JOINED
 from lbconfig.target import Target
+from lbconfig.wanted.pair_link import LINK_PORT
 
 log = logging.getLogger("applier")
 

@@ -6,15 +6,12 @@ ApplierRefused. `connect()` is the only way in.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import socket
 import sys
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from applier.base.paths import Paths
+from applier.wire.asking import Asking
 from applier.wire.errors import ApplierDown, ApplierRefused
 from lbconfig.model.lines import name_of
 
@@ -53,18 +50,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ApplierDown", "ApplierRefused", "Client", "connect"]
 
-TIMEOUT = 60  # seconds; a check of a thousand services takes some of them on a small box
-MAX_ANSWER = 64 * 1024 * 1024  # bytes
 
-
-class Client:
+class Client(Asking):
     # Digest and snapshot of the last status that anybody here asked for. With a thousand services it is megabytes,
     # pages ask every two seconds, and it changes with an apply alone. Nobody writes into it.
     _held: tuple[str, dict[str, Any] | None] | None = None
-
-    def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
-        self.path = str(path)
-        self.timeout = timeout
 
     def status(self, known: Collection[str] = ()) -> Status:
         """`known`: digests of snapshots that the caller has; if one of them runs, the answer is without it."""
@@ -344,37 +334,6 @@ class Client:
             except ApplierRefused as refusal:
                 if refusal.code != "unknown-snapshot" or not again:
                     raise  # else: it has been restarted, or has read others since
-
-    def _ask(self, verb: str, **fields: object) -> Any:
-        """What the applier answers. It keeps to the shapes, and is not asked again whether it does."""
-        line = json.dumps({"verb": verb, **fields}, separators=(",", ":")).encode() + b"\n"
-        try:
-            answer = json.loads(self._exchange(line))
-        except TimeoutError:
-            raise ApplierDown(f"The applier did not answer within {self.timeout:g} seconds.") from None
-        except OSError as error:
-            raise ApplierDown(f"The applier cannot be reached at {self.path}: {error.strerror or error}.") from None
-        except ValueError:
-            raise ApplierDown("The applier ended before its answer was complete.") from None
-        if not isinstance(answer, dict) or not answer.keys() & {"error", "result"}:
-            raise ApplierDown("The applier gave an answer that is neither a result nor an error.")
-        if "error" in answer:
-            raise ApplierRefused(**answer["error"])
-        return answer["result"]
-
-    def _exchange(self, line: bytes) -> bytes:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(self.timeout)
-            connection.connect(self.path)
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.sendall(line)  # broken: it refused before it had read all, and says why
-            answer = bytearray()
-            while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
-                part = connection.recv(65536)
-                if not part:
-                    break
-                answer += part
-        return bytes(answer)
 
 
 def _dial() -> Client:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from applier.wire.shapes import Problem, Refusal
+if TYPE_CHECKING:
+    from applier.wire.shapes import Problem, Refusal
 
 
 class ApplierDown(Exception):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from lbconfig.model.addresses import endpoint
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import KEEPALIVE, LEASE, LINK_PORT, SYNC_GROUPS, floating, sides
+from lbconfig.pair import LEASE, floating, sides
 from lbconfig.wanted.netstate import Address
-from lbconfig.wanted.pair_link import ADDRESSES
+from lbconfig.wanted.pair_link import ADDRESSES, KEEPALIVE, LINK_PORT, SYNC_GROUPS
 
 VERSION = 1  # of floating.json
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from lbconfig.model import addresses
 from lbconfig.model.snapshot import Snapshot
-from lbconfig.pair import CHANNEL_PORT, LINK_PORT, SYNC_PORT, Heartbeat, heartbeats, peers_addresses, sides
+from lbconfig.pair import Heartbeat, heartbeats, peers_addresses, sides
 from lbconfig.render.firewall_sets import FAMILIES, All, one_set
-from lbconfig.wanted.pair_link import LINK
+from lbconfig.wanted.pair_link import CHANNEL_PORT, LINK, LINK_PORT, SYNC_PORT
 
 CHAIN = "from_peer"
 VRRP = "meta l4proto 112"

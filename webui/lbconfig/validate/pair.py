@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lbconfig.model.addresses import IPNetwork, contains, parse_interface
 from lbconfig.model.problem import ACCESS, Place, Problem, Unseen, each, number, quote
 from lbconfig.model.snapshot import Interface, Network, Pair, PairBox, Snapshot, Tuning, VirtualService
-from lbconfig.pair import BOXES, CHANNEL_PORT, ORDINALS, heartbeats, keyed, named_floating, view
+from lbconfig.pair import BOXES, ORDINALS, heartbeats, keyed, named_floating, view
 from lbconfig.validate.fields import (
     NO_INTERFACE,
     given_twice,
@@ -28,7 +28,7 @@ from lbconfig.validate.links import MAX_INTERFACES
 from lbconfig.validate.neighbours import covers, own_addresses
 from lbconfig.validate.network import MAX_ADDRESSES, usable
 from lbconfig.wanted.network import homes, links, static_networks
-from lbconfig.wanted.pair_link import ADDRESSES, LINK
+from lbconfig.wanted.pair_link import ADDRESSES, CHANNEL_PORT, LINK
 
 Rules = Callable[[Snapshot], list[Problem]]  # for a box that is alone
 

@@ -1,5 +1,7 @@
 """The link between the two boxes of a pair, as WireGuard's file (pair.conf) says it.
 
+The kernel's synchronisation of connections and what the boxes tell each other use nothing else.
+
 The file is of the form that `wg setconf` reads, with one peer and without the private key, which no configuration has.
 """
 
@@ -11,6 +13,12 @@ from dataclasses import dataclass
 LINK = "pair0"  # the interface
 MTU = 1420  # of WireGuard over 1,500 bytes of IPv4 or IPv6
 ADDRESSES = ("169.254.64.1/30", "169.254.64.2/30")  # on it: of the first box and of the second
+LINK_PORT = 51820  # UDP, of WireGuard
+KEEPALIVE = 1  # seconds
+SYNC_GROUPS = ("224.0.0.81/32", "ff02::81/128")  # where the kernel sends its connections
+SYNC_PORT = 8848  # UDP
+CHANNEL_PORT = 64504  # TCP
+JOIN_PORT = 64505  # TCP; open while a box waits for the one that becomes its second
 
 _INTERFACE, _PEER = "[interface]", "[peer]"
 

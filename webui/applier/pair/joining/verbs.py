@@ -51,12 +51,12 @@ from lbconfig.joining import Facts, candidates, differences
 from lbconfig.model.network import Network
 from lbconfig.model.snapshot import Snapshot
 from lbconfig.model.writing import plain
-from lbconfig.pair import JOIN_PORT
 from lbconfig.replacing import alive, own_addresses
 from lbconfig.target import Target
 from lbconfig.validate.cards import Card
 from lbconfig.validate.fields import ip_address as address_sentence
 from lbconfig.validate.fields import is_dns_name
+from lbconfig.wanted.pair_link import JOIN_PORT
 
 log = logging.getLogger("applier")
 
