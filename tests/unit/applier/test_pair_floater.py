@@ -169,6 +169,25 @@ def test_it_loads_next_to_nothing():
     assert not heavy & set(done.stdout.split())
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may lock so much memory")
+def test_all_that_comes_from_files_is_in_memory_and_of_the_rest_what_is_used():
+    code = "from applier.pair import floater; floater._lock(); print(open('/proc/self/smaps').read())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(WEBUI)}, capture_output=True, text=True, check=True
+    )
+    files, others = [], []
+    for line in done.stdout.splitlines():
+        match line.split():
+            case [_, rights, _, _, _, *path]:
+                into = files if path and path[0].startswith("/") else others
+                into.append({"path": path, "readable": rights[0] == "r"})
+            case [("Size:" | "Rss:" | "Locked:") as name, number, "kB"]:
+                into[-1][name] = int(number)
+    assert len(files) > 5 and all(one["Rss:"] == one["Size:"] for one in files if one["readable"]), files
+    others = [one for one in others if one["path"] in ([], ["[heap]"])]  # the kernel's own pages are not told of
+    assert len(others) > 2 and all(one["Locked:"] == one["Rss:"] for one in others), others
+
+
 def test_whoever_stands_by_holds_nothing(box):
     box.start()
     box.say("BACKUP")

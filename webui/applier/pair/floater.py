@@ -51,7 +51,7 @@ WAKING, ENDED, DEAD = "waking up", "the floater was ended", "the applier does no
 NOT_THERE = (errno.EADDRNOTAVAIL, errno.ENODEV)  # what is to be dropped, is dropped
 _PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
 _MAC_OF = 0x8927  # SIOCGIFHWADDR
-_LOCK_ALL = 1 | 2  # MCL_CURRENT, MCL_FUTURE
+_LOCK_WHAT_IS_USED = 1 | 2 | 4  # MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT
 
 
 def now() -> float:
@@ -519,8 +519,17 @@ def stay() -> None:
 
 
 def _lock() -> None:
+    """All that comes from files, as that would have to be read from a disk; of the rest what is used, from then on."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mlockall(_LOCK_ALL):
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        spans = [words[0].split("-") for words in map(str.split, file) if words[1][0] == "r" and words[-1][0] == "/"]
+    for start, end in spans:
+        _obeyed(libc.mlock(ctypes.c_void_p(int(start, 16)), ctypes.c_size_t(int(end, 16) - int(start, 16))))
+    _obeyed(libc.mlockall(_LOCK_WHAT_IS_USED))
+
+
+def _obeyed(answer: int) -> None:
+    if answer:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
