@@ -5,6 +5,8 @@ nft and ip are the image's and act; there is no IPVS, so ipvsadm and what driver
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import hashlib
 import json
 import os
@@ -24,10 +26,13 @@ from lbconfig.model.snapshot import (
     Interface,
     Management,
     Network,
+    Pair,
+    PairBox,
     PolicyRoute,
     RealServer,
     Snapshot,
     SorryPage,
+    Tuning,
     VirtualService,
 )
 from lbconfig.target import Target
@@ -54,7 +59,35 @@ SNAPSHOT = Snapshot(
     sorry=SorryPage("file 1 table"),
 )
 assert not validate(SNAPSHOT), validate(SNAPSHOT)
+
+
+def box_of_a_pair(number: int) -> PairBox:
+    card, office = SNAPSHOT.network.interfaces
+    own = (
+        dataclasses.replace(card, addresses=(f"10.1.0.{3 + number}/24",), floating=("10.1.0.2/24",)),
+        dataclasses.replace(office, addresses=(f"10.2.0.{2 + number}/24",), floating=office.addresses),
+        Interface("eth2", addresses=(f"192.0.2.{1 + number}/30",)),
+    )
+    network = Network(hostname=f"lb{1 + number}", interfaces=own, gateway="10.1.0.1")
+    return PairBox(network, Tuning(), "eth2", f"192.0.2.{1 + number}/30", KEYS[number])
+
+
+PRIVATE, *KEYS = (base64.b64encode(bytes([number]) * 32).decode() for number in range(3))
+PAIR = dataclasses.replace(
+    SNAPSHOT,
+    network=Network(),
+    pair=Pair("0123456789abcdef" * 2, (box_of_a_pair(0), box_of_a_pair(1))),
+)
+assert not validate(PAIR), validate(PAIR)
+ALONE = Target(12, SNAPSHOT)
 STANDS_IN = '#!/bin/sh\necho "${0##*/} $*" >>/run/told\n[ "$*" != -R ] || cat >>/run/told\n[ ! -e /run/refused ]\n'
+# What wg answers; the kernel of this machine may have no WireGuard.
+WG = f"""#!/bin/sh
+case $* in
+pubkey) grep -q {PRIVATE} && echo {KEYS[0]} ;;
+*) echo "wg $*" >>/run/told && cat >>/run/told ;;
+esac
+"""
 CARDS = ("eth0", "eth1")
 
 
@@ -66,13 +99,14 @@ class Box(Room):
     def __init__(self, tree: Path) -> None:
         super().__init__("early", OVERLAY, tree)
         self.stand_in("usr/sbin/ipvsadm", "usr/sbin/ethtool", "usr/sbin/modprobe")
+        self.stand_in("usr/bin/wg", text=WG)
         self.do("mkdir -p /sys /run/fairlead/faults && mount -t sysfs room /sys")
         self.state, self.run = self.root / "data/applier", self.root / "run/fairlead"
 
-    def stand_in(self, *places: str) -> None:
+    def stand_in(self, *places: str, text: str = STANDS_IN) -> None:
         for place in places:
             (self.root / place).unlink(missing_ok=True)
-            (self.root / place).write_text(STANDS_IN)
+            (self.root / place).write_text(text)
             (self.root / place).chmod(0o755)
 
     def do(self, line: str) -> str:
@@ -83,32 +117,38 @@ class Box(Room):
 
     def reset(self) -> None:
         """As at a boot, with all that was kept of SNAPSHOT on the disk."""
-        self.do("rm -rf /run/* /data/applier /dev/kmsg; mkdir -p /run/fairlead/faults /data/applier/generations/000012")
+        self.do("rm -rf /run/* /data/* /disk /dev/kmsg; mkdir -p /run/fairlead/faults /data/applier/generations/000012")
         self.do(
-            "for one in office eth0 eth1; do ip link del $one; done 2>/dev/null; echo 0 >/proc/sys/net/ipv4/ip_forward"
+            "for one in office pair0 eth0 eth1 eth2; do ip link del $one; done 2>/dev/null\n"
+            "echo 0 >/proc/sys/net/ipv4/ip_forward"
         )
         self.do(
             "ip -6 rule flush; ip -6 rule add from all lookup main; nft flush ruleset; nft -f /etc/fairlead/closed.nft"
         )
-        for number, name in enumerate(CARDS):
+        for number, name in enumerate((*CARDS, "eth2")):
             self.do(f"ip link add {name} address 52:54:00:00:00:0{number} type veth peer name far{number}")
         os.symlink("generations/000012", self.state / "confirmed")
         (self.state / "generations/000012/snapshot.json").write_text("the snapshot\n")
         self.keep()
 
-    def keep(self, **others: object) -> None:
+    def keep_pair(self) -> None:
+        (self.root / "data/pair").mkdir()
+        (self.root / "data/pair/key").write_text(f"{PRIVATE}\n")
+        self.keep((*CARDS, "eth2"), Target(12, PAIR, 0), key=KEYS[0])
+
+    def keep(self, names: tuple[str, ...] = CARDS, target: Target = ALONE, **others: object) -> None:
         version = (OVERLAY / "usr/lib/fairlead/VERSION").read_text().strip()
         memory = int(Path("/proc/meminfo").read_text().split()[1]) // early.BLOCK
-        cards = tuple(Link(name, mac=f"52:54:00:00:00:0{number}") for number, name in enumerate(CARDS))
+        cards = tuple(Link(name, mac=f"52:54:00:00:00:0{number}") for number, name in enumerate(names))
         given = {"version": version, "generation": 12, "snapshot": digest(b"the snapshot\n"), "memory": memory}
-        target = Target(12, SNAPSHOT)
         more = {"options": "options ip_vs conn_tab_bits=12\n", "modules": "ip_vs ip_vs_rr\n", "nftables.seen": "{}\n"}
         files = early.files(target, cards, (Ethtool(("-K", "eth0", "gro", "on")),))
         # The kernel of this machine may have no IPVS.
         settings = [line for line in files["settings"].splitlines(keepends=True) if "/vs/" not in line]
-        text = early.text(
-            early.Kept(**given | {"cards": cards} | others), more | files | {"settings": "".join(settings)}
-        ).encode()
+        others_here = {"settings": "".join(settings)}
+        if "pair-link" in files:
+            others_here["pair-link"] = files["pair-link"].replace("type wireguard", "type bridge")
+        text = early.text(early.Kept(**given | {"cards": cards} | others), more | files | others_here).encode()
         (self.state / "early").write_bytes(text)
         self.seal()
 
@@ -161,7 +201,7 @@ def test_all_of_it_is_brought_up(box):
     assert "via 10.1.0.1" in box.do("ip route show default") and "mtu 1400" in box.do("ip link show office")
     assert "from 2001:db8:1::2" in box.do("ip -6 rule show")
     assert (box.setting("net/ipv4/ip_forward"), box.setting("net/ipv4/conf/office/send_redirects")) == ("1", "0")
-    target = Target(12, SNAPSHOT)
+    target = ALONE
     assert box.told() == [
         "modprobe -q -a ip_vs ip_vs_rr",
         "ethtool -K eth0 gro on",
@@ -181,6 +221,55 @@ def test_all_of_it_is_brought_up(box):
     found = {name: ((box.run / name).read_text(), (box.run / name).stat().st_mode & 0o777) for name in files}
     assert found == files
     assert (box.root / "run/modprobe.d/fairlead.conf").read_text() == "options ip_vs conn_tab_bits=12\n"
+
+
+def test_a_box_of_a_pair_is_brought_up_and_held(box):
+    box.keep_pair()
+    box.start()
+    assert "generations/000012 runs before the applier is loaded" in box.word()
+    target = Target(12, PAIR, 0)
+    link = json.loads(box.do("ip -json address show dev pair0"))[0]
+    assert (link["mtu"], "UP" in link["flags"]) == (1420, True)
+    # It has its own addresses; those that float are the floater's.
+    assert box.addresses() >= {"10.1.0.3", "10.2.0.2", "192.0.2.1"}
+    assert not box.addresses() & {"10.1.0.2", "10.1.0.100", "10.2.0.1"}
+    files = early.files(target, (), ())
+    told = box.told()
+    synced = told.index("wg syncconf pair0 /proc/self/fd/0")
+    assert told[synced + 1 :][: len(target.pair_conf.splitlines()) + 3] == [
+        *target.pair_conf.splitlines(), "", "[Interface]", f"PrivateKey = {PRIVATE}",
+    ]  # fmt: skip
+    # Whoever tells of a connection knows its service.
+    assert told[told.index("ipvsadm -R") + 1 :] == [
+        *files["table"].splitlines(),
+        *(f"ipvsadm {line}" for line in files["daemons"].splitlines()),
+    ]
+    expected = {
+        "pair.conf": target.pair_conf,
+        "keepalived.conf": target.keepalived,
+        "floating.json": target.floating,
+        "hold": "1\nnot ready yet\n",
+        "may-lead": "eth2\n",
+    }
+    assert {name: (box.run / name).read_text() for name in expected} == expected
+    assert (box.run / "ldirectord.wanted").exists()
+
+
+def test_a_box_that_an_admin_holds_does_not_lead_by_itself(box):
+    box.keep_pair()
+    (box.root / "disk/shared").mkdir(parents=True)
+    (box.root / "disk/shared/pair-hold").write_text("{}\n")
+    box.start()
+    assert (box.run / "hold").read_text() == "1\nnot ready yet\n" and not (box.run / "may-lead").exists()
+
+
+@pytest.mark.parametrize("key", [None, "", f"{KEYS[1]}\n"], ids=["gone", "empty", "another"])
+def test_a_box_with_another_key_is_none_of_the_pair(box, key):
+    box.keep_pair()
+    path = box.root / "data/pair/key"
+    path.unlink() if key is None else path.write_text(key)
+    box.start()
+    assert box.told() == [] and box.addresses() == set() and box.word() == ""
 
 
 def shorten(box: Box, name: str, by: int = 1) -> None:

@@ -17,4 +17,4 @@ def test_what_starts_later_does_not_start_by_itself():
     """A file "down" keeps a service from starting: the applier's own two apart, later/finish removes it."""
     down = {path.parent.name for path in OVERLAY.glob("etc/sv/*/down")}
     [line] = [one for one in (OVERLAY / "etc/sv/later/finish").read_text().splitlines() if one.startswith("for ")]
-    assert down == {"time", *line.removeprefix("for service in ").removesuffix("; do").split()}
+    assert down == {"pair", "time", *line.removeprefix("for service in ").removesuffix("; do").split()}

@@ -381,6 +381,8 @@ class Applier:
             lenient=True,
         )
         self.running, self.confirmed = target, self.generations.confirmed_number()
+        if ran is None:  # the box was started, and not the daemon alone
+            self.lookout.booted()
         record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
         self._start = record
         failure = Engine(job, record).forward(CONVERGE)
@@ -390,7 +392,7 @@ class Applier:
         self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
         self.set_running(target)
         self.applies.close()
-        if ran is None:  # the box was started, and not the daemon alone
+        if ran is None:
             self.updates.restart_seconds = round(boottime(), 1)
         self.known_good = failure is None
         if failure is None and recovered.fault is None and target.number is not None:

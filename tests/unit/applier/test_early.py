@@ -11,13 +11,19 @@ import os
 import pytest
 from box import KINDS, ONE, Box, running_one
 from model_host import BACKLOG
+from pair_model import PRIVATE as PRIVATE_KEY
+from pair_model import PUBLIC, pair_of
 
 from applier.apply.early import MEMORY, Kept, text
 from applier.base import durable
 from applier.host.host import PRIVATE
+from applier.kept import pair_key
 from lbconfig.model.snapshot import FACTORY
+from lbconfig.wanted import pair_link
 from lbconfig.wanted.netstate import Link
 
+PAIR = pair_of(ONE)
+SNAPSHOTS = {"cards": ONE, "bond-bridge-vlan": KINDS, "pair": PAIR}
 MEMINFO = "MemTotal:         501234 kB\nMemFree: 1 kB\n"
 
 
@@ -27,6 +33,7 @@ def remembering(folder, snapshot=ONE) -> Box:
     box = Box(folder)
     box.host.files[MEMORY] = MEMINFO
     box.start()
+    pair_key.make(box.host, box.paths)
     assert box.apply(snapshot)["state"] == "done", box.applier.status()["apply"]
     box.host.sleep(60)
     return box
@@ -57,19 +64,42 @@ def actions(box: Box) -> list:
         lambda: put(paths.nftables, files["nftables.conf"]),
     ]
     found += [lambda line=line: host._ip([line]) for line in files["links"].splitlines()]
+    if "pair.conf" in files:
+        found.append(lambda: put(paths.pair_link, files["pair.conf"]))
+        found += [lambda line=line: host._ip([line]) for line in files["pair-link"].splitlines()]
+        whole = pair_link.with_key(files["pair.conf"], PRIVATE_KEY)
+        found.append(lambda: host.pair._sync(whole))
     found += [lambda line=line: host._set(*line.split(maxsplit=1)) for line in files["settings"].splitlines()]
     found.append(lambda: host._set_timeouts(files["timeouts"].split()))
-    for name in ("network", "network6"):
-        found += [lambda line=line: host._ip([line]) for line in files[name].splitlines()]
+    for name in ("network", "network6", "pair-link-on"):
+        found += [lambda line=line: host._ip([line]) for line in files.get(name, "").splitlines()]
     if files["names.conf"]:
         found += [lambda path=path: put(path, files["names.conf"]) for path in (paths.resolver, paths.names)]
     found.append(lambda: put(paths.sorry_page, files["sorry.html"]))
     found += [lambda line=line: host._ipvsadm([line]) for line in files["table"].splitlines()]
+    found += [lambda line=line: start_thread(host, line.split()) for line in files.get("daemons", "").splitlines()]
     if "ldirectord.cf" in files:
         found.append(lambda: put(paths.ldirectord, files["ldirectord.cf"]))
         found.append(lambda: put(paths.checks_wanted, ""))
         found.append(lambda: host._direct("start"))
+    if "keepalived.conf" in files:
+        found += [
+            lambda: put(paths.hold, files["hold"]),
+            lambda: put(paths.floating, files["floating.json"]),
+            lambda: put(paths.keepalived, files["keepalived.conf"]),
+            # These two by themselves, once the supervisor has been started.
+            lambda: host.pair._sv("vrrp", "up"),
+            lambda: host.pair._sv("floater", "up"),
+        ]
     return found
+
+
+def start_thread(host, words) -> None:
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    kind = {"master": 1, "backup": 2}[given.pop("--start-daemon")]
+    interface, numbers = given.pop("--mcast-interface"), (given.pop("--syncid"), given.pop("--sync-maxlen"))
+    assert given == {"--mcast-group": "224.0.0.81", "--mcast-port": "8848", "--mcast-ttl": "1"}
+    host.pair.daemons[kind] = (interface, *map(int, numbers))
 
 
 def cut_power(box: Box) -> None:
@@ -80,7 +110,7 @@ def cut_power(box: Box) -> None:
     box.host.dead = dead
 
 
-@pytest.mark.parametrize("snapshot", [ONE, KINDS], ids=["cards", "bond-bridge-vlan"])
+@pytest.mark.parametrize("snapshot", SNAPSHOTS.values(), ids=SNAPSHOTS.keys())
 def test_the_applier_takes_over_what_the_boot_scripts_have_brought_up(tmp_path, snapshot):
     box = remembering(tmp_path, snapshot)
     cut_power(box)
@@ -92,15 +122,17 @@ def test_the_applier_takes_over_what_the_boot_scripts_have_brought_up(tmp_path, 
     assert box.applier.status()["generation"] == 1 and not box.faults() and not box.host.violations
     assert (box.host.director_pid, box.host.table) == (pid, table)
     # No rule is loaded, no line of ip or ipvsadm is carried out.
+    name, channel = ("lb1", ["sv up pair"]) if snapshot is PAIR else ("one", [])
     assert [name for name in box.host.log if not name.startswith("put ")] == [
         f"tell /proc/sys/{BACKLOG}",
-        "set kernel/hostname=one",
+        f"set kernel/hostname={name}",
         "sv time",
+        *channel,
     ]
     assert box.host.sent, "the neighbours were not told where the addresses are"
 
 
-@pytest.mark.parametrize("snapshot", [ONE, KINDS], ids=["cards", "bond-bridge-vlan"])
+@pytest.mark.parametrize("snapshot", SNAPSHOTS.values(), ids=SNAPSHOTS.keys())
 def test_wherever_the_boot_scripts_end_the_applier_goes_on_from_there(tmp_path, snapshot):
     box = remembering(tmp_path, snapshot)
     box.host.dead.add(("10.2.0.12", 80))
@@ -113,6 +145,42 @@ def test_wherever_the_boot_scripts_end_the_applier_goes_on_from_there(tmp_path, 
             action()
         assert settled(box) == expected, number
         assert not box.faults() and not box.host.violations, number
+
+
+def test_a_box_that_leads_before_the_applier_is_loaded_goes_on_leading(tmp_path):
+    """As it does where the other one is silent (overlay/etc/sv/lead)."""
+    box = remembering(tmp_path, PAIR)
+    cut_power(box)
+    for action in actions(box):
+        action()
+    box.host.files[box.paths.hold] = "0\n"
+    box.host.pair.elect()
+    leases = {name: link.leases for name, link in box.host.links.items()}
+    assert leases["eth0"] and leases["eth1"]
+    box.restart_daemon()
+    box.applier.pair_watch.tick()
+    look(box)
+    assert {name: link.leases for name, link in box.host.links.items()} == leases
+    assert not box.faults() and not box.host.violations
+    [change] = box.applier.pairs.changes.newest()
+    assert (change["leads"], change["reason"]) == ("lb1", "lb2 was not heard")
+    box.restart_daemon()
+    look(box)
+    assert len(box.applier.pairs.changes.newest()) == 1, "the applier was started anew, and not the box"
+
+
+def look(box: Box) -> None:
+    pairs = box.applier.pairs
+    box.applier.lookout.note(pairs.seen(pairs.boxes()))
+
+
+def test_a_box_of_a_pair_keeps_it_for_its_key_and_without_the_private_one(tmp_path):
+    box = remembering(tmp_path, PAIR)
+    kept, files = parts(box)
+    assert kept[-1] == f"pair {PUBLIC}" and PRIVATE_KEY not in box.paths.early.read_text()
+    assert (files["hold"], files["may-lead"]) == ("1\nnot ready yet\n", "eth2\n")
+    kept, files = parts(remembering(tmp_path / "alone"))
+    assert kept[-1].startswith("card ") and not {*files} & {"pair.conf", "daemons", "keepalived.conf", "may-lead"}
 
 
 def settled(box: Box) -> dict:

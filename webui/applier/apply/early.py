@@ -4,8 +4,8 @@
     /data/applier/early.sha256  its digest
 
 /etc/init.d/S30early brings this up by plain programs, where all that it was kept for is still so: the version, the
-confirmed generation and its snapshot, the memory, and each network card at its name. The applier finds it running when
-it has been loaded, compares it as at every start, and repairs what differs (decision 72).
+confirmed generation and its snapshot, the memory, each network card at its name, and in a pair the box's key. The
+applier finds it running when it has been loaded, compares it as at every start, and repairs what differs (decision 72).
 
 The order in which the files are used is that of the steps (steps.py): at whatever line it ends, the box is as if the
 applier had been killed there.
@@ -26,9 +26,12 @@ from applier.base.paths import Paths
 from applier.hardware.verbs import BALANCER, module_options
 from applier.host.host import Host
 from applier.kept.generations import Generations
+from applier.pair import ready, roles
 from applier.parts.network import act as network
 from applier.parts.network.plan import plan
+from applier.parts.pair import daemons, link
 from lbconfig.hardware.actions import Ethtool
+from lbconfig.model.pair import PairBox
 from lbconfig.target import Target
 from lbconfig.wanted import table as ipvs
 from lbconfig.wanted.netstate import NOTHING, Link, NetworkState
@@ -48,6 +51,7 @@ class Kept:
     snapshot: str  # the digest of the file
     memory: int  # in blocks; the size of the balancer's table depends on it
     cards: tuple[Link, ...]  # that the configuration uses
+    key: str = ""  # by which the other box of a pair knows this one; empty: it is in none
 
 
 def text(kept: Kept, files: Mapping[str, str]) -> str:
@@ -58,6 +62,7 @@ def text(kept: Kept, files: Mapping[str, str]) -> str:
         f"snapshot {kept.snapshot}",
         f"memory {kept.memory}",
         *(f"card {card.name} {card.mac}" for card in kept.cards),
+        *([f"pair {kept.key}"] if kept.key else []),
     ]
     parts = [_lines(lines)]
     for name, one in files.items():
@@ -87,7 +92,31 @@ def files(target: Target, cards: tuple[Link, ...], tuned: tuple[Ethtool, ...]) -
         "sorry.html": target.sorry_page,
         "table": ipvs.at_start(target.snapshot),
     }
-    return found | ({"ldirectord.cf": target.checks} if target.has_checks else {})
+    return found | ({"ldirectord.cf": target.checks} if target.has_checks else {}) | _of_pair(target)
+
+
+def _of_pair(target: Target) -> dict[str, str]:
+    """The link to the other box, the kernel's threads, and the election. The box begins held, as at every start."""
+    own = _own_box(target)
+    if own is None:
+        return {}
+    wish = link.wanted(target.pair_conf)
+    return {
+        "pair.conf": target.pair_conf,
+        "pair-link": _lines([link.MAKE]),
+        "pair-link-on": _lines(link.switch_on(wish.address)),
+        "daemons": _lines(" ".join(daemons.arguments(one)) for one in daemons.wanted(wish)),
+        "keepalived.conf": target.keepalived,
+        "floating.json": target.floating,
+        "hold": roles.hold_text(ready.NOT_YET),
+        "may-lead": _lines([own.cable]),
+    }
+
+
+def _own_box(target: Target) -> PairBox | None:
+    """None: the box takes part in no pair."""
+    pair = target.snapshot.pair
+    return None if pair is None or target.box is None else pair.boxes[target.box]
 
 
 @functools.lru_cache(1)  # few changes are about the network, and a thousand addresses take their time
@@ -142,7 +171,9 @@ class Early:
             "nftables.seen": self._host.read(self._paths.rules_seen) or "",
         }
         digest = self._generations.snapshot_digest(target.stored)
-        kept = Kept(self._paths.version, target.stored, digest, int(memory[1]) // BLOCK, cards)
+        own = _own_box(target)
+        key = "" if own is None else own.key
+        kept = Kept(self._paths.version, target.stored, digest, int(memory[1]) // BLOCK, cards, key)
         whole = text(kept, more | files(target, cards, self._tuned)).encode()
         said = f"{hashlib.sha256(whole).hexdigest()}  {self._paths.early.name}\n".encode()
         if not (_holds(self._paths.early, whole) and _holds(self._paths.early_digest, said)):

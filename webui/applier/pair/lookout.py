@@ -35,6 +35,10 @@ class Lookout:
         self.relieved = False  # this box leads, and the other one should as soon as this one cannot any more
         self.loop = Loop("how the pair stands", self.turn, lambda: time.sleep(EACH))
 
+    def booted(self) -> None:
+        """If the box leads already, it has begun to since its power-on (overlay/etc/sv/lead)."""
+        self._role = HELD
+
     def turn(self) -> None:
         """Look once; in a box without a pair it does nothing."""
         boxes, now = self._pairs.boxes(), self._clock()

@@ -27,6 +27,20 @@ def wanted(link: PairLink) -> tuple[Daemon, ...]:
     return Daemon("master", LINK, own, SMALL), Daemon("backup", LINK, other)
 
 
+def arguments(daemon: Daemon) -> tuple[str, ...]:
+    """With which ipvsadm(8) starts the same one."""
+    what = {
+        "--start-daemon": daemon.kind,
+        "--mcast-interface": daemon.interface,
+        "--syncid": daemon.sync_id,
+        "--sync-maxlen": daemon.largest,
+        "--mcast-group": daemon.group,
+        "--mcast-port": daemon.port,
+        "--mcast-ttl": 1,
+    }
+    return tuple(f"{word}" for pair in what.items() for word in pair)
+
+
 def differ(present: Iterable[Daemon], wanted: Iterable[Daemon]) -> bool:
     return {*map(_of_any_size, present)} != {*map(_of_any_size, wanted)}
 

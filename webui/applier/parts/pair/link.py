@@ -19,6 +19,7 @@ from lbconfig.wanted import pair_link
 from lbconfig.wanted.pair_link import LINK, MTU, PairLink
 
 WHAT = f"the link to the other box ({LINK})"
+MAKE = f"link add name {LINK} mtu {MTU} type wireguard"  # a line for `ip -batch`
 _INPUT = "/proc/self/fd/0"  # wg takes the name of a file; this one has the private key, and lies on no disk
 
 
@@ -28,6 +29,11 @@ def wanted(conf: str) -> PairLink:
         return pair_link.read(conf)
     except ValueError as error:
         raise HostError(WHAT, None, str(error)) from None
+
+
+def switch_on(address: str) -> tuple[str, ...]:
+    """Lines for `ip -batch`, for a link that was just made and that wg has told of the other box."""
+    return f"link set dev {LINK} up", f"address add {address} dev {LINK}"
 
 
 def altered(host: Host, paths: Paths, conf: str) -> str | None:
@@ -69,7 +75,7 @@ def put(host: Host, paths: Paths, conf: str) -> None:
         raise HostError(WHAT, None, f"there is another interface of the name {LINK}")
     host.put(paths.pair_link, conf)
     if there is None:
-        _batch(host, [f"link add name {LINK} mtu {MTU} type wireguard"])
+        _batch(host, [MAKE])
     # What goes on between boxes that know each other already is not cut off.
     run(host, ["wg", "syncconf", LINK, _INPUT], stdin=pair_link.with_key(conf, private))
     present = _addresses(there or {})
