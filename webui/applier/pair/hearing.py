@@ -20,10 +20,12 @@ from applier.wire.shapes_pair import PathStatus
 from lbconfig.pair import Heartbeat, heartbeats
 from lbconfig.target import Target
 
-EVERY = 2.0  # seconds between two looks
-ANSWERS = 1.0  # seconds that an answer may take
+EVERY = 1.5  # seconds between two looks
+ANSWERS = 0.75  # seconds that an answer may take
 AGAIN = 0.25  # seconds after which it is asked once more; a frame may be lost
-SILENT = 5.0  # seconds without an answer, after which a path is silent
+# Seconds without an answer, after which a path is silent: one look may have come to nothing. Two boxes that are cut off
+# from each other on all paths are to say so within five.
+SILENT = 4.0
 
 
 class Core(Protocol):
