@@ -18,6 +18,7 @@ BESIDE = ALONE._replace(silent=0.2, told=True)
         (ALONE._replace(checked=False), "its servers have not been checked yet"),
         (ALONE._replace(checked=False, waited=CHECKS), ""),
         (ALONE._replace(waited=1.0, silent=1.0), "the other box may be about to speak"),
+        (BESIDE._replace(waited=0.0), ""),
         (BESIDE._replace(told=False), "the other box has not said what it runs"),
         (BESIDE._replace(told=False, waited=MUTE), ""),
         (BESIDE._replace(behind=True), "the other box has a newer configuration"),

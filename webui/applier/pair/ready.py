@@ -36,8 +36,8 @@ def missing(seen: Seen) -> str:
         return "its servers have not been checked yet"
     if seen.silent >= SILENT:
         return ""
-    if seen.waited < SILENT:
-        return "the other box may be about to speak"
     if not seen.told:
+        if seen.waited < SILENT:
+            return "the other box may be about to speak"
         return "" if seen.waited >= MUTE else "the other box has not said what it runs"
     return "the other box has a newer configuration" if seen.behind else ""
