@@ -173,6 +173,37 @@ def test_the_overview_refreshes_itself_and_says_when_it_cannot(open_page, admin,
     expect(page.get_by_text("No answer from the box")).to_be_hidden()
 
 
+def by_mouse(page, button):
+    button.hover()
+    page.mouse.down()
+    yield
+    page.mouse.up()
+
+
+def by_keyboard(page, button):
+    button.focus()
+    page.keyboard.down("Space")
+    yield
+    page.keyboard.up("Space")
+
+
+@pytest.mark.parametrize("press", [by_mouse, by_keyboard])
+def test_a_button_that_is_pressed_while_the_page_is_fetched_anew_is_clicked(open_page, admin, box, press):
+    page = open_page(admin)
+    page.goto("/")
+    pressing = press(page, page.get_by_role("row", name="10.2.0.21:25").get_by_role("button", name="Drain"))
+    next(pressing)
+    for _ in range(2):
+        with page.expect_response("**/live/**"):
+            pass
+    with page.expect_navigation():
+        next(pressing, None)
+    expect(page.get_by_text(texts.APPLIED)).to_be_visible()
+    follow(page, page.get_by_role("link", name=texts.BACK))
+    box.down.add(("10.2.0.12", 80))
+    expect(page.get_by_text("1 of 2 up")).to_be_visible()  # what was held back comes again
+
+
 @pytest.fixture
 def step_by_step(box, monkeypatch):
     """An apply stays at its first step until the test lets it end."""

@@ -53,6 +53,20 @@ document.body.addEventListener("htmx:beforeSwap", (event) => {
   }
 });
 
+// What is fetched again and again is not replaced under a finger: a button that is pressed before and let go after that
+// would not have been clicked, and nothing would happen. The next answer comes soon.
+let pressed = null;
+const press = (event) => { pressed = event.target; };
+const letGo = () => { pressed = null; };
+addEventListener("pointerdown", press, true);
+addEventListener("keydown", (event) => { if (event.key === " ") press(event); }, true);
+for (const name of ["pointerup", "pointercancel", "dragend", "keyup"]) addEventListener(name, letGo, true);
+addEventListener("blur", letGo); // of the window alone
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const again = event.detail.requestConfig?.elt.getAttribute("hx-trigger")?.includes("every");
+  if (again && pressed && event.detail.target.contains(pressed)) event.detail.shouldSwap = false;
+});
+
 // The first wrong field is where the admin goes on.
 const wrong = document.querySelector(".wrong input, .wrong textarea");
 if (wrong) {
