@@ -52,7 +52,7 @@ class Box(Room):
         self.put("first-round", "")
         self.log = self.folder / "log"
         self._started: subprocess.Popen | None = None
-        self.began = 0.0
+        self.began = self.plugged = 0.0
 
     def put(self, name: str, text: str) -> None:
         (self.run / name).write_text(text)
@@ -67,7 +67,7 @@ class Box(Room):
         self.ip("link", "set", "far", "up" if plugged else "down")
 
     def start(self) -> None:
-        self.began = time.monotonic()
+        self.began = time.time()
         self._started = subprocess.Popen(
             self.inside("sh", "-c", "cd /etc/sv/lead && exec ./run"),
             stdout=subprocess.PIPE,
@@ -85,10 +85,10 @@ class Box(Room):
     def hold(self) -> str:
         return (self.run / "hold").read_text()
 
-    def released(self, within: float = ENDS) -> float:
-        """After how many seconds that was."""
-        until("the box to be released", lambda: self.hold() == "0\n", within)
-        return time.monotonic() - self.began
+    def released(self) -> float:
+        """After how many seconds that was, whenever anybody looks."""
+        until("the box to be released", lambda: self.hold() == "0\n", ENDS)
+        return (self.run / "hold").stat().st_mtime - self.began
 
 
 CASES = {
@@ -98,7 +98,7 @@ CASES = {
     "no carrier": lambda box: box.plug(plugged=False),
     "carrier later": lambda box: box.plug(plugged=False),
     "no such card": lambda box: box.put("may-lead", "gone\n"),
-    "speaks later": lambda box: None,
+    "speaks later": lambda box: box.drop("role"),  # not to be released before that, however busy this machine is
     "has spoken": lambda box: box.receive(148),
     "held by the floater": lambda box: box.put("hold", roles.hold_text("floating.json: it is not whole")),
     "no role yet": lambda box: box.drop("role"),
@@ -120,6 +120,7 @@ def boxes() -> Iterator[dict[str, Box]]:
     time.sleep(PLUGGED / 2)
     made["speaks later"].receive(148)
     time.sleep(PLUGGED / 2)
+    made["carrier later"].plugged = time.time()
     made["carrier later"].plug()
     yield made
     for box in made.values():
@@ -145,8 +146,12 @@ def test_a_cable_that_nobody_is_at_is_given_more_time(boxes, case):
 
 
 def test_silence_begins_with_the_carrier(boxes):
-    assert boxes["carrier later"].released() >= PLUGGED + ready.SILENT, "no word could come until then"
-    boxes["carrier later"].end()
+    box = boxes["carrier later"]
+    after = box.plugged - box.began
+    if after > UNPLUGGED - 1:
+        pytest.skip("this machine was too busy to see it")
+    assert box.released() >= after + ready.SILENT, "no word could come until then"
+    box.end()
 
 
 @pytest.mark.parametrize("case", ["has spoken", "speaks later", "the applier is there"])
