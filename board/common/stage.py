@@ -57,11 +57,11 @@ def replace(old: Path, new: Path) -> None:
 def fetch(package: str, to: Path) -> None:
     """The source archive of a Python package, by the name and version that its .mk file has."""
     recipe = (EXTERNAL / f"package/{package}/{package}.mk").read_text()
-    version = re.search(r"_VERSION = (\S+)", recipe)
-    name = re.search(r"_SOURCE = (\w+)-\$", recipe)
-    if version is None or name is None:
+    named = re.search(r"_SOURCE = (\w+)-\$", recipe), re.search(r"_VERSION = (\S+)", recipe)
+    if named[0] is None or named[1] is None:
         raise ValueError(f"the recipe of {package} names no version or no source")
-    archive = to / f"{name[1]}-{version[1]}.tar.gz"
+    name, version = named[0][1], named[1][1]
+    archive = to / f"{name}-{version}.tar.gz"
     if archive.exists():
         return
     to.mkdir(exist_ok=True)

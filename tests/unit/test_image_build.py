@@ -381,6 +381,25 @@ def test_what_the_package_installs_is_staged(tmp_path):
     assert (tmp_path / "fairlead/static/guide/one-arm.svg").exists()
 
 
+@pytest.mark.parametrize("package", stage.FETCHED_BY_PIP)
+def test_pip_is_asked_for_the_archive_that_the_recipe_names(package, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(stage, "run", lambda *command, log: asked.append(command))
+    stage.fetch(package, tmp_path)
+    version = wanted_of_pip()[package.removeprefix("python-").removesuffix("-lts")]
+    name = package.removeprefix("python-").removesuffix("-lts").replace("-", "_")
+    assert asked[0][-1] == f"{name}=={version}"
+    assert f"--no-binary={name}" in asked[0], "Buildroot builds from the source"
+
+    (tmp_path / f"{name}-{version}.tar.gz").touch()
+    stage.fetch(package, tmp_path)
+    assert len(asked) == 1, "what is there is not fetched again"
+
+
+def wanted_of_pip() -> dict[str, str]:
+    return python_packages.wanted(python_packages.REQUIREMENTS.read_text())
+
+
 def test_both_images_have_the_guide_where_the_web_process_looks():
     environment = (TOP / "overlay/etc/fairlead/web-environment").read_text()
     place = re.search(r"FAIRLEAD_GUIDE=(\S+)", environment)[1]
