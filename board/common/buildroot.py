@@ -129,7 +129,12 @@ def dropped(wished: str, config: str) -> list[str]:
     return [f"{option}={value}" for option, value in options.items() if got.get(option, "") != value]
 
 
-def build(wish: Settings, say: Callable[[str], None] = print) -> None:
+def tell(line: str) -> None:
+    """At once, also into a file or a pipe: a package may take many minutes."""
+    print(line, flush=True)
+
+
+def build(wish: Settings, say: Callable[[str], None] = tell) -> None:
     """Everything, with a line for each step of each package. Raises BuildrootError."""
     again.prepare(wish.out, lambda package: run(wish.command("-s", f"{package}-dirclean")), say)
     order = subprocess.run(wish.command("-s", "show-build-order"), capture_output=True, text=True, check=False)
