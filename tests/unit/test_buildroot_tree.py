@@ -19,6 +19,7 @@ from lbconfig.model.snapshot import Scheduler
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
 PACKAGES = sorted(path.name for path in (EXTERNAL / "package").iterdir())
+PATCHES = sorted((EXTERNAL / "patches").glob("*/*.patch"))
 FRAGMENTS = sorted((TOP / "board/common/linux").glob("*.config"))
 DEFCONFIGS = sorted((TOP / "configs").glob("*_defconfig"))
 BUILDROOT = os.environ.get("BUILDROOT")
@@ -74,6 +75,19 @@ def test_every_selected_package_of_ours_exists(menu):
     )
     for name in selected - ours:
         assert known_to_buildroot.fullmatch(name), name
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda path: path.name)
+def test_a_patch_says_why_it_is_ours_and_names_its_decision(patch):
+    """And its package is in the image: Buildroot passes over a folder whose name it does not know."""
+    text = patch.read_text()
+    assert re.match(r"\d{4}-[a-z0-9-]+\.patch", patch.name)
+    decision = re.search(r"^Upstream: .*docs/decisions/(\d{4})", text, re.MULTILINE)[1]
+    assert list(TOP.glob(f"docs/decisions/{decision}-*.md"))
+    package = patch.parent.name
+    assert package in PACKAGES or package == "linux"
+    for defconfig in DEFCONFIGS:
+        assert 'BR2_GLOBAL_PATCH_DIR="$(BR2_EXTERNAL_FAIRLEAD_PATH)/patches"' in defconfig.read_text()
 
 
 @pytest.mark.parametrize("defconfig", DEFCONFIGS, ids=lambda path: path.name)

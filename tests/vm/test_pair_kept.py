@@ -7,6 +7,7 @@ FAIRLEAD_PAIR_DEATHS: how often the leading box dies (100 times are what is prom
 import os
 
 import pytest
+from board.machines.lab import GIVEN_IMAGE
 from tests.lab.fixtures import thorough
 from tests.lab.pair_room import one_that_elects
 
@@ -22,6 +23,7 @@ DEATHS = int(os.environ.get("FAIRLEAD_PAIR_DEATHS") or "8")
 LOADED = 4  # one of so many deaths comes while new connections do, which are counted
 SURE = 3  # seconds after which the other box knows a connection, on a machine that keeps up
 LATE = 8  # and on any
+LONE, AT_ONCE = 5, 1  # connections, one after the other, and seconds: ten times what it takes
 LOAD = 12  # seconds of new connections before a death
 SPLIT, ONE_CUT = 60, 20  # seconds: all networks, one of them
 FORGED = 10_000
@@ -113,6 +115,16 @@ def test_the_leading_box_dies_many_times(pair, record_property):
         f"{sum(EACH.values())} of {sum(EACH.values())} connections kept through {DEATHS} deaths of the leading box, no "
         f"RST; {probes(seen)}; of new ones, lost: {lost(ours)}; as a kernel tells by itself: {lost(stock)}",
     )
+
+
+# Debian's kernel, in the developer image, tells of it after two to three seconds.
+@pytest.mark.skipif(not GIVEN_IMAGE, reason="needs the image's own kernel (decision 127)")
+def test_the_other_box_is_told_of_a_lone_new_connection_at_once(patient):
+    patient.ask("settle")
+    for number in range(1, LONE + 1):
+        patient.ask("open_some", {"TCP4": 1})
+        for box in ("A", "B"):
+            assert patient.ask("wait_for", box, number, AT_ONCE) == {"TCP4": number}, box
 
 
 def probes(seen: list[dict[str, int]]) -> str:
