@@ -1,7 +1,7 @@
-"""A box of a pair that leads because the other one is silent, before Python is loaded (/etc/sv/lead).
+"""A box of a pair that leads because nobody else does, before Python is loaded (/etc/sv/lead).
 
-Each case has a room with the cable's interface in it; what wg and sv would say is in files. All of them wait side by
-side.
+Each case has a room with the cable's interface in it; what wg, nft and sv would say is in files. All of them wait side
+by side.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from applier.pair import ready, roles
 OVERLAY = build.TOP / "overlay"
 STANDS_IN = {
     "usr/bin/wg": '#!/bin/sh\nprintf "KEY\\t%s\\t148\\n" "$(cat /run/received)"\n',
+    "usr/sbin/nft": (
+        '#!/bin/sh\n[ "$*" = "list counter inet fairlead adverts" ] || exit 64\ncat /run/adverts || exit 1\n'
+    ),
     "usr/bin/sv": '#!/bin/sh\necho "sv $*" >>/run/told\n',
 }
 HELD = roles.hold_text(ready.NOT_YET)
+HELD_ROLE = roles.role_text(roles.Role(roles.HELD, 9.1, ready.NOT_YET))
 UNPLUGGED = 6.0  # seconds that a cable without a carrier is given
 PLUGGED = 4.0  # seconds after which one gets a carrier
 ENDS = 60.0  # seconds
@@ -45,9 +49,10 @@ class Box(Room):
         self.ip("link", "set", "cable", "up")
         self.plug()
         self.receive(0)
+        self.advertise(0)
         self.put("may-lead", "cable\n")
         self.put("hold", HELD)
-        self.put("role", roles.role_text(roles.Role(roles.HELD, 9.1, ready.NOT_YET)))
+        self.put("role", HELD_ROLE)
         self.put("ldirectord.wanted", "")
         self.put("first-round", "")
         self.log = self.folder / "log"
@@ -62,6 +67,10 @@ class Box(Room):
 
     def receive(self, count: int) -> None:
         (self.root / "run/received").write_text(f"{count}\n")
+
+    def advertise(self, count: int) -> None:
+        said = f"table inet fairlead {{\n\tcounter adverts {{\n\t\tpackets {count} bytes {count * 40}\n\t}}\n}}\n"
+        (self.root / "run/adverts").write_text(said)
 
     def plug(self, plugged: bool = True) -> None:
         self.ip("link", "set", "far", "up" if plugged else "down")
@@ -98,8 +107,12 @@ CASES = {
     "no carrier": lambda box: box.plug(plugged=False),
     "carrier later": lambda box: box.plug(plugged=False),
     "no such card": lambda box: box.put("may-lead", "gone\n"),
-    "speaks later": lambda box: box.drop("role"),  # not to be released before that, however busy this machine is
-    "has spoken": lambda box: box.receive(148),
+    "leads later": lambda box: box.drop("role"),  # not to be released before that, however busy this machine is
+    "was started too": lambda box: box.receive(148),
+    "not checked yet either": lambda box: (box.receive(148), box.drop("first-round")),
+    "leads": lambda box: (box.receive(148), box.advertise(1)),
+    "leads for long": lambda box: (box.receive(148), box.advertise(100)),
+    "nobody counts": lambda box: (box.receive(148), (box.root / "run/adverts").unlink()),
     "held by the floater": lambda box: box.put("hold", roles.hold_text("floating.json: it is not whole")),
     "no role yet": lambda box: box.drop("role"),
     "the applier is there": lambda box: box.put("running.json", "{}\n"),
@@ -118,7 +131,9 @@ def boxes() -> Iterator[dict[str, Box]]:
     for box in made.values():
         box.start()
     time.sleep(PLUGGED / 2)
-    made["speaks later"].receive(148)
+    made["leads later"].receive(148)
+    made["leads later"].advertise(10)
+    made["leads later"].put("role", HELD_ROLE)
     time.sleep(PLUGGED / 2)
     made["carrier later"].plugged = time.time()
     made["carrier later"].plug()
@@ -134,9 +149,15 @@ def test_it_leads_where_the_other_one_is_silent(boxes, case):
     assert "the other box is silent" in boxes[case].end()
 
 
-def test_no_longer_than_that_is_waited_for_a_first_round(boxes):
-    assert boxes["not checked yet"].released() >= ready.CHECKS
-    boxes["not checked yet"].end()
+def test_it_leads_where_the_other_one_was_started_too_and_nobody_has_led(boxes):
+    assert boxes["was started too"].released() >= ready.SILENT, "a box that leads would be heard by then"
+    assert "the other box does not lead" in boxes["was started too"].end()
+
+
+@pytest.mark.parametrize("case", ["not checked yet", "not checked yet either"])
+def test_no_longer_than_that_is_waited_for_a_first_round(boxes, case):
+    assert boxes[case].released() >= ready.CHECKS
+    boxes[case].end()
 
 
 @pytest.mark.parametrize("case", ["no carrier", "no such card"])
@@ -154,9 +175,9 @@ def test_silence_begins_with_the_carrier(boxes):
     box.end()
 
 
-@pytest.mark.parametrize("case", ["has spoken", "speaks later", "the applier is there"])
+@pytest.mark.parametrize("case", ["leads", "leads for long", "leads later", "nobody counts", "the applier is there"])
 def test_else_the_applier_decides(boxes, case):
-    assert boxes[case].end() == ""
+    assert "may lead" not in boxes[case].end()
     assert boxes[case].hold() == HELD
 
 

@@ -19,14 +19,15 @@ from lbconfig.wanted.pair_link import CHANNEL_PORT, LINK, LINK_PORT, SYNC_PORT
 
 CHAIN = "from_peer"
 VRRP = "meta l4proto 112"
+ADVERTS = "adverts"  # how often the peer has said that it leads (overlay/etc/sv/lead/run)
 JOINED = "joined"  # sets: where the other box speaks from that does not run the pair's configuration yet
 
 
 def sets(all_of: All) -> list[str]:
-    """Where the peer's own addresses are, and by which of the box's interfaces it speaks."""
+    """Where the peer's own addresses are, by which of the box's interfaces it speaks, and how often it has."""
     if not _in_pair(all_of):
         return []
-    lines = []
+    lines = [f"\tcounter {ADVERTS} {{", "\t}", ""]
     for version, suffix, kind in FAMILIES:
         beats = [one for view in all_of for one in _heartbeats(view) if addresses.version(one.peer) == version]
         speaks = [f'"{one.interface}" . {one.peer}' for one in beats]
@@ -63,8 +64,8 @@ def at_input(all_of: All) -> list[str]:
         *_once(rule for view in all_of for rule in _cable(view)),
         *(f"ip{suffix} saddr @{JOINED}{suffix} udp dport {LINK_PORT} accept" for _, suffix, _ in FAMILIES),
         f"udp dport {LINK_PORT} counter drop",
-        f"{VRRP} iifname . ip saddr @heartbeats accept",
-        f"{VRRP} iifname . ip6 saddr @heartbeats6 accept",
+        f"{VRRP} iifname . ip saddr @heartbeats counter name {ADVERTS} accept",
+        f"{VRRP} iifname . ip6 saddr @heartbeats6 counter name {ADVERTS} accept",
         f"{VRRP} counter drop",
     ]
 
