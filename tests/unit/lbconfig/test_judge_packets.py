@@ -43,7 +43,7 @@ from lbconfig.model.snapshot import (
     VirtualService,
 )
 from lbconfig.pair import view
-from lbconfig.render import nftables
+from lbconfig.render import nftables, pair_rules
 from lbconfig.validate.services import validate
 from lbconfig.wanted import settings as sysctl
 
@@ -302,6 +302,21 @@ def test_what_the_boxes_of_a_pair_say_to_each_other(lab, rules):
             verdict, seen = judge(snapshot, packet), lab.send(packet, same_port=packet.source_port != 40000)
             assert (verdict.fate is Fate.PASSED) == seen.passed == passed, (packet, verdict, seen)
             assert verdict.rule is None and not seen.rules, (packet, verdict, seen)
+
+
+def test_the_peer_alone_is_counted_when_it_says_that_it_leads(lab):
+    """In the words that overlay/etc/sv/lead/run asks and reads: a box that was just started leads where that is none."""
+    adverts = [packet for packet, _ in OF_A_PAIR if packet.protocol is RuleProtocol.VRRP]
+    count = [lab.nft, "list", "counter", "inet", "fairlead", pair_rules.ADVERTS]
+    with lab.routed(view(PAIR, 0)):
+        lab.load(nftables.render(view(PAIR, 0)), whole=True)
+        assert "packets 0 " in lab.box(count)
+        for packet in adverts[1:3]:
+            lab.send(packet)
+        assert "packets 0 " in lab.box(count), "a neighbour has said it"
+        for number, packet in ((1, adverts[0]), (2, adverts[3])):
+            lab.send(packet)
+            assert f"packets {number} " in lab.box(count), packet.interface
 
 
 def test_what_leaves_a_pair_masqueraded_has_a_floating_address(lab):
