@@ -175,10 +175,15 @@ def test_silence_begins_with_the_carrier(boxes):
     box.end()
 
 
-@pytest.mark.parametrize("case", ["leads", "leads for long", "leads later", "nobody counts", "the applier is there"])
+@pytest.mark.parametrize("case", ["leads", "leads for long", "leads later", "the applier is there"])
 def test_else_the_applier_decides(boxes, case):
-    assert "may lead" not in boxes[case].end()
+    assert boxes[case].end() == ""
     assert boxes[case].hold() == HELD
+
+
+def test_a_firewall_that_does_not_count_is_told_and_the_applier_decides(boxes):
+    assert "adverts" in (said := boxes["nobody counts"].end()) and "may lead" not in said
+    assert boxes["nobody counts"].hold() == HELD
 
 
 @pytest.mark.parametrize("case", ["held by the floater", "no role yet"])

@@ -112,6 +112,7 @@ def test_both_machines_are_turned_on_at_once(machines, record_property, capsys):
         assert len(found["holders"]) == 1 and found["both"] == 0, found
         [(mac, (answered, _))] = found["holders"].items()
         said = leader.succeed("grep -o 'the box may lead .*' /var/log/messages | tail -1").strip()
+        assert said, "neither the script nor the applier has released it"
         text = (
             f"both turned on, {number}: {leader.name} held {VIP} {answered - began:.1f} s after that ({said}); "
             f"nobody else answered any of {found['asked']} questions"
