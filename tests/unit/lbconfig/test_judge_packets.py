@@ -305,7 +305,7 @@ def test_what_the_boxes_of_a_pair_say_to_each_other(lab, rules):
 
 
 def test_the_peer_alone_is_counted_when_it_says_that_it_leads(lab):
-    """In the words that overlay/etc/sv/lead/run asks and reads: a box that was just started leads where that is none."""
+    """In the words that overlay/etc/sv/lead/run asks and reads: where there is none, a box just started may lead."""
     adverts = [packet for packet, _ in OF_A_PAIR if packet.protocol is RuleProtocol.VRRP]
     count = [lab.nft, "list", "counter", "inet", "fairlead", pair_rules.ADVERTS]
     with lab.routed(view(PAIR, 0)):
