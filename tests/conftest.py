@@ -47,11 +47,11 @@ def pytest_runtest_protocol(item):
     spent.take()
     began = time.monotonic()
     result = yield
-    seconds, retries = spent.take()
+    seconds, retries, close = spent.take()
     if not item.stash.get(RAN, False):
         return result
     record = {"test": item.nodeid, "at": round(time.time()), "seconds": round(time.monotonic() - began, 2)}
-    record |= {"spent": seconds, "retries": retries}
+    record |= {"spent": seconds, "retries": retries, "close": close}
     TIMES.mkdir(parents=True, exist_ok=True)
     speed = Path(item.nodeid).parts[1]
     with (TIMES / f"{speed}.jsonl").open("a") as file:

@@ -26,7 +26,6 @@ BALANCED = wish(
     service(2, "lines", port=7000, check=HealthCheck(CheckKind.CONNECT, interval=2, timeout=TIMEOUT)),
 )
 DATA_DISK = 128  # MiB
-WAITING = 120.0  # seconds for the first boot
 GIVEN_IMAGE = os.environ.get("FAIRLEAD_IMAGE", "")
 FIRMWARE = os.environ.get("FAIRLEAD_FIRMWARE", "bios")
 
@@ -89,7 +88,7 @@ def director_disk(folder: Path) -> Path:
 
 
 def boot(lab: Lab) -> None:
-    lab.first_boot = lab.director.wait_until_up(WAITING)
-    lab.world.wait_for_servers(WAITING)
+    lab.first_boot = lab.director.wait_until_up()
+    lab.world.wait_for_servers()
     until("the address on the console", lambda: "https://10.0.2.15" in lab.director.console)
     lab.first_console = lab.director.console

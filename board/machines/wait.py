@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from board.machines.spent import waited
+
 Seen = TypeVar("Seen")
 PATIENCE = 90.0  # seconds for what a quiet machine does within ten; a busy one takes many times longer
 
@@ -42,6 +44,7 @@ def until(
             last = f"{type(error).__name__}: {error}"
         else:
             if seen:
+                waited(what, time.monotonic() - start, timeout)
                 return seen
             last = seen
         if time.monotonic() - start > timeout:

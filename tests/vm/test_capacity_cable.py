@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.director import Director, service, wish
-from board.machines.lab import WAITING, director_disk
+from board.machines.lab import director_disk
 from board.machines.link import Cable, Forward, UserNetwork, free_port
 from board.machines.wait import PATIENCE, until
 from tests.lab.fixtures import thorough
@@ -31,7 +31,7 @@ def box(image) -> Iterator[Director]:
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with director:
-            director.wait_until_up(WAITING)
+            director.wait_until_up()
             assert director.set_up("kim", "rope and tide")[0] == 200
             yield director
     finally:

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from board.machines.director import VIP
-from board.machines.spent import WEB, spent
+from board.machines.director import APPLY, VIP
+from board.machines.spent import WEB, retried, spent
 from board.machines.wait import found
 from board.machines.world import SERVERS
 from playwright.sync_api import Locator, Page, expect, sync_playwright
@@ -19,8 +19,10 @@ pytestmark = pytest.mark.timeout(900)
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots" / "appliance"
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
 FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-PATIENCE = 30_000  # milliseconds; an emulated processor serves these pages
-APPLY = 90_000  # milliseconds
+PATIENCE = 90_000  # milliseconds; an emulated processor serves these pages
+# What htmx says of a live part of a page that had no answer in its five seconds: on a slow host that happens during an
+# apply. The page says so and asks again by itself.
+UNANSWERED = ("htmx:timeout,", "htmx:afterRequest,")
 WIDE, PHONE = 1280, 390  # pixels of a window
 
 
@@ -42,7 +44,9 @@ def page(director):
         yield page
         browser.close()
     assert {url for url in asked if not url.startswith((director.url, "data:"))} == set()
-    assert complaints == []
+    assert [said for said in complaints if not said.startswith(UNANSWERED)] == []
+    for _ in (said for said in complaints if said.startswith(UNANSWERED[0])):
+        retried("the page had no answer to a live request in time, and asked again")
 
 
 class Hand:
@@ -79,7 +83,7 @@ class Hand:
 
 
 def until_applied(page: Page) -> None:
-    expect(page.get_by_role("heading", name=texts.APPLIED)).to_be_visible(timeout=APPLY)
+    expect(page.get_by_role("heading", name=texts.APPLIED)).to_be_visible(timeout=APPLY * 1000)
 
 
 def begin(hand: Hand, console: str) -> None:

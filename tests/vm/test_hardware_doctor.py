@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.director import ANSWER, Director, wish
-from board.machines.lab import WAITING, director_disk
+from board.machines.lab import director_disk
 from board.machines.link import Forward, UserNetwork, free_port
 from tests import texts
 from tests.lab.fixtures import thorough
@@ -83,7 +83,7 @@ def box(image) -> Iterator[Director]:
     made.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with made:
-            made.wait_until_up(WAITING)
+            made.wait_until_up()
             yield made
     finally:
         shutil.rmtree(folder)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.director import VIP, Director
-from board.machines.lab import BALANCED, WAITING, Lab, make_lab
+from board.machines.lab import BALANCED, Lab, make_lab
 from board.machines.world import SERVERS
 from tests.lab.fixtures import thorough
 
@@ -44,8 +44,8 @@ def lab(image) -> Iterator[Lab]:
     made.director.cpus = CPUS
     try:
         with made.world, made.director:
-            made.director.wait_until_up(WAITING)
-            made.world.wait_for_servers(WAITING)
+            made.director.wait_until_up()
+            made.world.wait_for_servers()
             yield made
     finally:
         shutil.rmtree(folder)
@@ -140,7 +140,7 @@ def what_somebody_spoils_is_mended(box: Director) -> None:
 def choices_hold_after_a_restart(box: Director) -> None:
     box.stop()
     box.start()
-    box.wait_until_started(WAITING)
+    box.wait_until_started()
     box.wait_until_healthy(*SERVERS)
     assert value(box, f"/proc/sys/{BACKLOG}") == "512"
     assert value(box, "/sys/module/ip_vs/parameters/conn_tab_bits") == "14"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from board.machines import spent
+from board.machines.wait import until
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import parts, times
@@ -153,18 +154,44 @@ def test_the_outer_kind_of_work_counts(monkeypatch):
             spent.retried("once more")
 
     boot()
-    seconds, retries = spent.take()
-    assert (list(seconds), retries) == ([spent.BOOTING], ["once more"])
-    assert spent.take() == ({}, [])
+    seconds, retries, close = spent.take()
+    assert (list(seconds), retries, close) == ([spent.BOOTING], ["once more"], {})
+    assert spent.take() == ({}, [], {})
+
+
+def test_a_wait_that_took_more_than_a_fourth_of_its_bound_is_kept_and_told(tmp_path):
+    spent.take()
+    for seconds in (2.0, 3.0, 2.6):
+        spent.waited("the web page", seconds, 10.0)
+    close = spent.take()[2]
+    assert close == {"the web page": (3.0, 10.0)}
+    assert spent.take()[2] == {}
+    record = {"test": "tests/vm/test_a.py::test_b", "seconds": 9.0, "spent": {}, "retries": [], "close": close}
+    (tmp_path / "vm.jsonl").write_text(json.dumps(record))
+    assert times.table(times.read(tmp_path), 5)[-2:] == [
+        "waits that a host 4 times slower would not end in time: 1",
+        "tests/vm/test_a.py::test_b: the web page: 3 of 10 s",
+    ]
+
+
+def test_a_wait_tells_how_close_it_was():
+    spent.take()
+    ends = iter([False, True])
+    assert until("the end", lambda: next(ends), timeout=0.2, interval=0.1)
+    assert until("the start", lambda: True, timeout=30.0)
+    [(what, (seconds, bound))] = spent.take()[2].items()
+    assert (what, bound) == ("the end", 0.2)
+    assert seconds >= 0.1
 
 
 def test_the_last_record_of_a_test_counts(tmp_path):
-    record = {"test": "tests/vm/test_a.py::test_b", "seconds": 9.0, "spent": {"booting": 5.0}, "retries": []}
+    record = {"test": "tests/vm/test_a.py::test_b", "seconds": 9.0, "spent": {"booting": 5.0}}
+    record |= {"retries": [], "close": {}}
     lines = [json.dumps(record), json.dumps(record | {"seconds": 7.0, "retries": ["x"]})]
     (tmp_path / "vm.jsonl").write_text("\n".join(lines))
     found = times.read(tmp_path)
     assert times.row(list(found.values())) == [7.0, 5.0, 0.0, 0.0, 0.0, 0.0, 2.0]
-    assert times.table(found, 5)[-2:] == ["tried once more: 1", "tests/vm/test_a.py::test_b: x"]
+    assert times.table(found, 5)[-3:-1] == ["tried once more: 1", "tests/vm/test_a.py::test_b: x"]
 
 
 def test_every_test_on_machines_and_among_peers_finds_its_fixtures():
