@@ -34,6 +34,11 @@ def pair(own: Beat = LB1, peer: Beat | None = LB2, silent: float | None = 0.2, c
             "lb1 leads, lb2 stands by; the one that leads is behind.",
         ),
         (
+            pair(replace(LB1, digest=OLD, lineage=(OLD,)))._replace(working=True),
+            "lb1 leads, lb2 stands by and runs the new configuration already.",
+        ),
+        (pair(peer=BEHIND)._replace(working=True), "lb1 leads, lb2 stands by and is behind."),
+        (
             pair(replace(LB1, role=STANDS_BY, digest=OLD, lineage=(OLD,)), replace(LB2, role=LEADS)),
             "lb2 leads, lb1 stands by and is behind.",
         ),

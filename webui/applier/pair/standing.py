@@ -34,6 +34,7 @@ class Pair(NamedTuple):
     last: str  # when that was, for people; "": nothing was ever heard
     clock: float | None  # how many seconds the peer's clock is ahead
     paths: tuple[PathStatus, ...] = ()  # between the boxes
+    working: bool = False  # this box is changing something right now, as both do during an apply
 
     @property
     def heard(self) -> Beat | None:
@@ -152,7 +153,11 @@ def _in_step(pair: Pair, of_peer: bool) -> str:
     older = {"behind": True, "ahead": False}.get(step(pair))
     if older is None:
         return " and is in step"
-    return " and is behind" if older == of_peer else "; the one that leads is behind"
+    if older == of_peer:
+        return " and is behind"
+    if pair.working:  # the box that stands by goes first
+        return " and runs the new configuration already"
+    return "; the one that leads is behind"
 
 
 def _knows(pair: Pair, leads: Beat, other: Beat) -> str:

@@ -170,13 +170,13 @@ class Pairs:
         mine, paths = core.own.beat(boxes[0].name), tuple(self.hearing.shown())
         peer, heard = core.peer.known
         if peer is None or heard is None:
-            return Pair(mine, boxes[1].name, None, None, "", None, paths)
+            return Pair(mine, boxes[1].name, None, None, "", None, paths, core.turn.taken)
         silent = max(0.0, clock - heard)
         last = datetime.fromtimestamp(time.time() - silent, UTC)
         today = last.date() == datetime.now(UTC).date()
         words = f"{last:%H:%M} UTC" if today else f"{last:%Y-%m-%d %H:%M} UTC"
-        ahead = peer.time + silent - time.time()
-        return Pair(mine, boxes[1].name, peer, silent, words, ahead if silent <= standing.AWAY else None, paths)
+        ahead = peer.time + silent - time.time() if silent <= standing.AWAY else None
+        return Pair(mine, boxes[1].name, peer, silent, words, ahead, paths, core.turn.taken)
 
     def hand_over(self, boxes: tuple[PairBox, PairBox], why: str, at_any_price: bool = True) -> None:
         """To the other box, and no connection is lost. Raises ApplierRefused.
