@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from board.lab.build import Image, build
-from board.machines.director import VIP
-from board.machines.lab import BALANCED, FIRMWARE, GIVEN_IMAGE, WAITING, Lab, boot, make_lab
+from board.machines.director import START, VIP
+from board.machines.lab import BALANCED, FIRMWARE, GIVEN_IMAGE, Lab, boot, make_lab
 from board.machines.paired import key_of, paired
 from board.machines.wait import until
 from board.machines.world import SERVERS
@@ -93,9 +93,9 @@ def measure_boot(lab: Lab) -> tuple[float, float]:
     """Seconds from QEMU's start to the first balanced answer, and to the web page."""
     lab.director.kill()
     lab.director.start()
-    until("a balanced answer", lambda: lab.world.get(f"{VIP}:80/")[0] in SERVERS, WAITING, 0.1)
+    until("a balanced answer", lambda: lab.world.get(f"{VIP}:80/")[0] in SERVERS, START, 0.1)
     answer = time.monotonic() - lab.director.started
-    return answer, lab.director.wait_until_up(WAITING)
+    return answer, lab.director.wait_until_up()
 
 
 def print_seconds(what: str, seconds: tuple[float, ...]) -> None:

@@ -19,7 +19,7 @@ from bench.counted import QUIET, CountedStage, snapshot
 from bench.neighbours import TapEnd
 from board.lab.build import Image
 from board.machines.director import Director
-from board.machines.lab import WAITING, director_disk
+from board.machines.lab import director_disk
 from board.machines.link import UserNetwork
 from board.machines.paired import key_of
 from board.machines.wait import until
@@ -70,7 +70,7 @@ def second_box(stage: CountedStage, image: Image) -> Iterator[Second]:
     second.clock = "tsc"
     try:
         with second:
-            second.wait_until_started(2 * WAITING)
+            second.wait_until_started()
             # Its applier would take down at once a link of which it knows nothing.
             second.execute(f"{QUIET} >/dev/null 2>&1")
             second.wait_until_succeeds("sv status /run/service/applier | grep -q ^down")

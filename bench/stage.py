@@ -21,7 +21,7 @@ from bench.neighbours import CLIENTS, SERVERS, Failed, Neighbours, TapEnd, cpu_s
 from board.lab import bench as layer
 from board.lab.build import Image
 from board.machines.director import Director, wish
-from board.machines.lab import WAITING, director_disk
+from board.machines.lab import director_disk
 from board.machines.link import Forward, UserNetwork, free_port
 
 from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
@@ -180,7 +180,7 @@ def booted(
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with Neighbours() as near, director:
-            say(f"the director is up after {director.wait_until_up(2 * WAITING):.0f} s")
+            say(f"the director is up after {director.wait_until_up():.0f} s")
             yield Stage(director, near, say)
     finally:
         shutil.rmtree(folder)
