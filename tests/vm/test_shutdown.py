@@ -8,6 +8,9 @@ from tests.lab.fixtures import thorough
 
 pytestmark = pytest.mark.timeout(900)
 
+# A child of a service, as a web worker is that still answers when its parent has been killed.
+LEFT_BEHIND = "setsid sh -c 'exec sleep 600 9>/data/held' >/dev/null 2>&1 </dev/null &"
+
 DOWN = 60.0  # seconds that it may take; a service may have five to end
 REPAIRED = "recovering journal"  # e2fsck, of a file system that was still mounted when the power went
 
@@ -27,7 +30,8 @@ def journal_was_needed(box: Director) -> bool:
     "way", ["the power button", *(pytest.param(way, marks=thorough) for way in list(WAYS)[1:])]
 )  # fmt: skip
 def test_turned_off_in_order(director, way):
-    director.succeed("echo kept > /disk/written")
+    director.succeed(f"echo kept > /disk/written; {LEFT_BEHIND}")
+    director.wait_until_succeeds("test -e /data/held")
     WAYS[way](director)
     try:
         director.process.wait(DOWN)
