@@ -137,6 +137,8 @@ def test_services_are_balanced_first_and_what_clients_do_not_wait_for_comes_late
     steps = set(re.findall(r"applier: INFO step ([a-z-]+):", log))
     assert steps and not steps & {"nftables", "links", "sysctl", "ldirectord-stop", "ipvs", "ldirectord-start"}, steps
     assert log.count("Starting Linux Director") == 1 and director.faults() == ""
+    warned = [line for line in log.splitlines() if re.search(r" at /\S+ line \d+\.", line)]
+    assert warned == [], "warnings of Perl"
     assert director.succeed(kept) == before, "it would be kept otherwise now"
     nice = director.read(f"/proc/{director.supervised('applier')}/stat").rpartition(")")[2].split()[16]
     assert nice == "0", "it was loaded with less of the processor, and goes on with less"

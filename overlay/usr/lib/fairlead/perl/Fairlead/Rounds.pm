@@ -381,7 +381,7 @@ sub verdict {
 	# Where more than this check decides on a server, what it said may be no reason.
 	# The table says nothing of a fallback server that nobody needs: that it is up is told, too.
 	event($r, $state, $message, now() - $check->{began})
-		if !$is == ($state eq 'down') && (!$was != !$is || $first && (!$is || $check->{fallback}));
+		if (!$is) == ($state eq 'down') && (!$was != !$is || $first && (!$is || $check->{fallback}));
 	$check->{wait} = $state eq 'down' && $is ? $check->{retry} : $check->{interval};
 	rest($check);
 	if ($first_left && !$check->{seen}++ && --$first_left == 0) {
