@@ -378,8 +378,11 @@ class Machine:
 
     @spent(GOING_BACK)
     def go_back(self, moment: str) -> None:
-        """The state as it was at `save`, and running; turns the machine on for it if need be."""
-        if self.process is None or self.process.poll() is not None:
+        """The state as it was at `save`, and running; turns the machine on for it if need be.
+
+        The kernel of a disk image goes by the processor's counter (see `clock`), so its QEMU begins anew each time.
+        """
+        if self.firmware or self.process is None or self.process.poll() is not None:
             self.kill()
             self.start()
         self.leave_agent()
