@@ -113,7 +113,7 @@ def test_the_leading_box_dies_many_times(pair, record_property):
     told(
         record_property,
         f"{sum(EACH.values())} of {sum(EACH.values())} connections kept through {DEATHS} deaths of the leading box, no "
-        f"RST; {probes(seen)}; of new ones, lost: {lost(ours)}; as a kernel tells by itself: {lost(stock)}",
+        f"RST; {probes(seen)}; of new ones, lost: {lost(ours)}; with the settings of a kernel by itself: {lost(stock)}",
     )
 
 
