@@ -88,7 +88,7 @@ test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 test-vm power-cuts footprint: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 
 LINES ?= 60
-test-times: ## Where the time of the tests went when each ran last: booting, applying, waiting, browsing (LINES=60)
+test-times: ## Where the time of the tests went when each ran last: booting, applying, waiting, browsing; and close waits (LINES=60)
 	@python3 -m tests.times $(LINES)
 
 lint: setup-test ## ruff, mypy, shellcheck and Django's own checks
