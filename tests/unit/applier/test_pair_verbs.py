@@ -24,6 +24,15 @@ def world(tmp_path):
     return world
 
 
+def test_a_box_that_is_being_changed_is_seen_so(world):
+    [first, _] = world.boxes
+    places = first.pairs.boxes()
+    assert not first.pairs.seen(places).working
+    with first.core.turn.take("the changes of ann are being applied"):
+        assert first.pairs.seen(places).working
+    assert not first.pairs.seen(places).working
+
+
 def test_what_is_known_of_both(world):
     first, second = world.boxes
     found = first.pairs.pair()
