@@ -261,6 +261,55 @@ def test_users_that_nobody_could_have_entered_change_nothing(paired, admin, text
     assert admin.check_password(PASSWORD)
 
 
+def test_what_could_not_be_taken_is_told_once_and_asked_for_again_after_a_while(paired, admin, monkeypatch, caplog):
+    """The other box puts a document there each time that it is wanted, and it is gone once it was fetched."""
+    now = [1000.0]
+    monkeypatch.setattr(together.time, "monotonic", lambda: now[0])
+    other = Other(paired)
+    good, other.stamps[USERS] = other.texts[USERS], "99:x"
+    other.texts[USERS] = "{"
+    seen = other.is_heard(rounds=1)
+    told = seen.trouble
+    assert "do not go along" in told
+    del other.texts[USERS]
+    brought, bring = [], appliance.Fake.pair_bring
+
+    def counted(fake, name):
+        brought.append(name)
+        return bring(fake, name)
+
+    monkeypatch.setattr(appliance.Fake, "pair_bring", counted)
+    for _ in range(3):
+        assert together.turn(appliance.Fake(), seen).trouble == told
+    assert brought == []
+    now[0] += together.AGAIN
+    assert together.turn(appliance.Fake(), seen).trouble == told and brought == [USERS]  # not put there yet
+    other.texts[USERS] = good
+    assert together.turn(appliance.Fake(), seen).trouble == ""
+    assert [one.message for one in caplog.records if one.name == together.log.name] == [
+        f"the pair: {told}",
+        "the pair: all goes along again",
+    ]
+
+
+def test_another_document_is_taken_at_once(paired, admin):
+    other = Other(paired)
+    good, stamp = other.texts[USERS], other.stamps[USERS]
+    other.stamps[USERS], other.texts[USERS] = "99:x", "{"
+    seen = other.is_heard(rounds=1)
+    assert "do not go along" in seen.trouble
+    other.stamps[USERS], other.texts[USERS] = stamp, good
+    assert together.turn(appliance.Fake(), seen).trouble == ""
+
+
+def test_two_boxes_that_nobody_has_set_up_have_nothing_to_tell(paired):
+    get_user_model().objects.all().delete()
+    other = Other(paired)
+    other.texts[USERS] = Ledger().to_json()
+    other.stamps[USERS] = "0:x"
+    assert other.is_heard().trouble == ""
+
+
 # --- who comes into a pair --------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import DatabaseError, connection, transaction
 
@@ -36,6 +36,16 @@ FORMAT = f"1:{SCHEMA}"  # of these documents, and of what a draft is made of
 USERS, DRAFT, HISTORY, REVISION = "users", "draft", "history", "revision"
 AT_ONCE = 4  # revisions that are brought in one round: each may have megabytes
 LATELY = 10  # revisions among which a draft is looked for that nobody has edited
+AGAIN = 60.0  # seconds until a document that could not be taken is asked for once more: it may have megabytes
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A document of the other box that could not be taken."""
+
+    stamp: str
+    why: str
+    at: float  # time.monotonic()
 
 
 @dataclass
@@ -47,6 +57,7 @@ class Seen:
     revision: int | None = None  # that ran when the history was written last
     history: str = ""  # the stamp of the other box's that was read last
     users: str = ""
+    unfit: dict[str, Unfit] = field(default_factory=dict)  # by the document's name
     trouble: str = ""
     told: str = ""  # in the log
 
@@ -146,25 +157,41 @@ def _take(applier: Client, state: AlongState, theirs: dict[str, str], seen: Seen
         return ""
     agreed = Stamp.read(row.draft) if here else None
     try:
-        has_users = _is_taken(lambda: _take_users(applier, theirs, seen, whole=not here))
-        has_draft = _is_taken(lambda: _take_draft(applier, state, theirs, seen, agreed, first=not here))
+        has_users = _is_taken(USERS, theirs, seen, lambda: _take_users(applier, theirs, seen, whole=not here))
+        has_draft = _is_taken(
+            DRAFT, theirs, seen, lambda: _take_draft(applier, state, theirs, seen, agreed, first=not here)
+        )
         if has_users and has_draft and not here:
             Together.objects.filter(pk=ONLY_ROW).update(pair=state["pair"])
-        _is_taken(lambda: _take_history(applier, theirs, seen))
+        _is_taken(HISTORY, theirs, seen, lambda: _take_history(applier, theirs, seen))
     except ApplierRefused as error:
         if error.code != "peer-away":
             return f"Users, draft and history do not go along with {other}: {error}"
     return ""
 
 
-def _is_taken(take: Callable[[], None]) -> bool:
-    """False: the other box has still to put the document there, which it does by the next round."""
+def _is_taken(name: str, theirs: dict[str, str], seen: Seen, take: Callable[[], None]) -> bool:
+    """False: the other box has still to put the document there, which it does by the next round.
+
+    Raises ValueError where it cannot be taken, in the rounds after that without asking for it.
+    """
+    stamp, known = theirs.get(name, ""), seen.unfit.get(name)
+    if known is not None and known.stamp != stamp:
+        known = None
+    if known is not None and time.monotonic() - known.at < AGAIN:
+        raise ValueError(known.why)
     try:
         take()
     except ApplierRefused as error:
         if error.code != "not-offered":
             raise
+        if known is not None:
+            raise ValueError(known.why) from None
         return False
+    except ValueError as error:
+        seen.unfit[name] = Unfit(stamp, str(error), time.monotonic())
+        raise
+    seen.unfit.pop(name, None)
     return True
 
 
@@ -173,11 +200,12 @@ def _take_users(applier: Client, theirs: dict[str, str], seen: Seen, whole: bool
         return
     text = applier.pair_bring(USERS)["text"]
     found = ledger.read(text)
-    if not any(one.active for one in found.users):
+    if any(one.active for one in found.users):
+        join = along.instead if whole else along.together
+        if ledger.become(lambda mine: join(mine, found)):
+            log.info("users and tokens of the other box of the pair were brought here")
+    elif any(one.active for one in (ledger.load() or ledger.Ledger()).users):  # else nobody has set up either box
         raise SnapshotError("users", "has nobody who may log in")
-    join = along.instead if whole else along.together
-    if ledger.become(lambda mine: join(mine, found)):
-        log.info("users and tokens of the other box of the pair were brought here")
     seen.users = f"{found.number}:{copies.stamp(text)}"
 
 
