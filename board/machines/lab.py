@@ -28,6 +28,7 @@ BALANCED = wish(
 DATA_DISK = 128  # MiB
 GIVEN_IMAGE = os.environ.get("FAIRLEAD_IMAGE", "")
 FIRMWARE = os.environ.get("FAIRLEAD_FIRMWARE", "bios")
+OF_DIRECTOR = FIRMWARE if GIVEN_IMAGE else ""  # a director's whose disk is `director_disk`
 
 
 @dataclass
@@ -72,7 +73,7 @@ def make_lab(folder: Path, image: Image, clients: Link | None = None, memory: in
         nics=(UserNetwork((forward,)), servers.other_end(), (clients or world_clients).other_end()),
         data=director_disk(folder),
         memory=memory,
-        firmware=FIRMWARE if GIVEN_IMAGE else "",
+        firmware=OF_DIRECTOR,
     )
     director.url = f"https://127.0.0.1:{forward.host_port}"
     world = World(folder, image, (servers.listening_end(), world_clients.listening_end()))
@@ -82,8 +83,15 @@ def make_lab(folder: Path, image: Image, clients: Link | None = None, memory: in
 
 
 def director_disk(folder: Path) -> Path:
-    if GIVEN_IMAGE:
-        return flash(opened(Path(GIVEN_IMAGE), folder / "disk.img"), folder / "disk.qcow2")
+    return flashed(folder) if GIVEN_IMAGE else data_disk(folder)
+
+
+def flashed(folder: Path) -> Path:
+    """A disk with GIVEN_IMAGE on it."""
+    return flash(opened(Path(GIVEN_IMAGE), folder / "disk.img"), folder / "disk.qcow2")
+
+
+def data_disk(folder: Path) -> Path:
     return make_overlay(make_data_disk(folder / "data.img", DATA_DISK), folder / "data.qcow2")
 
 

@@ -22,7 +22,7 @@ import pytest
 from board.lab.build import Image
 from board.machines.director import PYTHON, Director, wish, wish6
 from board.machines.flood import Flood
-from board.machines.lab import FIRMWARE, GIVEN_IMAGE, director_disk
+from board.machines.lab import FIRMWARE, OF_DIRECTOR, director_disk
 from board.machines.link import Forward, Link, Plug, UserNetwork, free_port
 from board.machines.machine import CommandFailed, flash, make_data_disk, make_overlay
 from board.machines.wait import until
@@ -67,7 +67,7 @@ class Machines:
         box = Director(
             f"lb{number}", self.folder, image, nics=nics,
             data=flash(self.flashed, disk / "disk.qcow2", ROOM) if self.flashed else director_disk(disk),
-            firmware=FIRMWARE if self.flashed or GIVEN_IMAGE else "",
+            firmware=FIRMWARE if self.flashed else OF_DIRECTOR,
         )  # fmt: skip
         box.url = f"https://127.0.0.1:{forward.host_port}"
         return box

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from board.common import report as release
+from board.machines.director import Director
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE
 from board.machines.machine import GuestPanic
 from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, moments, world  # noqa: F401
@@ -34,6 +35,21 @@ def pytest_runtest_makereport(item, call):
         report.sections.append(("log of the director", tail(machines.director.log())))
     except (OSError, AssertionError, GuestPanic) as error:
         report.sections.append(("log of the director", f"cannot be had: {error}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def of_the_given_image():
+    """What is told of an image was seen on it: no director of such a run starts from anything else."""
+    start = Director.start
+
+    def checked(made):
+        assert made.firmware, f"{made.name} starts from the developer image"
+        start(made)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if GIVEN_IMAGE:
+            patch.setattr(Director, "start", checked)
+        yield
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.director import Director, service, wish
-from board.machines.lab import director_disk
+from board.machines.lab import OF_DIRECTOR, director_disk
 from board.machines.link import Cable, Forward, UserNetwork, free_port
 from board.machines.wait import PATIENCE, until
 from tests.lab.fixtures import thorough
@@ -25,9 +25,8 @@ def box(image) -> Iterator[Director]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     ends = (Cable(1), Cable(1), Cable(2), Cable(2))
     forward = Forward(free_port(), "10.0.2.15", 443)
-    director = Director(
-        "director", folder, image, nics=(UserNetwork((forward,)), *ends), data=director_disk(folder), cpus=2
-    )
+    nics, disk = (UserNetwork((forward,)), *ends), director_disk(folder)
+    director = Director("director", folder, image, nics=nics, data=disk, cpus=2, firmware=OF_DIRECTOR)
     director.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with director:

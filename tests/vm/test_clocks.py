@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from board.machines.director import APPLY, Director, read_page
 from board.machines.director import browser as new_browser
+from board.machines.lab import OF_DIRECTOR, director_disk
 from board.machines.link import Forward, UserNetwork, free_port
-from board.machines.machine import make_data_disk, make_overlay
 from board.machines.updating import Page, set_up
 from board.machines.wait import found, until
 from tests import texts
@@ -73,9 +73,8 @@ def box(image) -> Iterator[Director]:
     """One whose clock has no battery: it begins in 1970."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
-    disk = make_overlay(make_data_disk(folder / "data.img", 128), folder / "data.qcow2")
-    clock = ("-rtc", "base=1970-01-01T00:10:00")
-    box = Director("box", folder, image, nics=(UserNetwork((forward,)),), data=disk, devices=clock)
+    nics, disk, clock = (UserNetwork((forward,)),), director_disk(folder), ("-rtc", "base=1970-01-01T00:10:00")
+    box = Director("box", folder, image, nics=nics, data=disk, devices=clock, firmware=OF_DIRECTOR)
     box.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with box:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from board.machines.director import ANSWER, Director, wish
-from board.machines.lab import director_disk
+from board.machines.lab import OF_DIRECTOR, director_disk
 from board.machines.link import Forward, UserNetwork, free_port
 from tests import texts
 from tests.lab.fixtures import thorough
@@ -79,7 +79,7 @@ def box(image) -> Iterator[Director]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     nics = (UserNetwork((forward,)), UserNetwork())
-    made = Spoiled("box", folder, image, nics=nics, data=director_disk(folder), cpus=2)
+    made = Spoiled("box", folder, image, nics=nics, data=director_disk(folder), cpus=2, firmware=OF_DIRECTOR)
     made.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with made:
