@@ -82,8 +82,8 @@ $(SPEEDS:%=test-%): test-%: setup-test assets
 	@$($*_GIVES_WAY) $(PYTHON) -m pytest -q $($*_FOLDERS) $(if $(SIDE_BY_SIDE),$($*_TOGETHER)) $($*_AGAIN) $(ARGS)
 test-vm power-cuts: image-lab
 $(SPEEDS:%=test-%): export FAIRLEAD_ALL := $(ALL)
-test-vm power-cuts footprint: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
-test-vm power-cuts footprint: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
+test-vm power-cuts footprint bench: export FAIRLEAD_IMAGE := $(abspath $(IMAGE))
+test-vm power-cuts footprint bench: export FAIRLEAD_FIRMWARE := $(FIRMWARE)
 # An update that this image takes is signed with the key that it was built with.
 test-vm power-cuts footprint: export FAIRLEAD_KEYS = $(if $(IMAGE),$(abspath $(KEYS)))
 

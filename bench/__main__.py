@@ -24,6 +24,7 @@ from bench.settings import Settings
 from bench.stage import Stages
 from board.lab.build import BuildError, build
 from board.machines.channel import ChannelError
+from board.machines.lab import GIVEN_IMAGE
 from board.machines.machine import CommandFailed, GuestPanic
 from board.machines.wait import WaitedInVain
 
@@ -62,7 +63,8 @@ def parsed(words: list[str]) -> argparse.Namespace:
 def command(arguments: argparse.Namespace) -> str:
     """As it is typed."""
     words = ["make", "bench", *(["QUICK=1"] if arguments.quick else [])]
-    return shlex.join([*words, *([f"ONLY={arguments.only}"] if arguments.only else [])])
+    words += [f"ONLY={arguments.only}"] if arguments.only else []
+    return shlex.join([*words, *([f"IMAGE={Path(GIVEN_IMAGE).name}"] if GIVEN_IMAGE else [])])
 
 
 def place(part: kept.Part) -> int:

@@ -241,12 +241,13 @@ def prepare(stage: Stage) -> None:
 
 
 @contextmanager
-def counted_stage(settings: Settings, words: str = WORDS) -> Iterator[CountedStage]:
-    """A director that is booted and prepared; `words` are more for its kernel."""
+def counted_stage(settings: Settings, words: str = WORDS, given: bool = False) -> Iterator[CountedStage]:
+    """A director that is booted and prepared; `words` are more for its kernel; `given`: from the image of IMAGE=."""
     settings.stages.close()
     with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
         file = Path(folder, "counts")
         devices = counting.plugin_words(file)
-        with booted(settings.image, settings.say, devices=devices, kernel_words=words, processor=PROCESSOR) as stage:
+        image, say = settings.image, settings.say
+        with booted(image, say, devices=devices, kernel_words=words, processor=PROCESSOR, given=given) as stage:
             prepare(stage)
             yield CountedStage(stage, Counting(file))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from bench.result import Result
 from bench.settings import Settings
 from board.lab.build import Image
+from board.machines.lab import GIVEN_IMAGE
 
 PARTS: dict[str, str] = {
     "instructions": "bench.instructions",
@@ -21,7 +22,9 @@ PARTS: dict[str, str] = {
     "reachable": "bench.reachable",
     "growth": "bench.growth",
     "table": "bench.table",
+    "kernel": "bench.kernel",
 }
+NEED_IMAGE = ("kernel",)  # parts that run only where a disk image is given
 
 
 class NoSuchPart(ValueError):
@@ -29,11 +32,13 @@ class NoSuchPart(ValueError):
 
 
 def chosen(only: str) -> tuple[str, ...]:
-    """The parts of "a,b", in the order of PARTS; all of them for "". Raises NoSuchPart."""
+    """The parts of "a,b", in the order of PARTS; all that can run for "". Raises NoSuchPart."""
     wanted = {name.strip() for name in only.split(",") if name.strip()}
     for name in sorted(wanted - set(PARTS)):
         raise NoSuchPart(f"there is no part {name!r}; there are: {', '.join(PARTS) or 'none'}")
-    return tuple(name for name in PARTS if not wanted or name in wanted)
+    if not GIVEN_IMAGE and (lacking := wanted & set(NEED_IMAGE)):
+        raise NoSuchPart(f"{', '.join(sorted(lacking))}: tell which disk image: make bench ONLY=… IMAGE=…")
+    return tuple(name for name in PARTS if name in (wanted or PARTS) and (GIVEN_IMAGE or name not in NEED_IMAGE))
 
 
 def prepared(names: tuple[str, ...], image: Image) -> Image:

@@ -19,7 +19,7 @@ from bench.counted import QUIET, CountedStage, snapshot
 from bench.neighbours import TapEnd
 from board.lab.build import Image
 from board.machines.director import Director
-from board.machines.lab import director_disk
+from board.machines.lab import data_disk
 from board.machines.link import UserNetwork
 from board.machines.paired import key_of
 from board.machines.wait import until
@@ -66,7 +66,7 @@ def second_box(stage: CountedStage, image: Image) -> Iterator[Second]:
     """Boot it and join both; the director is what it was until somebody asks for more."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     cards = (UserNetwork(()), TapEnd("tap-second"))
-    second = Director("second", folder, image, nics=cards, data=director_disk(folder))
+    second = Director("second", folder, image, nics=cards, data=data_disk(folder))
     second.clock = "tsc"
     try:
         with second:

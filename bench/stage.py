@@ -21,7 +21,7 @@ from bench.neighbours import CLIENTS, SERVERS, Failed, Neighbours, TapEnd, cpu_s
 from board.lab import bench as layer
 from board.lab.build import Image
 from board.machines.director import Director, wish
-from board.machines.lab import director_disk
+from board.machines.lab import FIRMWARE, data_disk, flashed
 from board.machines.link import Forward, UserNetwork, free_port
 
 from lbconfig.model.snapshot import CheckKind, Forwarding, HealthCheck, RealServer, Scheduler, Snapshot, VirtualService
@@ -166,15 +166,21 @@ def booted(
     devices: tuple[str, ...] = (),
     kernel_words: str = "",
     processor: str = "qemu64",
+    given: bool = False,
 ) -> Iterator[Stage]:
-    """A director that nobody has set up yet; no real server yet. `devices` are more words for QEMU."""
+    """A director that nobody has set up yet; no real server yet. `devices` are more words for QEMU.
+
+    `given`: from the disk image of IMAGE=, whose kernel cannot be given words.
+    """
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     cards = (UserNetwork((forward,)), TapEnd("tap-servers"), TapEnd("tap-clients"))
-    director = Director("director", folder, image, nics=cards, data=director_disk(folder), cpus=cpus)
+    disk, firmware = (flashed(folder), FIRMWARE) if given else (data_disk(folder), "")
+    director = Director("director", folder, image, nics=cards, data=disk, cpus=cpus, firmware=firmware)
     director.layers = (*(name for name in (layer.NAME,) if name in image.layers), *director.layers)
     director.clock, director.devices, director.kernel_words = "tsc", devices, kernel_words
-    if layer.NAME in director.layers:
+    director.processor = f"{processor},cx16=off"
+    if layer.NAME in director.layers and not given:
         # HAProxy does not run without cmpxchg16b, and the kernel must not use it (see Machine.processor).
         director.processor, director.kernel_words = processor, f"{kernel_words} clearcpuid=cx16".strip()
     director.url = f"https://127.0.0.1:{forward.host_port}"
