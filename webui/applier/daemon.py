@@ -490,7 +490,9 @@ class Applier:
         return self.sight.connections()[1]
 
     def cards(self) -> tuple[Card, ...]:
-        return self.sight.cards()
+        seen = self.sight.cards()
+        names = {one.name for one in seen}
+        return (*seen, *(one for one in self.capacities.lent() if seen and one.name not in names))
 
     def leases(self) -> dict[str, str]:
         return self.sight.leases(self.running)

@@ -19,6 +19,7 @@ from lbconfig.model.snapshot import (
     ServerState,
     to_data,
 )
+from lbconfig.validate.cards import Card
 
 
 def test_the_table_of_steps_and_their_titles_agree():
@@ -289,6 +290,15 @@ def test_an_interface_that_is_not_there_is_named_before_anything_is_done(tmp_pat
         box.applier.applies.apply(data, "0" * 64, found["base"], "ann", "", "", None)
     assert caught.value.problems == found["problems"]
     assert box.host.state() == before
+
+
+def test_a_port_that_is_lent_to_a_measurement_is_a_card_of_the_box(tmp_path, monkeypatch):
+    box = running_one(tmp_path)
+    more = (*ONE.network.interfaces, Interface("eth2"), Interface("eth7", addresses=("172.20.0.1/24",)))
+    data = dataclasses.asdict(dataclasses.replace(ONE, network=dataclasses.replace(ONE.network, interfaces=more)))
+    monkeypatch.setattr(box.applier.capacities, "lent", lambda: (Card("eth2"), Card("eth7")))
+    assert not box.applier.check(data)["problems"]
+    assert [one.name for one in box.applier.cards()].count("eth2") == 1
 
 
 def test_the_first_step_names_an_interface_that_is_not_there_as_well(tmp_path, monkeypatch):

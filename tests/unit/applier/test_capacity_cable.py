@@ -18,6 +18,7 @@ from lbconfig.capacity.figures import Cpus, Rates
 from lbconfig.model.network import Bond, Interface, Vlan
 from lbconfig.model.snapshot import FACTORY
 from lbconfig.target import Target
+from lbconfig.validate.cards import Card
 
 CPUS = Cpus(0.6, 0.8, 0.5)
 
@@ -188,6 +189,22 @@ def test_nobody_changes_the_system_meanwhile_and_nobody_else_measures(box, host,
     box.capacity_between("eth1", "eth2", "ann")
     assert ended(box)["state"] == "done"
     assert seen == [("Right now ann measures between eth1 and eth2; wait until that has ended.", "busy")]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_ports_are_cards_of_the_box_while_they_are_lent(box, host, fails):
+    seen = []
+
+    def look():
+        seen.append(box.lent())
+        if fails:
+            raise HostError("ip", None, "it is broken")
+
+    host.lines = (LINES[0], look, *LINES[1:])
+    box.capacity_between("eth1", "eth2", "ann")
+    assert ended(box)["state"] == ("failed" if fails else "done")
+    assert seen == [(Card("eth1", mac="02:eth1", up=True), Card("eth2", mac="02:eth2", up=True))]
+    assert box.lent() == ()
 
 
 def test_stopping_keeps_what_lasted(box, host, core):

@@ -20,6 +20,7 @@ from lbconfig.capacity.cable import Trial
 from lbconfig.capacity.figures import Cpus, Limit, Rates
 from lbconfig.model.network import Network
 from lbconfig.target import Target
+from lbconfig.validate.cards import of_status
 
 MODULE = "pktgen"
 BETWEEN_LINES = 60.0  # seconds: a trial takes six, and until the first one cards may take a while to see each other
@@ -69,7 +70,9 @@ class Rig:
         self._found: dict[str, list[Trial]] = {}
         if self._host.command(["modprobe", "-q", MODULE]).exit != 0:
             raise HostError(f"modprobe {MODULE}", None, NO_SENDER.removesuffix("."))
-        macs = {link.name: link.mac for link in network.links(self._host)}
+        links = [one for one in network.describe(self._host) if one["name"] in (sender, receiver)]
+        self.cards = of_status(links)  # of the two ports, which nobody sees while they are lent
+        macs = {one["name"]: one["mac"] for one in links}
         self._program = self._host.start(
             [sys.executable, "-m", "applier.capacity.between", receiver, sender, macs[receiver], macs[sender]]
         )

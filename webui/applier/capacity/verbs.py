@@ -29,6 +29,7 @@ from applier.wire.shapes_capacity import Capacity, KeptMeasurement, LoadStatus, 
 from lbconfig.capacity import cable
 from lbconfig.capacity.figures import WINDOW, Hardware, Limit, Rates, Sample, share, sustained
 from lbconfig.target import Target
+from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 
@@ -103,6 +104,7 @@ class Capacities:
         self._meter = Meter(core.host)
         self._starting = threading.Lock()
         self._job: Watch | None = None
+        self._lent: tuple[Card, ...] = ()
         self._hardware: Hardware | None = None
 
     # --- verbs -------------------------------------------------------------------------------------
@@ -148,7 +150,7 @@ class Capacities:
                     raise ApplierRefused("no-capacity", f"The box cannot be measured: {error}.") from None
                 words = f"From {sender} to {receiver}"
                 job = Watch(secrets.token_hex(4), user, cable.longest(), message=words, between=True)
-                self._job = job
+                self._job, self._lent = job, rig.cards
                 log.info("user %s measures between %s and %s", user, sender, receiver)
                 held.hand_on(job.id, lambda: self._between(job, hardware, rig), job.fail, job.end)
         return {"job": job.id, "seconds": job.wanted}
@@ -160,6 +162,10 @@ class Capacities:
         log.info("user %s stops the measurement of %s", user, job.user)
         job.stop = True
         return {}
+
+    def lent(self) -> tuple[Card, ...]:
+        """The ports of a measurement that runs. They are cards of the box, though it does not see them meanwhile."""
+        return self._lent
 
     # --- for status() ------------------------------------------------------------------------------
 
@@ -217,7 +223,10 @@ class Capacities:
                     if job.stop:
                         break
             finally:
-                rig.end()
+                try:
+                    rig.end()
+                finally:
+                    self._lent = ()
             return self._keep(job, hardware, rig.found())
         except capacity_ports.NotMeasured as error:
             job.message = f"The measurement did not finish: {error}"
