@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -177,23 +177,29 @@ def run(settings: Settings) -> Result:
     found: Found = {}
     for words, boxes in STARTS.items():
         with counted_stage(settings, words) as stage:
-            for turn in range(ROUNDS):
-                for setup, box in ((one, box) for one in setups() for box in one.boxes if box in boxes):
-                    kind = "datagrams" if setup.datagrams else "connections"
-                    what = f"{turn + 1}: {setup.name}, {kind}, {box}"
-                    try:
-                        cost = measure(stage, setup, box, SECONDS[settings.quick])
-                    except LEFT_OUT as error:  # the others are worth their time
-                        settings.say(f"{what}: left out: {error}")
-                        continue
-                    found.setdefault((setup.datagrams, setup.name, box), []).append(cost)
-                    settings.say(f"{what}: {cost.said()}")
+            found |= in_turns(settings, stage, [(one, box) for one in setups() for box in one.boxes if box in boxes])
             if "ours" in boxes:
                 try:
                     run_in_a_pair(settings, stage, found)
                 except LEFT_OUT as error:  # as above
                     settings.say(f"in a pair: left out: {error}")
     return result(found)
+
+
+def in_turns(settings: Settings, stage: CountedStage, loads: Sequence[tuple[Setup, str]]) -> Found:
+    """Each set-up as its box, ROUNDS times; what fails is said and left out, for the others are worth their time."""
+    found: Found = {}
+    for turn in range(ROUNDS):
+        for setup, box in loads:
+            what = f"{turn + 1}: {setup.name}, {'datagrams' if setup.datagrams else 'connections'}, {box}"
+            try:
+                cost = measure(stage, setup, box, SECONDS[settings.quick])
+            except LEFT_OUT as error:
+                settings.say(f"{what}: left out: {error}")
+                continue
+            found.setdefault((setup.datagrams, setup.name, box), []).append(cost)
+            settings.say(f"{what}: {cost.said()}")
+    return found
 
 
 def run_in_a_pair(settings: Settings, stage: CountedStage, found: Found) -> None:

@@ -6,15 +6,13 @@ set-up and other balancers, which the image does not have.
 
 from __future__ import annotations
 
-from bench.counted import OUR_WORDS, ROUNDS, Cost, counted_stage
-from bench.instructions import LEFT_OUT, SECONDS, Setup, measure, setups
-from bench.result import Measured, Result, Table
+from bench.counted import OUR_WORDS, counted_stage
+from bench.instructions import Found, Setup, in_turns, measured, ratio, setups
+from bench.result import Result, Table
 from bench.settings import Settings
 
 DEBIANS, OWN = "Debian's kernel", "the image's"
 BOXES = ("bare", "ours")
-
-Found = dict[tuple[str, bool, str, str], list[Cost]]  # kernel, datagrams or not, name of the set-up, box
 
 
 def counted_on_both() -> list[tuple[Setup, str]]:
@@ -24,25 +22,17 @@ def counted_on_both() -> list[tuple[Setup, str]]:
 
 
 def run(settings: Settings) -> Result:
-    found: Found = {}
+    found: dict[str, Found] = {}
     names = {}
     for kernel, words in ((DEBIANS, OUR_WORDS), (OWN, "")):
         with counted_stage(settings, words, given=kernel == OWN) as stage:
             names[kernel] = stage.director.succeed("uname -r").strip()
-            for turn in range(ROUNDS):
-                for setup, box in counted_on_both():
-                    what = f"{turn + 1}: {setup.name}, {'datagrams' if setup.datagrams else 'connections'}, {box}"
-                    try:
-                        cost = measure(stage, setup, box, SECONDS[settings.quick])
-                    except LEFT_OUT as error:  # the others are worth their time
-                        settings.say(f"{kernel}: {what}: left out: {error}")
-                        continue
-                    found.setdefault((kernel, setup.datagrams, setup.name, box), []).append(cost)
-                    settings.say(f"{kernel}: {what}: {cost.said()}")
+            settings.say(f"{kernel}, {names[kernel]}")
+            found[kernel] = in_turns(settings, stage, counted_on_both())
     return result(found, names)
 
 
-def result(found: Found, names: dict[str, str]) -> Result:
+def result(found: dict[str, Found], names: dict[str, str]) -> Result:
     return Result(
         name="kernel",
         title="Instructions of the image's own kernel",
@@ -59,16 +49,12 @@ def result(found: Found, names: dict[str, str]) -> Result:
     )
 
 
-def table(title: str, found: Found, datagrams: bool) -> Table:
+def table(title: str, found: dict[str, Found], datagrams: bool) -> Table:
     rows = []
     for setup, box in counted_on_both():
         if setup.datagrams is datagrams:
-            debians, own = (measured(found.get((kernel, datagrams, setup.name, box))) for kernel in (DEBIANS, OWN))
+            debians, own = (measured(found[kernel], datagrams, setup.name, box) for kernel in (DEBIANS, OWN))
             name = f"{setup.name}, without any rule" if box == "bare" else setup.name
-            rows.append((name, debians, own, own.times(debians) if own and debians else None))
+            rows.append((name, debians, own, ratio(own, debians)))
     columns = ("way", DEBIANS, OWN, f"{OWN} ÷ {DEBIANS}")
     return Table(title, columns, tuple(rows), "The median, with the lowest and the highest round.")
-
-
-def measured(costs: list[Cost] | None) -> Measured | None:
-    return Measured(tuple(round(one.all) for one in costs)) if costs else None
