@@ -20,7 +20,7 @@ FLOORS = {
     ),
     "applier": (
         "base", "wire", "host", "disk", "kept", "hardware", "parts", "pair", "apply", "service", "capacity", "update",
-        "daemon",
+        "start", "daemon",
     ),
     "": (
         "lbconfig", "applier", "command", "console", "web", "draft", "accounts", "changes", "guide", "balancing",

@@ -19,26 +19,21 @@ from applier.apply.both import Both
 from applier.apply.deadline import Clock, boottime
 from applier.apply.drift import Drift
 from applier.apply.early import Early
-from applier.apply.engine import Engine
-from applier.apply.job import Job, Tools
+from applier.apply.job import Tools
 from applier.apply.leaving import Leavings
 from applier.apply.peer_review import PeerReview
 from applier.apply.review import missing, parse, review
-from applier.apply.runs import RunRecord
-from applier.apply.steps import CONVERGE
 from applier.apply.verbs import Applies
 from applier.base.paths import Paths
 from applier.capacity.verbs import Capacities
 from applier.hardware.verbs import Tuner
-from applier.host import reserve
-from applier.host.host import PRIVATE, Host, HostError, Live, run
-from applier.kept import events, pair_key, storage, way_back
+from applier.host.host import PRIVATE, Host, HostError, Live
+from applier.kept import events, pair_key, storage
 from applier.kept.faults import Faults
 from applier.kept.generations import Damaged, Generations
 from applier.kept.recovery import Recovery
 from applier.kept.setup_code import SetupCode
-from applier.kept.turn import Held, Turn
-from applier.kept.way_back import Recovered
+from applier.kept.turn import Turn
 from applier.pair.along import Along
 from applier.pair.drills import Drills
 from applier.pair.errands import Errands
@@ -55,6 +50,7 @@ from applier.pair.watch import Watch
 from applier.parts import firewall, own_certificate
 from applier.service import doctor, trial
 from applier.service.sight import Sight
+from applier.start import Start
 from applier.update.rolling.verbs import RollingUpdate
 from applier.update.verbs import Updates
 from applier.wire.errors import ApplierRefused
@@ -75,17 +71,15 @@ from applier.wire.shapes import (
     Status,
     Trial,
 )
-from lbconfig import migrate
 from lbconfig.agreement import Lineage
-from lbconfig.model.snapshot import FACTORY, Snapshot, SnapshotError
+from lbconfig.model.snapshot import FACTORY, Snapshot
 from lbconfig.pair import keyed
-from lbconfig.target import Target, joined
+from lbconfig.target import Target
 from lbconfig.validate.cards import Card
 
 log = logging.getLogger("applier")
 
 WEB_USER, PAIR_USER = "fairlead-web", "fairlead-pair"
-LATER = "later"  # the service that holds back what clients do not wait for (overlay/etc/sv/later)
 KEEP_IN_NEED = 10  # generations that are kept when room has to be made
 # Seconds after which what does not come round is taken for dead. A hand-over is done by the lookout: the other box is
 # told all connections three times, which may take an old kernel half a minute each, and counts them.
@@ -104,7 +98,6 @@ class Applier:
         self.running = Target(None, FACTORY)
         self.confirmed: int | None = None
         self.known_good = False  # whether the kernel was last seen to hold what runs
-        self._start: RunRecord | None = None
         self.reasons = events.Events(paths.events, self._name_of)
         self.turn = Turn()
         self.early = Early(paths, host, self.generations)
@@ -143,6 +136,7 @@ class Applier:
             (Work(self.answers, ANSWERED), Work(self.both.loop, AGREED), Work(self.lookout.loop, LOOKED)),
         )
         self.rolling = RollingUpdate(self, clock)
+        self.beginning = Start(self)
         done_here: tuple[Callable[..., object], ...] = (
             self.status, self.missing, self.check, self.diagnose, self.try_check, self.rule_counters, self.events,
             self.generation, self.setup_open, self.setup_check, self.setup_done, self.new_setup_code, self.make_room,
@@ -185,8 +179,7 @@ class Applier:
     @property
     def loaded(self) -> bool:
         """Whether the box has been brought up, and runs what was confirmed."""
-        begun = self._start is not None and self._start.state != "running"
-        return begun and self.running.number is not None and self.running.number == self.confirmed
+        return self.beginning.over and self.running.number is not None and self.running.number == self.confirmed
 
     @property
     def relieved(self) -> bool:
@@ -235,6 +228,7 @@ class Applier:
         update = self.updates.record
         self.faults.set("update-failed", update.fault if update else None)
         total, free = storage.usage(self.paths)
+        begun = self.beginning.record
         seen = self._seen(running)
         return {
             "version": self.paths.version,
@@ -248,7 +242,7 @@ class Applier:
             "faults": self.faults.to_data(),
             "setup_code_active": self.setup_code.active(),
             "apply": apply,
-            "start": self._start.to_data() if self._start else None,
+            "start": begun.to_data() if begun else None,
             "data": {"total": total, "free": free},
             "uptime": round(boottime(), 1),
             "update": update.to_data() if update else None,
@@ -331,111 +325,11 @@ class Applier:
     # --- start -----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """From whatever the kernel holds to the confirmed generation; or on with what waits to be confirmed."""
-        with self.turn.take("the box is being started", wait=True) as held:
-            try:
-                self._start_up(held)
-            # The daemon must answer anyway: only through it an admin can see what is wrong.
-            except Exception as error:
-                log.exception("start")
-                self.faults.set("start", f"The applier has failed when the box started: {error}.")
-                if self._start is not None:
-                    self._start.state = "failed"
+        self.beginning.bring_up()
         self.joined.started()
         self.both.started()
         self.rolling.start()
-        # Else it is ldirectord that does so, after its first round, or has left a word that this is over.
-        if not self.running.has_checks or self.paths.first_round.exists():
-            self._start_the_rest()
-
-    def _start_up(self, held: Held) -> None:
-        reserve.keep(self.host)
-        left = self.applies.left_waiting()
-        interrupted = self._open_storage(left.number if left else None)
-        if left is None:
-            self._bring_up(interrupted)
-        self.updates.start()
-        if left is not None:
-            self._start = RunRecord.of("start", "system", left.number, [])
-            self._start.message = f"Revision {left.number} waits to be confirmed, as before."
-            self._start.state = "done"
-            self.applies.take_up(left, held)
-
-    def _start_the_rest(self) -> None:
-        try:
-            run(self.host, ["sv", "down", str(self.paths.services / LATER)])
-        except HostError as error:
-            log.error("%s", error)  # they start by themselves a little later
-
-    def _bring_up(self, interrupted: list[Target]) -> None:
-        recovered = self._recover()
-        target = self._to_load(recovered)
-        ran = self._what_ran()
-        may_be_there = (*interrupted, *([ran] if ran else []))
-        job = Job(
-            *self.tools,
-            new=target,
-            before=ran,
-            old=joined([one.network for one in may_be_there]),
-            leaving=tuple(one.own for one in may_be_there),
-            lenient=True,
-        )
-        self.running, self.confirmed = target, self.generations.confirmed_number()
-        if ran is None:  # the box was started, and not the daemon alone
-            self.lookout.booted()
-        record = RunRecord.of("start", "system", target.number, [step.name for step in CONVERGE])
-        self._start = record
-        failure = Engine(job, record).forward(CONVERGE)
-        name = "the factory configuration" if target.number is None else f"revision {target.number}"
-        record.message = failure or f"The box runs {name}."
-        said = " ".join(f"{error}." for error in job.troubles)
-        self.faults.set("start", f"Not all of {name} could be brought up: {said}" if failure else None)
-        self.set_running(target)
-        self.applies.close()
-        if ran is None:
-            self.updates.restart_seconds = round(boottime(), 1)
-        self.known_good = failure is None
-        if failure is None and recovered.fault is None and target.number is not None:
-            self.early.keep(job)
-        record.state = "failed" if failure else "done"
-        log.info("start: %s", record.message)
-
-    def _open_storage(self, waiting: int | None) -> list[Target]:
-        """The snapshots of applies that were cut short; what they had changed may have to go. `waiting` is none."""
-        try:
-            if storage.trouble(self.paths) != storage.MISSING:
-                self.generations.prepare()
-                self.setup_code.prepare()
-                way_back.refresh_second_copy(self.generations)
-                found = self.generations.mark_interrupted(waiting)
-                storage.keep_reserve(self.paths)
-                self.reasons.load()
-                targets = (self.target(one.number, one.snapshot, one.box) for one in found)
-                return [one for one in targets if one.known]
-        except (OSError, Damaged) as error:
-            log.error("the data partition: %s", error)
-            if isinstance(error, OSError):
-                self.faults.set(*storage.of_error(error, self.paths))
-        return []
-
-    def _recover(self) -> Recovered:
-        found = way_back.recover(self.generations)
-        if found.fault:
-            self.faults.set(*found.fault)
-            log.error("%s: %s", *found.fault)
-        return found
-
-    def _what_ran(self) -> Target | None:
-        """What the system was last brought to since boot; None after a boot."""
-        try:
-            data = json.loads(self.host.read(self.paths.running) or "null")
-            if data is None:
-                return None
-            found = self.target(data["number"], migrate.read(json.dumps(data["snapshot"])), data.get("box"))
-            return found if found.known else None
-        except (ValueError, KeyError, TypeError, SnapshotError, HostError) as error:
-            log.error("%s cannot be read: %s", self.paths.running, error)
-            return None
+        self.beginning.let_the_rest_start()
 
     def set_running(self, target: Target) -> None:
         self.running = target
@@ -458,21 +352,6 @@ class Applier:
         """A configuration as this box has it. `was`: which box of its pair this one was when it was stored."""
         box = keyed(snapshot, self.key()) if snapshot.pair else None
         return Target(number, snapshot, box, was)
-
-    def _to_load(self, recovered: Recovered) -> Target:
-        """What the boot brings up. Who is in his pair no more keeps his network, and takes no part in it."""
-        if recovered.snapshot is None:
-            return Target(recovered.number, FACTORY)
-        target = self.target(recovered.number, recovered.snapshot, recovered.box)
-        if target.snapshot.pair is None or target.in_pair:
-            return target
-        runs = "its own network and holds no floating address" if target.known else "the factory configuration"
-        self.faults.set(
-            "not-in-pair",
-            f"Revision {recovered.number} is that of a pair, and the key of this box is not in it. The box runs "
-            f"{runs}. Join the pair again, or apply a configuration without a pair.",
-        )
-        return target if target.known else Target(None, FACTORY)
 
     def _name_of(self, service: int) -> str:
         return next((one.name for one in self.running.snapshot.services if one.id == service), f"service {service}")

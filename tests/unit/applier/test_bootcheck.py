@@ -163,7 +163,7 @@ def test_an_applier_that_does_not_answer(looked):
 
 
 def test_a_configuration_that_is_still_being_loaded(looked):
-    looked.inner.applier._start.state = "running"
+    looked.inner.applier.beginning.record.state = "running"
     assert "not loaded in time" in look(looked.box())
 
 
