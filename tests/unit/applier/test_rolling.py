@@ -1,5 +1,6 @@
 """Both boxes of a pair are updated as one act, by their real updates: every way there, back, and to a stop."""
 
+import base64
 import dataclasses
 import threading
 
@@ -8,11 +9,14 @@ from rolling_world import NEW, OLD, RollingWorld
 from tests.parts import ALL
 from update_box import bundle_bytes
 
+from applier.pair import standing
+from applier.pair.errand_lines import ASK, Ask
 from applier.pair.roles import LEADS, STANDS_BY
 from applier.update.rolling import receiving, verbs
 from applier.update.rolling.course import Phase
 from applier.update.rolling.verbs import NOT_MEANWHILE
 from applier.wire.errors import ApplierRefused
+from lbconfig.agreement_lines import Writer
 from lbconfig.model.snapshot import FACTORY
 from lbconfig.target import Target
 
@@ -79,6 +83,31 @@ def test_nothing_else_is_changed_meanwhile_at_either_box(world):
     world.power_cut(0)
     world.turns(40)
     world.boxes[1].core.rolling.refuse_meanwhile("apply")  # the desk is away, and this box is needed
+
+
+def test_a_piece_holds_up_the_beats_of_a_slow_line_for_less_than_makes_a_box_away():
+    """All lines go one behind the other, by one connection."""
+    piece = {"id": "0" * 32, "offset": 0, "data": base64.b64encode(bytes(receiving.PIECE)).decode()}
+    line = Writer("0" * 16, 0).other(ASK, Ask("0" * 32, "peer_update_piece", piece).to_data())
+    assert 8 * len(line) / 2e6 < standing.AWAY / 2
+
+
+def test_a_choice_of_the_admin_does_not_wait_for_the_pieces(world, monkeypatch):
+    monkeypatch.setattr(verbs, "PIECE", 100)
+    world.start()
+    world.until(lambda: world.phase() is Phase.SENDS)
+    sent = []
+
+    def stop(verb):
+        if verb == "peer_update_piece":
+            sent.append(world.state()["sentence"])
+            if len(sent) == 3:
+                world.boxes[0].core.rolling.pair_update_choose("stop", "ann")
+
+    world.on_ask = stop
+    world.turns(3)
+    assert len(sent) == 3 and len(set(sent)) > 1, "told as it goes"
+    assert world.state()["state"] == "stopped"
 
 
 def test_a_lost_channel_goes_on_where_it_was(world, monkeypatch):

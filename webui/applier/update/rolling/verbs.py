@@ -44,7 +44,7 @@ from lbconfig.target import Target
 log = logging.getLogger("applier")
 
 EVERY = 2.0  # seconds between two looks
-SENDING = 4.0  # seconds for which pieces are sent between two looks
+SENDING = 10.0  # seconds for which pieces are sent between two looks, each of which costs a slow box as much as a piece
 SOON = 10.0  # seconds that the other box may take for an answer
 LONG = 60.0  # the same where it looks into a bundle, hands over, or chooses what starts next
 LISTENS = 30.0  # seconds without a word of the desk, after which this box may be changed again
@@ -376,19 +376,25 @@ class RollingUpdate:
             self._failed = (refused.code, said)
 
     def _send(self, course: Course) -> None:
-        """As many pieces as go in a few seconds; the next look tells how far that was."""
+        """As many pieces as go until the next look, or an admin has chosen otherwise."""
         have, end = self._peer.received if self._peer else 0, self._core.host.now() + SENDING
         with self._core.updates.opened(course.source) as path:
             try:
                 with path.open("rb") as file:
-                    while have < course.size and self._core.host.now() < end:
+                    while have < course.size and self._core.host.now() < end and self._course == course:
                         file.seek(have)
                         data = base64.b64encode(file.read(PIECE)).decode()
                         answer = self._ask("peer_update_piece", SOON, id=course.id, offset=have, data=data)
                         have = _place(answer.get("have"), course.size)
+                        self._note_received(have)
             except OSError as error:
                 words = f"The bundle cannot be read: {error.strerror or error}."
                 raise ApplierRefused("bundle-unreadable", words) from None
+
+    def _note_received(self, have: int) -> None:
+        with self._lock:
+            if self._peer is not None:
+                self._peer = replace(self._peer, received=have)
 
     def _hand_over(self, course: Course) -> None:
         core = self._core
