@@ -253,6 +253,92 @@ def test_where_there_is_no_thread_to_be_had_the_daemon_goes_on(box, monkeypatch)
     assert talk(box, request("generations"))["result"]
 
 
+# --- one question after the other, by one connection ---------------------------------------------------------
+
+
+@pytest.fixture
+def line(box):
+    """line(data): the answer to one more line by the same connection; None: the box has ended it."""
+    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as answers:
+        connection.settimeout(SOON)
+        connection.connect(str(box.paths.socket))
+
+        def ask(data: bytes = b"") -> dict | None:
+            connection.sendall(data)
+            answer = answers.readline()
+            return json.loads(answer) if answer else None
+
+        yield ask
+
+
+def test_a_client_asks_again_by_the_same_connection(line):
+    assert line(request("status"))["result"]["confirmed"] == 1
+    assert line(request("explode"))["error"]["code"] == "unknown-verb"
+    assert line(b"hello\n")["error"]["code"] == "not-json"
+    assert line(request("status") + request("generations"))["result"]["confirmed"] == 1
+    assert len(line()["result"]) == 1
+
+
+def test_the_next_question_has_no_more_time_than_the_first(line, hurried):
+    assert line(request("status"))["result"]
+    assert line(b'{"verb": "sta')["error"]["code"] == "incomplete"
+    assert line() is None
+
+
+def test_a_client_that_asks_nothing_more_gives_its_place_back(box, line, monkeypatch):
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.2)
+    assert line(request("status"))["result"]
+    assert line() is None
+    until("its place", lambda: not box.server._open)
+
+
+@pytest.fixture
+def keeps(box):
+    """A client that keeps its connections."""
+    found = Client(box.paths.socket, SOON, keeps=True)
+    yield found
+    found._forget()
+
+
+def test_a_client_keeps_its_connection(box, keeps, monkeypatch):
+    accepted = []
+    answer_all = box.server._answer_all
+    monkeypatch.setattr(box.server, "_answer_all", lambda one: accepted.append(one) or answer_all(one))
+    for _ in range(3):
+        assert len(keeps.generations()) == 1
+        with pytest.raises(ApplierRefused):
+            keeps.generation(99)
+    assert len(accepted) == 1
+    for _ in range(3):
+        assert len(Client(box.paths.socket).generations()) == 1
+    assert len(accepted) == 4
+
+
+def test_threads_that_ask_at_once_do_not_wait_for_each_other(box, keeps, monkeypatch):
+    both = threading.Barrier(2, timeout=SOON)
+    monkeypatch.setitem(box.applier.verbs, "generations", lambda: [both.wait()] * 0)
+    threads = [threading.Thread(target=keeps.generations) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+    assert not both.broken and len(keeps._idle) == 2
+
+
+def test_a_kept_connection_outlives_no_daemon(box, keeps, monkeypatch):
+    """Nor does it stand in the way of the next one; and what was idle for too long is made anew."""
+    assert len(keeps.generations()) == 1
+    box.server.close()
+    with pytest.raises(ApplierDown):
+        keeps.generations()
+    box.server = Server(box.paths.socket, box.applier.handle, {os.getuid()})
+    threading.Thread(target=box.server.serve, daemon=True).start()
+    monkeypatch.setattr(server, "IDLE_SECONDS", 0.1)
+    for _ in range(2):
+        assert len(keeps.generations()) == 1
+        until("its end", lambda: not box.server._open)
+
+
 # --- through the client -----------------------------------------------------------------------------------
 
 

@@ -379,7 +379,7 @@ def main(folder: str, *addresses: str) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     threading.stack_size(STACK)
     first, second = addresses or (address.partition("/")[0] for address in pair_link.ADDRESSES)
-    Channel(ForPair(f"{folder}/{SOCKET}", SECONDS), (first, second)).run()
+    Channel(ForPair(f"{folder}/{SOCKET}", SECONDS, keeps=True), (first, second)).run()
 
 
 if __name__ == "__main__":

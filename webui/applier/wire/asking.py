@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from applier.wire.errors import ApplierDown, ApplierRefused
@@ -21,11 +22,17 @@ MAX_ANSWER = 64 * 1024 * 1024  # bytes
 
 
 class Asking:
-    """Whoever asks it gives the verbs a method each; `timeout` in seconds."""
+    """Whoever asks it gives the verbs a method each; `timeout` in seconds.
 
-    def __init__(self, path: Path | str, timeout: float = TIMEOUT) -> None:
+    `keeps`: its connections are kept for the next question, one for each thread that asks at the same time. What it
+    asks is harmless when it is done twice: a connection that the applier has ended meanwhile shows so when it is used.
+    """
+
+    def __init__(self, path: Path | str, timeout: float = TIMEOUT, keeps: bool = False) -> None:
         self.path = str(path)
         self.timeout = timeout
+        self._keeps = keeps
+        self._idle: deque[socket.socket] = deque()
 
     def _ask(self, verb: str, **fields: object) -> Any:
         """What the applier answers. It keeps to the shapes, and is not asked again whether it does."""
@@ -45,15 +52,42 @@ class Asking:
         return answer["result"]
 
     def _exchange(self, line: bytes) -> bytes:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(self.timeout)
+        with contextlib.suppress(IndexError):
+            answer = self._talk(self._idle.pop(), line)
+            if answer.endswith(b"\n"):
+                return answer
+            self._forget()  # the applier was started anew, and has ended the others as well
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(self.timeout)
+        try:
             connection.connect(self.path)
+        except OSError:
+            connection.close()
+            raise
+        return self._talk(connection, line)
+
+    def _talk(self, connection: socket.socket, line: bytes) -> bytes:
+        """The answer, without its end where the connection has ended before. OSError where that takes too long."""
+        answer = bytearray()
+        try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.sendall(line)  # broken: it refused before it had read all, and says why
-            answer = bytearray()
-            while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
-                part = connection.recv(65536)
-                if not part:
-                    break
-                answer += part
+            with contextlib.suppress(ConnectionResetError):
+                while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
+                    part = connection.recv(65536)
+                    if not part:
+                        break
+                    answer += part
+        except BaseException:
+            connection.close()
+            raise
+        if self._keeps and answer.endswith(b"\n"):
+            self._idle.append(connection)
+        else:
+            connection.close()
         return bytes(answer)
+
+    def _forget(self) -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop().close()

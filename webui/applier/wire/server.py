@@ -1,4 +1,7 @@
-"""The socket: who may ask, how much and how slowly, and a thread for each connection up to a number."""
+"""The socket: who may ask, how much and how slowly, and a thread for each connection up to a number.
+
+Who asks often keeps his connection: a thread and a connection for each question cost eight times as much as the answer.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ from applier.wire.protocol import MAX_REQUEST, Request
 log = logging.getLogger("applier")
 
 READ_SECONDS = 10.0  # for the whole request, however it trickles
+IDLE_SECONDS = 60.0  # from an answer to the next request by the same connection
 WRITE_SECONDS = 10.0
 CONNECTIONS = 32
 _PEER = struct.Struct("=iII")  # unix(7), SO_PEERCRED: pid, uid, gid
@@ -39,6 +43,8 @@ class Server:
         self._handler = handler
         self._uids = frozenset(uids)
         self._slots = threading.BoundedSemaphore(CONNECTIONS)
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] | None = set()  # connections that are served; None: it is closed
         self._socket = self._listen(gid)
 
     def _listen(self, gid: int | None) -> socket.socket:
@@ -79,35 +85,54 @@ class Server:
                 self._turn_away(connection)
 
     def close(self) -> None:
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError as error:
-            log.debug("shutdown: %s", error)
+        with self._lock:
+            served, self._open = self._open or set(), None
+        for one in (self._socket, *served):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError as error:
+                log.debug("shutdown: %s", error)
         self._socket.close()
 
     def _serve_one(self, connection: socket.socket) -> None:
         try:
             with connection:
-                _send(connection, self._answer(connection))
+                with self._lock:
+                    if self._open is None:
+                        return
+                    self._open.add(connection)
+                self._answer_all(connection)
         except OSError as error:
             log.info("a client went away: %s", error)
         finally:
+            with self._lock:
+                if self._open is not None:
+                    self._open.discard(connection)
             self._slots.release()
 
-    def _answer(self, connection: socket.socket) -> bytes:
+    def _answer_all(self, connection: socket.socket) -> None:
+        """Until the client closes its end, is idle for too long, or sends what has no end."""
         try:
             uid = peer_uid(connection)
-            return protocol.result(self._handle(self._request(connection, uid), uid))
+            if uid not in self._uids:
+                raise ApplierRefused("forbidden", f"User id {uid} may not talk to the applier.")
+            lines = _Lines(connection)
+            line: bytes | None = lines.first()
+            while line is not None:
+                connection.settimeout(WRITE_SECONDS)
+                connection.sendall(self._answer(line, uid))
+                line = lines.next()
+        except ApplierRefused as refusal:
+            _send_last(connection, protocol.error(refusal))
+
+    def _answer(self, line: bytes, uid: int) -> bytes:
+        try:
+            request = protocol.parse(line, self._verbs)
+            if request.verb in protocol.FOR_ROOT and uid != 0:
+                raise ApplierRefused("forbidden", f"Only root may ask for '{request.verb}'.")
+            return protocol.result(self._handle(request, uid))
         except ApplierRefused as refusal:
             return protocol.error(refusal)
-
-    def _request(self, connection: socket.socket, uid: int) -> Request:
-        if uid not in self._uids:
-            raise ApplierRefused("forbidden", f"User id {uid} may not talk to the applier.")
-        request = protocol.parse(_receive(connection), self._verbs)
-        if request.verb in protocol.FOR_ROOT and uid != 0:
-            raise ApplierRefused("forbidden", f"Only root may ask for '{request.verb}'.")
-        return request
 
     def _handle(self, request: Request, uid: int) -> object:
         try:
@@ -134,32 +159,53 @@ def peer_uid(connection: socket.socket) -> int:
     return uid
 
 
-def _receive(connection: socket.socket) -> bytes:
-    """The first line. ApplierRefused if it is too long or does not come to its end in time."""
-    deadline = time.monotonic() + READ_SECONDS
-    data = bytearray()
-    while b"\n" not in data[-65536:]:
-        if len(data) > MAX_REQUEST:
+class _Lines:
+    """The requests of a connection, one behind the other."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._data = bytearray()
+
+    def first(self) -> bytes:
+        """ApplierRefused if it is too long or does not come to its end in time."""
+        deadline = time.monotonic() + READ_SECONDS
+        while b"\n" not in self._data[-65536:]:
+            if len(self._data) > MAX_REQUEST:
+                raise ApplierRefused("too-large", f"The request is larger than {MAX_REQUEST} bytes.")
+            left = deadline - time.monotonic()
+            try:
+                if left <= 0:
+                    raise TimeoutError
+                self._connection.settimeout(left)
+                part = self._connection.recv(65536)
+            except TimeoutError:
+                text = f"The request did not end with a new line within {READ_SECONDS:g} seconds."
+                raise ApplierRefused("incomplete", text) from None
+            if not part:
+                text = "The connection was closed before the request ended with a new line."
+                raise ApplierRefused("incomplete", text)
+            self._data += part
+        line, _, rest = bytes(self._data).partition(b"\n")
+        if len(line) > MAX_REQUEST:
             raise ApplierRefused("too-large", f"The request is larger than {MAX_REQUEST} bytes.")
-        left = deadline - time.monotonic()
-        try:
-            if left <= 0:
-                raise TimeoutError
-            connection.settimeout(left)
-            part = connection.recv(65536)
-        except TimeoutError:
-            text = f"The request did not end with a new line within {READ_SECONDS:g} seconds."
-            raise ApplierRefused("incomplete", text) from None
-        if not part:
-            raise ApplierRefused("incomplete", "The connection was closed before the request ended with a new line.")
-        data += part
-    line = bytes(data).partition(b"\n")[0]
-    if len(line) > MAX_REQUEST:
-        raise ApplierRefused("too-large", f"The request is larger than {MAX_REQUEST} bytes.")
-    return line
+        self._data = bytearray(rest)
+        return line
+
+    def next(self) -> bytes | None:
+        """None where the client has closed the connection, or is idle for too long; else as first()."""
+        while not self._data:
+            self._connection.settimeout(IDLE_SECONDS)
+            try:
+                part = self._connection.recv(65536)
+            except (TimeoutError, ConnectionResetError):
+                return None
+            if not part:
+                return None
+            self._data += part
+        return self.first()
 
 
-def _send(connection: socket.socket, data: bytes) -> None:
+def _send_last(connection: socket.socket, data: bytes) -> None:
     connection.settimeout(WRITE_SECONDS)
     connection.sendall(data)
     # What a refused client still sends must be read, or closing would take the answer away from it.

@@ -17,8 +17,8 @@ from applier.base.paths import Paths
 from applier.kept import storage
 from applier.wire.errors import ApplierRefused
 
-# Bytes. While a piece is on its way, nothing else passes between the boxes: on a line of 2 Mbit/s for less than half the
-# time after which a box that says nothing is away.
+# Bytes. While a piece is on its way, nothing else passes between the boxes: on a line of 2 Mbit/s for less than half of
+# the time after which a box that says nothing is away.
 PIECE = 256 << 10
 WAITS = 5.0  # seconds for the piece before, less than the other box waits for an answer
 HEADROOM = 16 << 20  # bytes that stay free for the configuration
