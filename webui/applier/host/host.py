@@ -291,7 +291,8 @@ class Live:
 
     def read(self, path: Path) -> str | None:
         try:
-            return path.read_text(errors="replace")
+            with open(path, "rb", buffering=0) as file:  # of small files, some are read each second
+                return file.read().decode(errors="replace")
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -42,16 +42,19 @@ class Hearing:
         self._lock = threading.Lock()
         self._since = 0.0  # when it began to ask
         self._answered: dict[Heartbeat, float] = {}
+        self._paths: tuple[Target | None, tuple[Heartbeat, ...]] = (None, ())  # of what runs
         # A card may be away for long.
         self.loop = Loop(
             "the paths to the other box", self.look, lambda: time.sleep(EVERY), (HostError, ValueError), logging.WARNING
         )
 
     def paths(self) -> tuple[Heartbeat, ...]:
-        running = self._core.running
-        if running.snapshot.pair is None or running.box is None:
-            return ()
-        return heartbeats(running.snapshot.pair, running.box)
+        running, (of, found) = self._core.running, self._paths
+        if running is not of:
+            pair, box = running.snapshot.pair, running.box
+            found = () if pair is None or box is None else heartbeats(pair, box)
+            self._paths = running, found
+        return found
 
     def look(self) -> None:
         """Ask on all of them; one that is not there keeps none of the others from being asked."""
