@@ -325,6 +325,7 @@ class Applier:
     # --- start -----------------------------------------------------------------------------------
 
     def start(self) -> None:
+        """Bring the box to what was confirmed, and begin what goes on from there."""
         self.beginning.bring_up()
         self.joined.started()
         self.both.started()
