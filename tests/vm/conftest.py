@@ -10,6 +10,7 @@ from board.machines.director import Director
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE
 from board.machines.machine import GuestPanic
 from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, lab, moments, world  # noqa: F401
+from tests.lab.reasons import reason
 
 LINES = 40  # of each log that a failed test shows
 LONGEST = "test_update.py"
@@ -62,9 +63,8 @@ def pytest_runtest_logreport(report):
     if not GIVEN_IMAGE or os.environ.get("PYTEST_XDIST_WORKER"):
         return
     if report.when == "call" or report.outcome != "passed":
-        why = report.longrepr[2].removeprefix("Skipped: ") if report.skipped else ""
         figures = [text for name, text in report.user_properties if name == "figures"]
-        more = {"firmware": FIRMWARE, "seconds": round(report.duration, 1), "why": why, "figures": figures}
+        more = {"firmware": FIRMWARE, "seconds": round(report.duration, 1), "why": reason(report), "figures": figures}
         release.note(Path(GIVEN_IMAGE), image_digest(), report.nodeid, report.outcome, **more)
 
 
