@@ -4,6 +4,7 @@ It looks at the box from outside the applier: does it answer, is the kernel's ta
 says, does the web page come? Then the slot is marked good. A slot on trial for which that does not become true in
 time says why in the update's record and restarts the box; the boot loader gives it three tries, then the other
 slot starts, and there this program tells what happened. A slot that was good once never restarts the box.
+It begins once the web process listens, or a minute later (overlay/etc/sv/bootcheck/run).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from lbconfig.wanted import table as ipvs
 
 log = logging.getLogger("bootcheck")
 
-PATIENCE = 180.0  # seconds; the kernel command line can say otherwise: fairlead.patience=SECONDS
+PATIENCE = 180.0  # seconds from its own start; the kernel command line can say otherwise: fairlead.patience=SECONDS
 PAUSE = 2.0  # seconds between two looks
 ANSWER = 20.0  # seconds for one answer
 OURS = "Fairlead"  # stands on every page of ours
