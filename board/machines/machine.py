@@ -19,6 +19,7 @@ import struct
 import subprocess
 import termios
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -96,13 +97,15 @@ class Machine:
         may_panic: bool = False,
         writes: Path | None = None,
         kernel_words: str = "",
+        cards: Mapping[int, str] | None = None,
     ) -> None:
         """`folder` takes sockets and logs (a short path: UNIX sockets allow 107 characters); memory in MiB.
 
         `firmware`: "bios" or "uefi" to start from the disk `data` instead of from the layers. `devices` are more
         words for QEMU. `may_panic`: the kernel giving up is part of the story. `writes`: an empty file in which all
         that is written to the disk `data`, a raw one, is noted (see tests.lab.writes). `kernel_words`: more for the
-        kernel of a machine that starts from the layers; what comes later counts.
+        kernel of a machine that starts from the layers; what comes later counts. `cards`: QEMU's name of the network
+        card behind the nic of this number, where it is not the one of virtual machines.
         """
         self.name = name
         self.folder = folder
@@ -117,6 +120,7 @@ class Machine:
         self.may_panic = may_panic
         self.writes = writes
         self.kernel_words = kernel_words
+        self.cards = cards or {}
         self.console_log = folder / f"{name}.console"
         self.process: subprocess.Popen | None = None
         self.started = 0.0
@@ -213,10 +217,9 @@ class Machine:
         for number, nic in enumerate(self.nics):
             mac = f"52:54:00:{sum(self.name.encode()) % 256:02x}:00:{number:02x}"
             words += ["-netdev", nic.netdev(f"net{number}")]
-            words += [
-                "-device",
-                f"virtio-net-pci,netdev=net{number},id=nic{number},mac={mac},romfile=,speed=1000,duplex=full",
-            ]
+            # A real card asks its cable how fast it is; virtio's is told.
+            card = self.cards.get(number) or "virtio-net-pci,speed=1000,duplex=full"
+            words += ["-device", f"{card},netdev=net{number},id=nic{number},mac={mac},romfile="]
         return [str(word) for word in (*words, *self.devices)]
 
     def started_from(self) -> list[str | Path]:

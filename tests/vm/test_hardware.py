@@ -35,14 +35,10 @@ WITHOUT_UEFI = ("a server with RAID", "VMware", "VMware with LSI SAS")
 
 
 class Hardware(Director):
-    """A director with that disk and those cards instead of a virtual machine's."""
+    """A director with that disk instead of a virtual machine's."""
 
     bus: tuple[str, ...]
     name_of_disk: str
-    card: str
-
-    def command_line(self) -> list[str]:
-        return [word.replace("virtio-net-pci,", f"{self.card},") for word in super().command_line()]
 
     def data_disk(self, file: Path) -> list[str]:
         devices = [word for device in self.bus for word in ("-device", device)]
@@ -56,8 +52,10 @@ def lab(request, image, flashed: Path) -> Iterator[Lab]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     servers, clients = Link(folder / "servers"), Link(folder / "clients")
     nics = (UserNetwork((Forward(free_port(), "10.0.2.15", 443),)), servers.other_end(), clients.other_end())
-    box = Hardware("box", folder, nics=nics, data=flash(flashed, folder / "disk.qcow2"), firmware=FIRMWARE)
-    box.bus, box.name_of_disk, box.card = MACHINES[request.param]
+    bus, name_of_disk, card = MACHINES[request.param]
+    disk = flash(flashed, folder / "disk.qcow2")
+    box = Hardware("box", folder, nics=nics, data=disk, firmware=FIRMWARE, cards=dict.fromkeys(range(len(nics)), card))
+    box.bus, box.name_of_disk = bus, name_of_disk
     world = World(folder, image, (servers.listening_end(), clients.listening_end()))
     try:
         with world, box:

@@ -5,7 +5,6 @@ Its card towards the admin is VMware's, which has several queues in QEMU and mer
 
 import dataclasses
 import json
-import re
 import shutil
 import ssl
 import tempfile
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from board.machines.accelerator import TCG
 from board.machines.director import ANSWER, Director, wish
 from board.machines.lab import OF_DIRECTOR, director_disk
 from board.machines.link import Forward, UserNetwork, free_port
@@ -67,11 +67,7 @@ class Spoiled(Director):
         """Without the clock that the other stories need for going back, which is a fault of its own."""
         words = [word.replace("clocksource=hpet", "tsc=reliable") for word in super().command_line()]
         # With a thread for each of two CPUs the emulated kernel falls now and then: one boot of 26, when measured.
-        words = ["tcg,thread=single" if word == "tcg" else word for word in words]
-        place = next(index for index, word in enumerate(words) if word.startswith("virtio-net-pci,netdev=net0,"))
-        words[place] = re.sub(r"^virtio-net-pci|,speed=\d+|,duplex=full", "", words[place])
-        words[place] = f"vmxnet3{words[place]}"
-        return words
+        return [f"{word},thread=single" if word.split(",")[0] == TCG else word for word in words]
 
 
 @pytest.fixture
@@ -79,7 +75,16 @@ def box(image) -> Iterator[Director]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     forward = Forward(free_port(), "10.0.2.15", 443)
     nics = (UserNetwork((forward,)), UserNetwork())
-    made = Spoiled("box", folder, image, nics=nics, data=director_disk(folder), cpus=2, firmware=OF_DIRECTOR)
+    made = Spoiled(
+        "box",
+        folder,
+        image,
+        nics=nics,
+        data=director_disk(folder),
+        cpus=2,
+        firmware=OF_DIRECTOR,
+        cards={0: "vmxnet3"},
+    )
     made.url = f"https://127.0.0.1:{forward.host_port}"
     try:
         with made:

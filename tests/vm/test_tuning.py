@@ -27,21 +27,12 @@ CPUS = 2
 BACKLOG = "net/core/somaxconn"
 
 
-class TwoCpus(Director):
-    def command_line(self) -> list[str]:
-        words = super().command_line()
-        place = next(index for index, word in enumerate(words) if word.startswith("virtio-net-pci,netdev=net1,"))
-        words[place] = re.sub(r"^virtio-net-pci|,speed=\d+|,duplex=full", "", words[place])
-        words[place] = f"vmxnet3{words[place]}"
-        return words
-
-
 @pytest.fixture
 def lab(image) -> Iterator[Lab]:
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
     made = make_lab(folder, image)
-    made.director.__class__ = TwoCpus
     made.director.cpus = CPUS
+    made.director.cards = {1: "vmxnet3"}
     try:
         with made.world, made.director:
             made.director.wait_until_up()

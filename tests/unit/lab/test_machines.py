@@ -5,6 +5,7 @@ Some stories run on a disk image or with ALL=1 only, so nothing else notices whe
 
 import importlib
 import inspect
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,16 +47,32 @@ def test_a_machine_keeps_the_parameters_of_the_methods_that_it_overrides():
     assert not wrong
 
 
+def hardware(name, firmware, folder) -> test_hardware.Hardware:
+    bus, name_of_disk, card = test_hardware.MACHINES[name]
+    disk = folder / "disk.qcow2"
+    box = test_hardware.Hardware(
+        "box", folder, nics=(Nic(),), data=disk, firmware=firmware, cards={0: card}, devices=("-S",)
+    )
+    box.bus, box.name_of_disk = bus, name_of_disk
+    return box
+
+
 @pytest.mark.parametrize("name", test_hardware.MACHINES)
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_a_box_of_other_parts_has_its_disk_and_its_cards(name, firmware, tmp_path, monkeypatch):
     monkeypatch.setattr("board.machines.machine.make_overlay", lambda *_: None)
-    box = test_hardware.Hardware("box", tmp_path, nics=(Nic(),), data=tmp_path / "disk.qcow2", firmware=firmware)
-    box.bus, box.name_of_disk, box.card = test_hardware.MACHINES[name]
+    box = hardware(name, firmware, tmp_path)
     words = box.command_line()
     assert f"if=none,id=data,file={tmp_path / 'disk.qcow2'},format=qcow2" in words
     assert words[words.index(box.bus[-1] + ",bootindex=1") - 1] == "-device"
-    assert any(word.startswith(f"{box.card},netdev=net0") for word in words)
+    assert any(word.startswith(box.cards[0]) and ",netdev=net0," in word for word in words)
+
+
+@pytest.mark.parametrize("name", test_hardware.MACHINES)
+def test_qemu_takes_the_words_for_a_box_of_other_parts(name, tmp_path):
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", tmp_path / "disk.qcow2", "1M"], check=True)
+    with hardware(name, "bios", tmp_path) as box:  # which waits for the monitor, and does not run
+        assert box.monitor.ask("query-status")["status"] == "prelaunch"
 
 
 class Nic:
