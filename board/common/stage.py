@@ -3,7 +3,8 @@
 
     python3 -m board.common.stage FOLDER      from the top of the clone
 
-    FOLDER/fairlead/      the package "fairlead": webui, the collected static files, the rendered guide, the licences
+    FOLDER/fairlead/      the package "fairlead": webui, the collected static files, the rendered guide, the database
+                          of a new box, the licences
     FOLDER/downloads/     source archives that pip fetches, for the packages of buildroot-external
 
 pip and npm fetch by their own settings (an index of one's own, a proxy); Buildroot checks the hashes.
@@ -45,6 +46,7 @@ def own_software(to: Path, logs: Path) -> None:
         log=logs / "collectstatic.log", env=environment,
     )  # fmt: skip
     run(python(), TOP / "board/common/guide.py", to / "guide.json", log=logs / "guide.log")
+    run(python(), TOP / "webui/manage.py", "new_database", to / "new.sqlite3", log=logs / "new_database.log")
     shutil.copy(TOP / "LICENSE", to)
     shutil.copytree(TOP / "build/assets/licences", to / "licenses")
 

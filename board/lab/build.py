@@ -225,6 +225,10 @@ def build_app(to: Path, base: Path) -> None:
         log=to / "collectstatic.log", env=environment,
     )  # fmt: skip
     run(python(), TOP / "board/common/guide.py", root / "usr/lib/fairlead/guide.json", log=to / "guide.log")
+    run(
+        python(), TOP / "webui/manage.py", "new_database", root / "usr/lib/fairlead/new.sqlite3",
+        log=to / "new_database.log",
+    )  # fmt: skip
     finish(to, base)
 
 

@@ -6,9 +6,6 @@ from datetime import timedelta
 
 import pytest
 from api_robot import Robot, error, fields, robot
-from django.core.management import call_command
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 from forms_on_page import words
 
@@ -114,20 +111,6 @@ def test_use_is_noted_once_an_hour(admin):
     assert timezone.now() - first < timedelta(minutes=1)
     one.get("/status")
     assert ApiToken.objects.get().used == first
-
-
-@pytest.mark.django_db(transaction=True)
-def test_tokens_from_before_can_do_what_they_could():
-    executor = MigrationExecutor(connection)
-    executor.migrate([("accounts", "0001_api_tokens")])
-    old = executor.loader.project_state([("accounts", "0001_api_tokens")]).apps
-    user = old.get_model("auth", "User").objects.create(username="kim")
-    old.get_model("accounts", "ApiToken").objects.create(name="old", user=user, digest=tokens.digest("fairlead_old"))
-    call_command("migrate", verbosity=0)
-    robot = Robot("fairlead_old")
-    assert robot.get("/update").status_code == 200
-    assert robot.get("/status").status_code == 403
-    assert (ApiToken.objects.get().scopes, ApiToken.objects.get().expires) == (["update"], None)
 
 
 # --- by the API ---

@@ -249,12 +249,11 @@ def test_a_database_that_is_being_written_is_left_as_it_is(client, file, monkeyp
 
 
 def test_an_old_backup_file_is_brought_up_to_date(client, file, tmp_path):
-    """As a version before candidates and corrected comments would have written it."""
+    """As a version before pairs and restored boxes would have written it."""
     members = opened(file, tmp_path)
     path = tmp_path / "old"
     path.write_bytes(members["database.sqlite3"])
-    with restoring._as_django(path) as alias:
-        call_command("migrate", "changes", "0001", database=alias, verbosity=0)
+    with restoring.as_django(path) as alias:
         call_command("migrate", "system", "zero", database=alias, verbosity=0)
     old = json.loads(members["draft.json"]) | {"schema": 1}
     for service in old["services"]:
@@ -262,6 +261,6 @@ def test_an_old_backup_file_is_brought_up_to_date(client, file, tmp_path):
             server["enabled"] = server.pop("state") != "disabled"
     content = sealed_up(members | {"database.sqlite3": path.read_bytes(), "draft.json": json.dumps(old).encode()})
     restore(client, content)
-    assert "changes_candidate" in connection.introspection.table_names()
+    assert "system_together" in connection.introspection.table_names()
     assert Revision.objects.count() == 3
     assert Restored.objects.get().done

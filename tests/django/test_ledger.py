@@ -107,7 +107,7 @@ def test_an_older_slot_that_starts_on_a_full_disk_lets_nobody_in_by_an_old_passw
             raise OSError(28, "No space left on device")
 
         if step == "migrate":
-            full.setattr("system.management.commands.prepare.call_command", fails)
+            full.setattr("system.tables.call_command", fails)
             full.setattr(ledger, "_put_users", fails)
         else:
             full.setattr(ledger, step, fails)

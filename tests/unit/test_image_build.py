@@ -376,7 +376,7 @@ def test_what_the_package_installs_is_staged(tmp_path):
     recipe = (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()
     stage.own_software(tmp_path / "fairlead", tmp_path)
     installed = set(re.findall(r"\$\(@D\)/(\S+)", recipe))
-    assert {"webui", "static", "guide.json"} <= installed
+    assert {"webui", "static", "guide.json", "new.sqlite3"} <= installed
     assert [name for name in installed if not (tmp_path / "fairlead" / name).exists()] == []
     assert (tmp_path / "fairlead/static/guide/one-arm.svg").exists()
 
@@ -400,9 +400,11 @@ def wanted_of_pip() -> dict[str, str]:
     return python_packages.wanted(python_packages.REQUIREMENTS.read_text())
 
 
-def test_both_images_have_the_guide_where_the_web_process_looks():
+@pytest.mark.parametrize("what", ["GUIDE", "NEW_DATABASE"])
+def test_both_images_have_what_is_made_for_them_where_the_web_process_looks(what):
     environment = (TOP / "overlay/etc/fairlead/web-environment").read_text()
-    place = re.search(r"FAIRLEAD_GUIDE=(\S+)", environment)[1]
+    place = re.search(rf"FAIRLEAD_{what}=(\S+)", environment)[1]
     folder, _, name = place.rpartition("/")
     assert f'root / "{place.lstrip("/")}"' in (TOP / "board/lab/build.py").read_text()
-    assert f"/{name} $(TARGET_DIR){folder}/" in (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()
+    recipe = (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()
+    assert re.search(rf" \$\(@D\)/{name} (.* )?\$\(TARGET_DIR\){folder}/\n", recipe)

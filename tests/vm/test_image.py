@@ -11,6 +11,16 @@ pytestmark = pytest.mark.timeout(900)
 
 MAKERS = ("gcc", "cc", "c++", "ld", "as", "make", "tcc", "pip", "cpan", "gdb", "strace")
 DOORS = ("login", "su", "sudo", "sshd", "telnetd", "inetd", "httpd")
+LOOK = """
+import sqlite3
+box, image = (
+    sqlite3.connect(f"file:{file}", uri=True).execute
+    for file in ("/data/web/fairlead.sqlite3", "/usr/lib/fairlead/new.sqlite3?immutable=1")
+)
+number = "PRAGMA user_version"
+moments = "SELECT count(DISTINCT applied) FROM django_migrations"
+print(*box(moments).fetchone(), box(number).fetchone() == image(number).fetchone() != (0,))
+"""
 FRAGMENTS = sorted(Path(kernel_options.__file__).parent.glob("linux/*.config"))
 
 
@@ -28,6 +38,11 @@ def test_the_python_packages_are_those_of_the_other_image(director):
     found = python_packages.installed(director.succeed(f"ls -d {folders} 2>/dev/null; true").replace("/", "\n").split())
     wish = python_packages.wanted(python_packages.REQUIREMENTS.read_text())
     assert list(python_packages.differences(wish, found)) == []
+
+
+def test_the_database_of_a_new_box_is_the_one_of_the_image(director):
+    """No migration was run: each would have noted when."""
+    assert director.succeed(["python3", "-c", LOOK]) == "1 True\n"
 
 
 def test_every_kernel_option_that_was_asked_for_is_there(director):

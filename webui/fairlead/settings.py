@@ -22,6 +22,7 @@ DATA = Path(os.environ.get("FAIRLEAD_DATA", REPO / "build" / "dev"))
 RUN = Path(os.environ.get("FAIRLEAD_RUN", REPO / "build" / "dev" / "run"))
 DATABASE = DATA / "fairlead.sqlite3"
 BACKUPS = DATA / "backups"
+NEW_DATABASE = Path(os.environ.get("FAIRLEAD_NEW_DATABASE", REPO / "build" / "new.sqlite3"))  # system.tables
 INCOMING = DATA / "incoming"  # files on their way in (web.files) and out, and a backup file that was opened
 LEDGER = Path(os.environ.get("FAIRLEAD_LEDGER", DATA / "ledger.json"))  # accounts.ledger
 SECRET_KEY_FILE = DATA / "secret-key"

@@ -123,7 +123,7 @@ def put_in(found: Opened, user: str) -> None:
     """
     with _one:
         backups.make()  # the way back: the console restores the newest
-        with _as_django(found.database) as alias:
+        with as_django(found.database) as alias:
             _keep_own_revisions(alias)
             _move_counter(alias)
             ledger.admit(alias)
@@ -182,7 +182,7 @@ def _check(path: Path) -> None:
         odd = database.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[0]
         if odd or database.execute("PRAGMA foreign_key_check").fetchone():
             raise NotOpened(DAMAGED)
-    with _as_django(path) as alias:
+    with as_django(path) as alias:
         loader = MigrationLoader(connections[alias])
         if set(loader.applied_migrations) - set(loader.disk_migrations):
             raise NotOpened(TOO_NEW)
@@ -213,7 +213,7 @@ def _move_counter(alias: str) -> None:
 
 
 @contextmanager
-def _as_django(path: Path) -> Iterator[str]:
+def as_django(path: Path) -> Iterator[str]:
     """The database in a file, under an alias of its own."""
     base = connections.settings["default"]
     options = base["OPTIONS"] | {"init_command": "PRAGMA foreign_keys=ON;"}

@@ -131,19 +131,19 @@ def _free(path: Path) -> Path:
     return next(one for one in names if not one.exists())
 
 
-def restore(backup: Backup | None) -> Path | None:
-    """Put the database aside and the backup in its place; where the old one is now.
+def restore(copy: Path | None) -> Path | None:
+    """Put the database aside and a copy of this one in its place; where the old one is now.
 
     The copy is made first: when there is no room for it, everything stays as it was.
     """
     part = settings.DATA / f".{settings.DATABASE.name}.part"
     try:
-        if backup:
-            shutil.copyfile(backup.path, part)
+        if copy:
+            shutil.copyfile(copy, part)
             part.chmod(0o600)
             sync(part)
         aside = put_aside()
-        if backup:
+        if copy:
             part.rename(settings.DATABASE)
         sync(settings.DATA)
     finally:

@@ -14,7 +14,7 @@ FAIRLEAD_DEPENDENCIES = host-python3
 define FAIRLEAD_INSTALL_TARGET_CMDS
 	rm -rf $(TARGET_DIR)/usr/lib/fairlead/webui $(TARGET_DIR)/usr/lib/fairlead/static
 	mkdir -p $(TARGET_DIR)/usr/lib/fairlead
-	cp -R $(@D)/webui $(@D)/static $(@D)/guide.json $(TARGET_DIR)/usr/lib/fairlead/
+	cp -R $(@D)/webui $(@D)/static $(@D)/guide.json $(@D)/new.sqlite3 $(TARGET_DIR)/usr/lib/fairlead/
 	$(HOST_DIR)/bin/python3 -m compileall -q --invalidation-mode=unchecked-hash \
 		-s $(TARGET_DIR) -p / $(TARGET_DIR)/usr/lib/fairlead/webui
 endef

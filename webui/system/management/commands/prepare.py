@@ -6,11 +6,11 @@ import sqlite3
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management import BaseCommand, call_command
+from django.core.management import BaseCommand
 from django.db import DatabaseError, connection
 
 from accounts import ledger, sessions
-from system import restoring
+from system import restoring, tables
 from web import backups
 from web.faults import DAMAGED, fault_of
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
                 self.fault(f"{settings.DATABASE.name}: {found}")
                 return
             ledger.expect()
-            call_command("migrate", interactive=False, verbosity=0)
+            tables.bring_up()
             ledger.bring_forward()
             sessions.clear()
         except (OSError, DatabaseError, sqlite3.Error) as error:

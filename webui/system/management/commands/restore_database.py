@@ -4,10 +4,11 @@ import sqlite3
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core.management import BaseCommand, CommandError, call_command
+from django.core.management import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
 from accounts import ledger
+from system import tables
 from web import backups
 
 
@@ -27,10 +28,10 @@ class Command(BaseCommand):
                 self.stdout.write("The database is whole; nothing was changed.")
                 return
             backup = backups.newest_good()
-            aside = backups.restore(backup)
+            aside = backups.restore(backup.path if backup else None)
             if aside:
                 self.stdout.write(f"The old database is kept in {aside}.")
-            call_command("migrate", interactive=False, verbosity=0)
+            tables.bring_up()
             ledger.bring_forward()
         except (OSError, DatabaseError, sqlite3.Error) as error:
             raise CommandError(f"the database could not be restored: {error}") from error
