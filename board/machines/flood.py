@@ -14,7 +14,7 @@ from pathlib import Path
 from board.lab.build import BUILD, Image
 from board.machines.director import NETWORK, wish
 from board.machines.lab import Lab, make_lab
-from board.machines.link import Link
+from board.machines.link import Link, LinkEnd
 from board.machines.talking import Talking
 from board.machines.wait import until
 
@@ -34,8 +34,19 @@ class Flood:
         words = ["setpriv", "--pdeathsig=KILL", compiled(), director_end, world_end]
         self.program = Talking(words, subprocess.PIPE)
         self.process = self.program.process
-        self.path = director_end
+        self.ends = director_end, world_end
         self.running = False
+
+    def plugged_in(self) -> None:
+        """Wait until the director can be turned on. Raises RuntimeError where the program has ended."""
+        director_end, world_end = self.ends
+
+        def listens() -> bool:
+            self._must_run()
+            return director_end.exists()
+
+        until("the cable", listens, SOON, 0.05)
+        LinkEnd(world_end, listens=False).plugged_in(self._must_run)
 
     def begin(
         self,
@@ -62,6 +73,11 @@ class Flood:
     def stop(self) -> tuple[int, float]:
         self._say("stop")
         return self.end()
+
+    def _must_run(self) -> None:
+        """Raises RuntimeError."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"the cable has ended: {self.process.communicate()[1] or self.process.returncode}")
 
     def _say(self, line: str) -> None:
         self.program.say(line)
@@ -111,8 +127,7 @@ def joined(lab: Lab) -> Iterator[Flood]:
     with lab.world:
         flood = Flood(cable(folder).path, folder / "clients")
         try:
-            until("the cable", cable(folder).path.exists, SOON, 0.05)
-            Link(folder / "clients").other_end().plugged_in()
+            flood.plugged_in()
             with lab.director:
                 yield flood
         finally:

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -62,15 +63,22 @@ class LinkEnd:
         server = "on" if self.listens else "off"
         return f"stream,id={name},server={server},addr.type=unix,addr.path={self.path}"
 
-    def plugged_in(self) -> None:
-        """Tell the link that QEMU has started with this end: the other end does not stop for it from now on.
+    def plugged_in(self, must_run: Callable[[], None]) -> None:
+        """Tell the link that a program has started with this end: the other end does not stop for it from now on.
+
+        `must_run` raises RuntimeError where that program has ended, and says why: else nobody would know.
 
         QEMU 7.2 leaves the socket that it accepts blocking. A machine that is starting takes no packets, and after some
         200 KB of them the machine at the other end stopped altogether until they were taken.
         """
         if self.listens:
             return
-        end = until("the link's other end", lambda: accepted(self.path), PATIENCE, 0.01)
+
+        def other_end() -> tuple[int, int] | None:
+            must_run()
+            return accepted(self.path)
+
+        end = until("the link's other end", other_end, PATIENCE, 0.01)
         # The link works without it, too, where the host does not allow it.
         with contextlib.suppress(OSError):
             if end and os.readlink(f"/proc/{end[0]}/exe").endswith("qemu-system-x86_64"):

@@ -150,7 +150,7 @@ class Machine:
         self._monitor = until("QEMU's monitor", self._connect_monitor, PATIENCE, 0.05)
         for nic in self.nics:
             if isinstance(nic, LinkEnd):
-                nic.plugged_in()
+                nic.plugged_in(self._must_run)
 
     @property
     def running(self) -> subprocess.Popen:
@@ -408,9 +408,13 @@ class Machine:
             output = self.path("qemu")
             raise ChannelError(f"{self.name} is off; QEMU said: {output.read_text()[-500:] if output.exists() else ''}")
 
-    def _connect_monitor(self) -> Monitor:
+    def _must_run(self) -> None:
+        """Raises RuntimeError."""
         if self.running.poll() is not None:
             raise RuntimeError(f"{self.name}: QEMU ended: {self.path('qemu').read_text()[-500:]}")
+
+    def _connect_monitor(self) -> Monitor:
+        self._must_run()
         return Monitor(self.path("qmp"))
 
 

@@ -76,8 +76,7 @@ class Machines:
         self.world.start()
         if self._flooded is not None:
             self.flood = Flood(self._flooded, self._world_end)
-            until("the cable", self._flooded.exists, SOON, 0.05)
-            Link(self._world_end).other_end().plugged_in()
+            self.flood.plugged_in()
         for one in self.boxes:
             one.start()
         self.world.wait_for_servers(BOOT)

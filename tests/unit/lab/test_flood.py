@@ -46,6 +46,22 @@ def ends(tmp_path):
     ends.close()
 
 
+def test_a_cable_that_has_ended_says_so_at_once(tmp_path):
+    flood = Flood(tmp_path / "director", tmp_path / "nobody")
+    with pytest.raises(RuntimeError, match=r"the cable has ended: flood: .*nobody: No such file"):
+        flood.plugged_in()
+    flood.close()
+
+
+def test_a_cable_whose_other_end_has_ended_says_so_at_once(ends):
+    """It leaves with whoever leaves it."""
+    ends.flood.plugged_in()
+    ends.world.close()
+    until("the cable to end", lambda: ends.flood.process.poll() is not None, PATIENCE, 0.01)
+    with pytest.raises(RuntimeError, match="the cable has ended: 0"):
+        ends.flood.plugged_in()
+
+
 def frame(to: bytes, source: bytes, body: bytes, kind: int = 0x88B5) -> bytes:
     return (to + source + struct.pack("!H", kind) + body).ljust(60, b"\0")
 
