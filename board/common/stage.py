@@ -20,7 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from board.lab.build import IGNORED, BuildError, python, run
+from board.lab.build import IGNORED, BuildError, make_for_web, python, run
 
 TOP = Path(__file__).parents[2]
 EXTERNAL = TOP / "buildroot-external"
@@ -40,13 +40,7 @@ def stage(folder: Path) -> None:
 
 def own_software(to: Path, logs: Path) -> None:
     shutil.copytree(TOP / "webui", to / "webui", ignore=IGNORED)
-    environment = {"FAIRLEAD_STATIC": str(to / "static")}
-    run(
-        python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
-        log=logs / "collectstatic.log", env=environment,
-    )  # fmt: skip
-    run(python(), TOP / "board/common/guide.py", to / "guide.json", log=logs / "guide.log")
-    run(python(), TOP / "webui/manage.py", "new_database", to / "new.sqlite3", log=logs / "new_database.log")
+    make_for_web(to, logs)
     shutil.copy(TOP / "LICENSE", to)
     shutil.copytree(TOP / "build/assets/licences", to / "licenses")
 

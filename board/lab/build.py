@@ -219,17 +219,21 @@ def build_app(to: Path, base: Path) -> None:
     root = to / "root"
     for source, place in ((TOP / "overlay", ""), (TOP / "webui", "usr/lib/fairlead/webui")):
         shutil.copytree(source, root / place, symlinks=True, ignore=IGNORED, dirs_exist_ok=True)
-    environment = {"FAIRLEAD_STATIC": str(root / "usr/lib/fairlead/static")}
-    run(
-        python(), TOP / "webui/manage.py", "collectstatic", "--noinput", "--verbosity=0",
-        log=to / "collectstatic.log", env=environment,
-    )  # fmt: skip
-    run(python(), TOP / "board/common/guide.py", root / "usr/lib/fairlead/guide.json", log=to / "guide.log")
-    run(
-        python(), TOP / "webui/manage.py", "new_database", root / "usr/lib/fairlead/new.sqlite3",
-        log=to / "new_database.log",
-    )  # fmt: skip
+    make_for_web(root / "usr/lib/fairlead", to)
     finish(to, base)
+
+
+def make_for_web(to: Path, logs: Path) -> None:
+    """What the web page needs and a build makes of our files: static files, guide, the database of a new box."""
+    manage = TOP / "webui/manage.py"
+    run(
+        python(), manage, "collectstatic", "--noinput", "--verbosity=0",
+        log=logs / "collectstatic.log", env={"FAIRLEAD_STATIC": str(to / "static")},
+    )  # fmt: skip
+    run(python(), TOP / "board/common/guide.py", to / "guide.json", log=logs / "guide.log")
+    # Far from the database of `make dev`: a migration that asks for any other than its own fails here.
+    nowhere = {"FAIRLEAD_DATA": str(logs / "no-database")}
+    run(python(), manage, "new_database", to / "new.sqlite3", log=logs / "new_database.log", env=nowhere)
 
 
 def build_world(to: Path, base: Path) -> None:

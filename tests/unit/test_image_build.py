@@ -405,6 +405,6 @@ def test_both_images_have_what_is_made_for_them_where_the_web_process_looks(what
     environment = (TOP / "overlay/etc/fairlead/web-environment").read_text()
     place = re.search(rf"FAIRLEAD_{what}=(\S+)", environment)[1]
     folder, _, name = place.rpartition("/")
-    assert f'root / "{place.lstrip("/")}"' in (TOP / "board/lab/build.py").read_text()
+    assert f'make_for_web(root / "{folder.lstrip("/")}", to)' in (TOP / "board/lab/build.py").read_text()
     recipe = (stage.EXTERNAL / "package/fairlead/fairlead.mk").read_text()
     assert re.search(rf" \$\(@D\)/{name} (.* )?\$\(TARGET_DIR\){folder}/\n", recipe)

@@ -1,9 +1,9 @@
 """The tables of the database: those of a new box come whole, from a file that is made with the image.
 
 To make them one migration after another, and to find out at each start that none is missing, took a third of the web
-process's first start and an eighth of each later one (docs/decisions/0132). So the image has a database with the tables
-and nothing else, and a number in it that stands for all that the migrations make; a database that has the same number
-needs none of them.
+process's first start and a twentieth of each later one (docs/decisions/0132). So the image has a database with the
+tables and nothing else, and a number in it that stands for all that the migrations make; a database that has the same
+number needs none of them.
 """
 
 from __future__ import annotations
