@@ -25,7 +25,7 @@ from board.lab.build import TOP
 from board.machines.wait import until
 from joined_boxes import set_up
 from tests.parts import ALL
-from two_boxes import NEW, OLD, THIRD, Half, with_other_addresses
+from two_boxes import NEW, OLD, THIRD, Half, pair_of, with_other_addresses
 
 from applier.kept import pair_key
 from applier.pair import client, watch
@@ -35,13 +35,16 @@ from applier.wire.errors import ApplierRefused
 from applier.wire.protocol import FOR_PAIR, FOR_PEER
 from applier.wire.server import Server
 from lbconfig import agreement
-from lbconfig.agreement_lines import MAX_LINE, Writer
+from lbconfig.agreement_lines import LONG, MAX_LINE, Writer
 from lbconfig.diff.cutoff import SHORTEST
+from lbconfig.model.snapshot import CheckKind, HealthCheck, RealServer, VirtualService, to_json
 from lbconfig.wanted.pair_link import CHANNEL_PORT
 
 ADDRESSES = ("169.254.64.1", "169.254.64.2")
 NOBODY = 65534
 FUZZED = 20_000 if ALL else 2_000
+OFF = HealthCheck(CheckKind.OFF)
+SLOW = ("rate", "2mbit", "burst", "16kb", "latency", "400ms")  # of a line between two sites
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")
 
 
@@ -79,8 +82,9 @@ class End:
     def enter(self) -> list[str]:
         return ["nsenter", f"--target={self.holder.pid}", "--net"]
 
-    def do(self, *words: str) -> None:
-        subprocess.run([*self.enter(), *words], check=True, timeout=30, capture_output=True)
+    def do(self, *words: str) -> str:
+        words = (*self.enter(), *words)
+        return subprocess.run(words, check=True, timeout=30, capture_output=True, text=True).stdout
 
     def begin(self) -> None:
         """As the box does: the applier, and the process."""
@@ -340,6 +344,30 @@ def looks_at_its_pair(half: Half) -> str:
     return client.role(half.host, half.paths).role
 
 
+def shop(number: int) -> VirtualService:
+    """With ten real servers, whose addresses and names are their own."""
+    servers = tuple(
+        RealServer(number * 10 + place, f"10.2.{number % 250 + 1}.{number // 250 * 10 + place + 1}", 8080, name=name)
+        for place in range(10)
+        for name in [f"web-{number}-{place}"]
+    )
+    return VirtualService(number, f"shop {number}", "192.168.10.1", 10_000 + number, check=OFF, real_servers=servers)
+
+
+def test_a_large_configuration_takes_little_of_a_slow_line(ends):
+    """Else there is no beat for seconds, and what takes so long is asked for again and sent twice."""
+    first = ends[0]
+    large = pair_of(*(shop(number) for number in range(1, 401)))
+    for end, name in zip(ends, ("cable", "other"), strict=True):
+        end.do("tc", "qdisc", "add", "dev", name, "root", "tbf", *SLOW)
+        end.begin()
+    hear_each_other(ends)
+    first.half.begin(large)
+    agree(ends, large)
+    sent = json.loads(first.do("ip", "-json", "-stats", "link", "show", "cable"))[0]["stats64"]["tx"]["bytes"]
+    assert sent < len(to_json(large)) / 4
+
+
 def test_one_box_forgets_the_other_one(joined):
     second = joined[1]
     for end in joined:
@@ -361,6 +389,7 @@ def lines(count: int):
         Writer(pair, 1).other("content", {"about": {}, "snapshot": {}, "services": []}),
         Writer(pair, 1).other("ask", {"id": "a" * 32, "verb": "apply", "arguments": {}}),
         Writer(pair, 1).other("answer", {"id": "a" * 32, "code": "no-room", "message": "x"}),
+        Writer(pair, 1).other("answer", {"id": "a" * 32, "result": {"long": "x" * LONG}}),
         Writer("f" * 32, 1).other("fetch", {"id": "a" * 32, "whole": False}),
         Writer(pair, 0).other("fetch", {"id": "a" * 32, "whole": False}),
     ]

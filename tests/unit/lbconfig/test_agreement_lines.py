@@ -1,7 +1,10 @@
 """What two boxes say to each other, and what anybody else may send."""
 
+import base64
 import dataclasses
 import json
+import random
+import zlib
 
 import pytest
 from hypothesis import given, settings
@@ -38,11 +41,12 @@ def test_what_is_written_is_read(states):
 
 
 def test_a_lineage_is_told_once():
-    lineage = tuple(Revision(f"{number:032x}", "0" * 64) for number in range(KNOWN))
+    dice = random.Random(24)
+    lineage = tuple(Revision(dice.randbytes(16).hex(), dice.randbytes(32).hex()) for _ in range(KNOWN))
     writer, reader = Writer(PAIR, 0), Reader(PAIR, 0)
     states = [Said(1, number, lineage, None) for number in range(3)]
     lines = [writer.line(one) for one in states]
-    assert len(lines[0]) > 100_000 and len(lines[1]) < 300
+    assert len(lines[0]) > 50_000 and len(lines[1]) < 300
     assert [reader.line(line) for line in lines] == states
 
 
@@ -183,6 +187,71 @@ def test_what_is_no_line(line):
 def test_a_line_without_an_end():
     with pytest.raises(LineError, match="more than 8388608 bytes"):
         Reader(PAIR, 0).line(b" " * (MAX_LINE + 1))
+
+
+def servers(count: int) -> dict[str, object]:
+    """Each with an address and a name of its own."""
+    dice = random.Random(24)
+    return {
+        "services": [
+            {"id": number, "address": f"10.2.{dice.randrange(256)}.{dice.randrange(256)}", "name": f"web-{number}"}
+            for number in range(count)
+        ]
+    }
+
+
+def test_a_long_line_is_packed():
+    content = Content(ABOUT, servers(10_000), [])
+    line = Writer(PAIR, 0).line(content)
+    assert len(line) < len(json.dumps(content.snapshot)) / 4
+    assert Reader(PAIR, 0).line(line) == content
+    few = Content(ABOUT, servers(10))
+    assert few.snapshot["services"] == json.loads(Writer(PAIR, 0).line(few))["body"]["snapshot"]["services"]
+
+
+def test_what_does_not_get_shorter_is_not_packed():
+    """A piece of a bundle."""
+    body = {"data": base64.b64encode(random.Random(24).randbytes(256 << 10)).decode()}
+    assert json.loads(Writer(PAIR, 0).other("ask", body))["body"] == body
+
+
+def packed(line: bytes, pack=zlib.compress) -> str:
+    return base64.b64encode(pack(line)).decode()
+
+
+def line_of(body: dict[str, object]) -> bytes:
+    return json.dumps(GOOD | {"kind": "packed", "body": body}).encode()
+
+
+def test_a_line_is_packed_once_and_comes_from_that_box():
+    good = json.dumps(GOOD).encode()
+    reader = Reader(PAIR, 0)
+    assert reader.line(line_of({"zlib": packed(good)})).job.revision.id == "a" * 32
+    for line, message in (
+        (line_of({"zlib": packed(good)}), "kind: must be state, fetch or content, not 'packed'"),
+        (json.dumps(GOOD | {"box": 1}).encode(), "box: must be 0"),
+        (json.dumps(GOOD | {"pair": "6" * 32}).encode(), "pair: must be"),
+        (b" " * (MAX_LINE + 1), "more than 8388608 bytes"),
+        (b" " * (20 * MAX_LINE), "more than 8388608 bytes"),
+        (b"", "not JSON"),
+    ):
+        with pytest.raises(LineError, match=message):
+            reader.line(line_of({"zlib": packed(line)}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"zlib": None}, {"zlib": 3}, {"zlib": ["eJwDAAAAAAE="]}, {"zlib": "eJwDAAAAAAE=", "more": ""}, {"zlib": ""},
+        {"zlib": "é"}, {"zlib": "eJwDAAAAAAE"}, {"zlib": " eJwDAAAAAAE="}, {"zlib": packed(b"{}", bytes)},
+        {"zlib": packed(b"{}", lambda line: zlib.compress(line)[:-1])},
+        {"zlib": packed(b"{}", lambda line: zlib.compress(line) + b"x")},
+        {"zlib": packed(b"{}", lambda line: zlib.compress(line)[:-4] + bytes(4))},
+    ],
+)  # fmt: skip
+def test_what_is_packed_wrongly(body):
+    with pytest.raises(LineError, match="zlib"):
+        Reader(PAIR, 0).line(line_of(body))
 
 
 anything = st.recursive(
