@@ -168,8 +168,16 @@ class Repeated:
         self.world = world
         self.file = file
 
+    def report(self) -> dict:
+        """{"count": number, "failed": [[second since 1970, reason], …], "slowest": seconds, "slow": …, "stalls": …}.
+
+        At most a second old. `slow`: [second since 1970, seconds] of requests that took more than a second; `stalls`:
+        the same of moments in which the client's own machine stood still.
+        """
+        return json.loads(self.world.wait_until_succeeds(["cat", self.file]))
+
     def end(self) -> dict:
-        """{"count": number, "failed": [[second since 1970, reason], …], "slowest": seconds}"""
+        """As report() has it, of all of them."""
         self.world.succeed(f"kill $(cat {self.file}.pid)")
         self.world.wait_until_succeeds(f"! kill -0 $(cat {self.file}.pid)")
         return json.loads(self.world.read(self.file))

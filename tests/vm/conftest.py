@@ -2,10 +2,14 @@
 
 import functools
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from board.common import report as release
+from board.lab.build import TOP
 from board.machines.director import Director
 from board.machines.lab import FIRMWARE, GIVEN_IMAGE
 from board.machines.machine import GuestPanic
@@ -13,6 +17,7 @@ from tests.lab.fixtures import balanced, box, director, flashed, fresh, image, l
 from tests.lab.reasons import reason
 
 LINES = 40  # of each log that a failed test shows
+FAILED = TOP / "build/failed"
 LONGEST = "test_update.py"
 
 
@@ -23,19 +28,35 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Show what the machines said when a story fails."""
+    """Show the end of what the machines said when a story fails, and keep all of it in build/failed/."""
     report = (yield).get_result()
-    if report.failed and "box" in item.funcargs:
-        report.sections.append(("console of the box", tail(item.funcargs["box"].console)))
-    machines = item.funcargs.get("lab")
-    if not (report.failed and machines):
+    if not report.failed:
         return
-    for machine in (machines.director, machines.world):
-        report.sections.append((f"console of the {machine.name}", tail(machine.console)))
-    try:
-        report.sections.append(("log of the director", tail(machines.director.log())))
-    except (OSError, AssertionError, GuestPanic) as error:
-        report.sections.append(("log of the director", f"cannot be had: {error}"))
+    folder = FAILED / re.sub(r"[^\w.-]+", "-", f"{item.nodeid.rpartition('/')[2]}-{call.when}")
+    for name, text in said(item.funcargs):
+        report.sections.append((name, tail(text)))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name.replace(' ', '-')}.txt").write_text(text)
+    if folder.exists():
+        report.sections.append(("all of it", str(folder)))
+
+
+def said(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the machines of these fixtures have on their consoles, and the boxes in their logs: name and text."""
+    if "box" in found:
+        yield "console of the box", found["box"].console
+    directors, others = [], []
+    if alone := found.get("lab"):
+        directors, others = [alone.director], [alone.world]
+    elif machines := found.get("machines"):
+        directors, others = machines.boxes, [machines.world]
+    for machine in (*directors, *others):
+        yield f"console of {machine.name}", machine.console
+    for machine in directors:
+        try:
+            yield f"log of {machine.name}", machine.log()
+        except (OSError, AssertionError, GuestPanic) as error:
+            yield f"log of {machine.name}", f"cannot be had: {error}"
 
 
 @pytest.fixture(scope="session", autouse=True)

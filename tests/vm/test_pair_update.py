@@ -35,12 +35,18 @@ def machines(image, flashed):
         yield made
 
 
-def follow(desk, other) -> tuple[dict, dict[str, float]]:
-    """Until the update ends or stops: how it is then, and after how many seconds it said what."""
+def follow(desk, other, loads) -> tuple[dict, dict[str, float]]:
+    """Until the update ends or stops: how it is then, and after how many seconds it said what.
+
+    A request that fails ends the story: the boxes' logs of that moment would be gone after the next restart.
+    """
     began = time.monotonic()
     said: dict[str, float] = {}
 
     def look() -> dict:
+        for one in loads:
+            seen = one.report()
+            assert not seen["failed"], (seen, said)
         for box in (desk, other):
             try:
                 found = ask(box, "GET", "pair/update", timeout=60)
@@ -69,6 +75,8 @@ def ended(loads) -> dict:
         "count": sum(one["count"] for one in ends),
         "failed": [why for one in ends for why in one["failed"]],
         "slowest": max(one["slowest"] for one in ends),
+        "slow": [one["slow"] for one in ends],
+        "stalls": [one["stalls"] for one in ends],
     }
 
 
@@ -108,7 +116,7 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     assert status == 202, answer
     loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
     began = time.monotonic()
-    found, said = follow(first, second)
+    found, said = follow(first, second, loads)
     took = time.monotonic() - began
     assert found["state"] == "done", (found, said)
     leads(second, first)
@@ -124,13 +132,13 @@ def test_both_machines_are_updated_and_clients_do_not_notice(machines, flashed, 
     assert status == 202, answer
     loads = [world.repeat("get", TARGET) for _ in range(LOADS)]
     began = time.monotonic()
-    found, said = follow(second, first)
+    found, said = follow(second, first, loads)
     assert found["state"] == "stopped" and "knows only" in found["sentence"], (found, said)
     ask(second, "POST", "pair/update/choice", {"choice": "go-on"})
     until("the first box to lead", lambda: ask(first, "GET", "pair")["boxes"][0]["role"] == "leads", SOON, 1.0)
     kept = idle.talk()
     assert "packets 0 " not in second.succeed(["nft", "list", "counter", "inet", "mute", "told"])
-    found, more = follow(second, first)
+    found, more = follow(second, first, loads)
     took = time.monotonic() - began
     assert found["state"] == "done", (found, more)
     requests = ended(loads)

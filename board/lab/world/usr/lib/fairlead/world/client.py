@@ -34,6 +34,8 @@ from typing import Any
 TIMEOUT = 5.0  # seconds for one answer
 BEAT = 0.5  # seconds between two questions on a held connection
 PAUSE = 0.1  # seconds between two repeated requests
+SLOW = 1.0  # seconds; what takes longer is told with its time
+MOST = 100  # of those
 PORTS = "/run/world/ports"  # a byte for each datagram's port that was used
 FIRST_PORT, PORT_COUNT = 10_000, 20_000  # below those that Linux chooses (ip_local_port_range)
 
@@ -154,10 +156,20 @@ def hold(target: str, count: str, file: str) -> dict:
 
 
 def repeat(way: str, target: str, file: str) -> dict[str, object]:
-    """`failed`: [second since 1970, what went wrong] of each that failed; `slowest`: seconds that one took."""
+    """`failed`: [second since 1970, what went wrong] of each that failed; `slowest`: seconds that one took.
+
+    `slow`: [second since 1970 at its end, seconds] of those that took long; `stalls`: the same of pauses that were to
+    be short, when this machine itself stood still.
+    """
     ending = told_to_end()
     count, slowest = 0, 0.0
     failed: list[tuple[float, str]] = []
+    slow: list[tuple[float, float]] = []
+    stalls: list[tuple[float, float]] = []
+
+    def report() -> dict[str, object]:
+        return {"count": count, "failed": failed, "slowest": slowest, "slow": slow[:MOST], "stalls": stalls[:MOST]}
+
     told = 0.0
     while not ending:
         began = time.monotonic()
@@ -167,13 +179,16 @@ def repeat(way: str, target: str, file: str) -> dict[str, object]:
         slowest = max(slowest, ended - began)
         if answer.startswith("error"):
             failed.append((time.time(), answer))
+        if ended - began >= SLOW:
+            slow.append((round(time.time(), 2), round(ended - began, 2)))
         if ended - told >= BEAT:
-            tell(file, {"count": count, "failed": failed, "slowest": slowest})
+            tell(file, report())
             told = ended
         time.sleep(PAUSE)
-    report: dict[str, object] = {"count": count, "failed": failed, "slowest": slowest}
-    tell(file, report)
-    return report
+        if (paused := time.monotonic() - ended) >= SLOW:
+            stalls.append((round(time.time(), 2), round(paused, 2)))
+    tell(file, report())
+    return report()
 
 
 def serve(path: str) -> None:
