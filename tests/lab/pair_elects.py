@@ -77,6 +77,10 @@ NEW = 0.05  # seconds between two new connections
 # Whose address they have: with NAT, two connections of one client to different VIPs reach the server with the same
 # ports where the client's kernel chose the same one for both, and one of them ends.
 YOUNG = "10.1.0.12"
+MUTE = (
+    "table inet mute { chain output { type filter hook output priority 0; "
+    f"tcp dport {guest.PORT} tcp flags & (syn | ack) == ack drop; }}; }}\n"
+)
 ROUTED6, TUNNEL6, SNAT, SNAT6 = "2001:db8:1::101", "2001:db8:1::102", "10.1.0.108", "2001:db8:1::108"
 FRONT6 = ("2001:db8:1::21", "2001:db8:1::22")
 # Each side of a split has a client and a server: VIPs of these servers alone, with NAT and persistence, and routed.
@@ -373,6 +377,45 @@ def hand_over():
         except ApplierRefused:
             if time.monotonic() > end:
                 raise
+
+
+def come_at_a_hand_over(*kinds):
+    """Of these clients, who come while the lead is handed over: what each got as an answer.
+
+    The other box has been told all connections just before. They are answered by the server, and whatever they say
+    then, that they have heard it as well, passes only once the other box leads.
+    """
+    old = PAIR[settle()]
+    tell = old.pairs._tell
+    clients: dict[str, socket.socket] = {}
+
+    def and_they_come(core):
+        tell(core)
+        if not clients:
+            sh(f"ip netns exec cl nft -f - <<'.'\n{MUTE}.\n")
+            clients.update((kind, come(kind)) for kind in kinds)
+
+    old.pairs._tell = and_they_come
+    try:
+        with inside(old.name):
+            old.pairs.pair_hand_over("ann")
+    finally:
+        old.pairs._tell = tell
+    assert settle() != old.name
+    sh("ip netns exec cl nft delete table inet mute")
+    return {kind: client.recv(100).decode() for kind, client in clients.items()}
+
+
+def come(kind):
+    """Connected, as far as the client knows, and his question is on its way."""
+    how, vip = KINDS[kind]
+    with inside("cl"):
+        client = socket.socket(socket.AF_INET6 if ":" in vip else socket.AF_INET, how)
+        client.bind(("", 0))
+    client.settimeout(2 * PATIENCE)
+    client.connect((vip, PORT))
+    client.send(b"?")
+    return client
 
 
 def come_back():

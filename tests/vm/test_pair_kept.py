@@ -18,6 +18,7 @@ KINDS = (
     "mark", "mark2", "sticky",
 )  # fmt: skip
 ONE, EACH = dict.fromkeys(KINDS, 1), dict.fromkeys(KINDS, 10)
+COMING = ("TCP4", "TCP6", "routed", "tunnel", "snat")
 HAND_OVERS, STOCK_DEATHS = 100, 2
 DEATHS = int(os.environ.get("FAIRLEAD_PAIR_DEATHS") or "8")
 LOADED = 4  # one of so many deaths comes while new connections do, which are counted
@@ -67,6 +68,9 @@ def test_connections_of_every_kind_live_on_at_the_other_box(patient):
     first = patient.ask("settle")
     assert patient.ask("hand_over") != first
     assert patient.ask("talk") == ONE
+    # The kernel tells of a connection once its client has said something.
+    answers = patient.ask("come_at_a_hand_over", *COMING)
+    assert [*answers] == [*COMING] and set(answers.values()) <= {"s1", "s2"}, answers
     assert patient.ask("resets") == 0
 
 

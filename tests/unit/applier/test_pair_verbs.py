@@ -76,6 +76,20 @@ def test_a_hand_over_tells_all_connections_before_and_after(world):
     assert world.roles() == [LEADS, STANDS_BY] and first.pairs.pair()["good"]
 
 
+def test_what_came_last_is_told_as_soon_as_nothing_comes_any_more(world, monkeypatch):
+    """A client repeats his words for some seconds, and the word that the other box leads may take one."""
+    first = world.boxes[0]
+    tell, seen = first.pairs._tell, []
+
+    def watched(core):
+        seen.append((first.pairs._role(), first.pairs._the_other_leads(first.pairs.boxes())))
+        tell(core)
+
+    monkeypatch.setattr(first.pairs, "_tell", watched)
+    first.pairs.pair_hand_over("ann")
+    assert seen == [(LEADS, False), (HELD, False)]
+
+
 def test_who_does_not_know_the_connections_is_told_them_again_and_leads_only_for_an_admin(world):
     first, second = world.boxes
     first.core.open = 1000

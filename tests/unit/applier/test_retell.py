@@ -128,8 +128,8 @@ def test_how_packets_get_to_the_server(server, flags):
     [
         (
             "TCP", 80,
-            {"NONE": None, "ESTABLISHED": 1, "SYN_SENT": None, "SYN_RECV": None, "FIN_WAIT": 4, "TIME_WAIT": 5,
-             "CLOSE": 6, "CLOSE_WAIT": 7, "LAST_ACK": None, "LISTEN": None, "SYNACK": None, "ERR!": None},
+            {"NONE": None, "ESTABLISHED": 1, "SYN_SENT": None, "FIN_WAIT": 4, "TIME_WAIT": 5, "CLOSE": 6,
+             "CLOSE_WAIT": 7, "LAST_ACK": None, "LISTEN": None, "SYNACK": None, "ERR!": None},
         ),
         (
             "SCTP", 9000,
@@ -191,6 +191,20 @@ def test_templates_are_told_with_the_whole_time_of_their_service():
 def test_what_is_left_out(one):
     good = line("TCP", VIP, 80, ("10.2.0.2", 80), "ESTABLISHED")
     assert [entry.server for entry in told(good, one, good)] == [(b"\x0a\2\0\2", 80)] * 2
+
+
+def test_a_connection_that_is_half_open_for_a_moment_is_told():
+    """Its client may have been answered, and says the next word to the other box."""
+    lines = [line("TCP", VIP, 80, ("10.2.0.1", 80), "SYN_RECV", left, client_port=left) for left in (60, 50, 49, 1)]
+    assert [(one.client[1], one.state, one.flags & INACTIVE, one.timeout) for one in told(*lines)] == [
+        (60, 3, 0, 60), (50, 3, 0, 50),
+    ]  # fmt: skip
+
+
+def test_a_flood_is_not_told(monkeypatch):
+    monkeypatch.setattr("applier.parts.pair.retell.MOST_HALF_OPEN", 3)
+    lines = [line("TCP", VIP, 80, ("10.2.0.1", 80), "SYN_RECV", 59, client_port=port) for port in range(10)]
+    assert len(told(*lines, line("TCP", VIP, 80, ("10.2.0.1", 80), "ESTABLISHED"))) == 4
 
 
 def test_the_rest_of_the_time_is_told_and_never_0_which_means_all_of_it():

@@ -196,18 +196,30 @@ class Pairs:
         self._tell_all(boxes, at_any_price)
         self.asked = (self._clock(), why)
         self._obeyed(lambda: client.hand_over(core.host, core.paths, why))
-        end = core.host.now() + TAKES
+        end, told = core.host.now() + TAKES, False
         while not self._the_other_leads(boxes):
+            if not told and self._role() != LEADS:
+                told = True
+                self._tell_the_last()
             if core.host.now() >= end:
                 text = (
                     f"{boxes[1].name} did not take over within {TAKES:g} seconds; {boxes[0].name} leads where it can."
                 )
                 raise ApplierRefused("not-taken-over", text)
             core.host.sleep(LOOKS)
+        if not told:
+            self._tell_the_last()
+
+    def _tell_the_last(self) -> None:
+        """What came since the other box was told all, as soon as nothing comes here any more.
+
+        A client who has just been connected repeats what he says for some seconds. Told later, the connections would
+        be put back at the other box to what they were here.
+        """
         try:
-            self._tell(core)
+            self._tell(self._core)
         except HostError as error:
-            # It leads already, and knows all but what changed in this second.
+            # The other box leads, and knows all but what changed in this second.
             log.error("the other box was not told once more: %s", error)
 
     def kept_hold(self) -> Hold | None:

@@ -4,9 +4,11 @@ A box that comes later, or back, learns of a connection from the kernel when the
 quiet one it never hears of. So the whole table is sent at once, in the kernel's own format and to its own thread on
 the other box (decision 84). What is sent of it:
 
-- Connections in the states in which the kernel itself sends them. Half-open ones are a flood's, or the client tries
-  again; of a service with one-packet scheduling there is nothing to keep; where the client and the server are of
-  different IP versions the kernel takes none.
+- Connections in the states in which the kernel itself sends them; of a service with one-packet scheduling there is
+  nothing to keep; where the client and the server are of different IP versions the kernel takes none.
+- Those that have been half open for a moment, which the kernel does not send. The server may have answered such a
+  client: then he is connected, and what he says next comes to the other box after a hand-over. Those that have been so
+  for longer are a flood's, and no more than some thousands are told.
 - The mark of the service, which is not in the table that can be read. An entry without it is bound to no server at the
   other box, and never will be. A connection of no service that is configured is left out.
 - No template of FTP: it has no port, and the other kernel finds no service for it (ip_vs_service_find), so it would
@@ -43,6 +45,10 @@ READING = 30.0  # seconds; what was read until then is told
 AT_ONCE = 16  # datagrams, and then a pause: the other box's kernel takes them out of a buffer one after the other
 PAUSE = 0.002  # seconds
 
+HALF_OPEN = 60  # seconds that the kernel gives one (tcp_timeouts of ip_vs_proto_tcp.c); nobody can set it
+MOMENT = 10  # seconds, which a slow box may take for a hand-over
+MOST_HALF_OPEN = 5_000
+
 _FORGOTTEN = 0xFFFF  # the port of a template that the kernel has given up (ip_vs_check_template)
 _BITS = {
     Forwarding.NAT: MASQUERADED,
@@ -58,7 +64,8 @@ _STATES = {
     socket.IPPROTO_UDP: {b"UDP": 0},
     socket.IPPROTO_SCTP: {b"ESTABLISHED": 8, b"S-SENT": 9, b"S-RECEIVED": 10, b"S-ACK-SENT": 11, b"CLOSED": 13},
 }
-_ACTIVE = b"ESTABLISHED"
+_ACTIVE = (b"ESTABLISHED", b"SYN_RECV")
+_OPENING, _OPENING_STATE = b"SYN_RECV", 3
 _TEMPLATE_STATES = {b"NONE": 0, b"ASSURED": 1}
 _NUMBERS = {"tcp": socket.IPPROTO_TCP, "udp": socket.IPPROTO_UDP, "sctp": socket.IPPROTO_SCTP}
 
@@ -116,6 +123,12 @@ class Services:
         return self._methods[key]
 
 
+def is_opening(one: Connection) -> bool:
+    """Whether its client may have been answered a moment ago, and the kernel has not told of it."""
+    tcp = one.protocol == socket.IPPROTO_TCP and not one.template
+    return tcp and one.state == _OPENING and one.seconds >= HALF_OPEN - MOMENT
+
+
 def record(one: Connection, services: Services) -> Record | None:
     """What the other box is told of a connection; None: nothing."""
     service = services.of(one)
@@ -127,10 +140,12 @@ def record(one: Connection, services: Services) -> Record | None:
         flags, state, seconds = TEMPLATE, _TEMPLATE_STATES[one.state], service.persistence
     else:
         states = _STATES.get(one.protocol, {})
+        if is_opening(one):
+            states = {_OPENING: _OPENING_STATE}
         one_packet = one.protocol == socket.IPPROTO_UDP and (service.one_packet or service.call_id)
         if one.state not in states or one_packet:
             return None
-        flags, state = 0 if one.state == _ACTIVE else INACTIVE, states[one.state]
+        flags, state = 0 if one.state in _ACTIVE else INACTIVE, states[one.state]
         seconds = max(1, one.seconds)  # with 0 it would get the whole time
     return Record(
         one.protocol,
@@ -153,7 +168,7 @@ class _Table:
     """The table, gone through once, and what was counted meanwhile."""
 
     def __init__(self, host: Host, services: Services) -> None:
-        self.told = self.left_out = self.unread = 0
+        self.told = self.left_out = self.unread = self._opening = 0
         self.whole = True
         self._host = host
         self._services = services
@@ -176,6 +191,9 @@ class _Table:
             self.unread += 1
             return None
         found = record(one, self._services) if one else None
+        if one is not None and found is not None and is_opening(one):
+            self._opening += 1
+            found = found if self._opening <= MOST_HALF_OPEN else None
         self.left_out += one is not None and found is None
         return found
 
