@@ -77,6 +77,8 @@ NEW = 0.05  # seconds between two new connections
 # Whose address they have: with NAT, two connections of one client to different VIPs reach the server with the same
 # ports where the client's kernel chose the same one for both, and one of them ends.
 YOUNG = "10.1.0.12"
+
+# Of a client everything but the SYN is lost.
 MUTE = (
     "table inet mute { chain output { type filter hook output priority 0; "
     f"tcp dport {guest.PORT} tcp flags & (syn | ack) == ack drop; }}; }}\n"

@@ -90,6 +90,21 @@ def test_what_came_last_is_told_as_soon_as_nothing_comes_any_more(world, monkeyp
     assert seen == [(LEADS, False), (HELD, False)]
 
 
+def test_a_table_that_takes_long_to_be_told_is_no_refusal(world, monkeypatch):
+    """The other box took over meanwhile; how long the table takes is not its time."""
+    first = world.boxes[0]
+    tell = first.pairs._tell
+
+    def slowly(core):
+        tell(core)
+        if first.pairs._role() != LEADS:
+            monkeypatch.setattr(first.host, "now", lambda now=first.host.now: now() + 30)
+
+    monkeypatch.setattr(first.pairs, "_tell", slowly)
+    first.pairs.pair_hand_over("ann")
+    assert world.roles() == [HELD, LEADS]
+
+
 def test_who_does_not_know_the_connections_is_told_them_again_and_leads_only_for_an_admin(world):
     first, second = world.boxes
     first.core.open = 1000

@@ -201,6 +201,7 @@ class Pairs:
             if not told and self._role() != LEADS:
                 told = True
                 self._tell_the_last()
+                end = core.host.now() + TAKES  # a large table may take longer than that
             if core.host.now() >= end:
                 text = (
                     f"{boxes[1].name} did not take over within {TAKES:g} seconds; {boxes[0].name} leads where it can."
