@@ -54,6 +54,17 @@ def heard(*ends):
     return waiting or select.select(ends, (), (), ENDS)[0]
 
 
+def more_of(source):
+    """What it has said; None where what has come says nothing: a session ticket of TLS, a part of a record."""
+    source.settimeout(0)
+    try:
+        return source.recv(65536)
+    except (BlockingIOError, ssl.SSLWantReadError):
+        return None
+    finally:
+        source.settimeout(ENDS)
+
+
 def relay(end, fault, server, port, context):
     """One connection. By one thread: two that use the same TLS at once make OpenSSL end the whole program."""
     try:
@@ -67,7 +78,9 @@ def relay(end, fault, server, port, context):
                 first = True
                 while ready := heard(inner, outer):
                     for source in ready:
-                        if not (data := source.recv(65536)):
+                        if (data := more_of(source)) is None:
+                            continue
+                        if not data:
                             return
                         if source is inner:
                             outer.sendall(data)
