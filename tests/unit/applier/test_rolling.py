@@ -110,6 +110,17 @@ def test_a_choice_of_the_admin_does_not_wait_for_the_pieces(world, monkeypatch):
     assert world.state()["state"] == "stopped"
 
 
+def test_a_piece_does_not_cost_a_look_at_the_slots(world, monkeypatch):
+    monkeypatch.setattr(verbs, "PIECE", 1000)
+    other = world.boxes[1].core.updates
+    slots, looks, pieces = other.slots, [], []
+    monkeypatch.setattr(other, "slots", lambda: (looks.append(1), slots())[1])
+    world.on_ask = lambda verb: verb == "peer_update_piece" and pieces.append(len(looks))
+    world.start()
+    world.until(lambda: world.phase() is not Phase.SENDS)
+    assert len(pieces) > 3 and len(set(pieces)) == 1
+
+
 def test_a_lost_channel_goes_on_where_it_was(world, monkeypatch):
     monkeypatch.setattr(verbs, "PIECE", 1000)
     pieces = []

@@ -114,6 +114,11 @@ class Updates:
         return self._job is not None and self._job.state == "running"
 
     @property
+    def limit(self) -> int:
+        """Bytes that a bundle may have; 0 where the box has no slots. Raises ApplierRefused."""
+        return int(self._room() * OVERHEAD) if self._slots.present else 0
+
+    @property
     def record(self) -> Record | None:
         return update_record.load(self._paths.update_record)
 
@@ -126,7 +131,7 @@ class Updates:
             return {
                 "present": present,
                 "slots": self._slots.status() if present else [],
-                "limit": self._limit() if present else 0,
+                "limit": self.limit,
                 "job": job,
                 "outcome": record.to_data() if record else None,
                 "restart_seconds": self.restart_seconds,
@@ -256,9 +261,6 @@ class Updates:
             return update_write.room(self._slots.device(self._slots.other))
         except OSError as error:
             raise ApplierRefused("slots-unreadable", f"The slot cannot be read: {error}.") from None
-
-    def _limit(self) -> int:
-        return int(self._room() * OVERHEAD)
 
     def _is_older(self, bundle: Bundle) -> bool:
         return update_bundle.order(bundle.version) < update_bundle.order(self._paths.version)

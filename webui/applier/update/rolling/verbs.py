@@ -207,7 +207,7 @@ class RollingUpdate:
             piece = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise ApplierRefused("bad-field", "The update of both boxes: data: is not base64.") from None
-        limit = self._core.updates.slots()["limit"]
+        limit = self._core.updates.limit
         return {"have": self._receiving.take(id, course.size, course.digest, limit, offset, piece)}
 
     def peer_update_install(self, id: str) -> dict[str, Any]:
