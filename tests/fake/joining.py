@@ -48,6 +48,7 @@ class InThread:
         own_input, self._input = os.pipe()
         self._output, own_output = os.pipe()
         self._lines = Lines(self._output, self._input)
+        self._ending = threading.Lock()
 
         def work() -> None:
             with contextlib.suppress(JoinError, OSError):
@@ -72,10 +73,12 @@ class InThread:
                 yield self._lines.receive(1 << 22).decode()
 
     def end(self) -> None:
-        if self._input >= 0:
-            os.close(self._input)
-            self._input = -1
-            self._thread.join(ENDS)
+        """Whoever reads its lines and whoever has lost patience may end it at the same moment."""
+        with self._ending:
+            if self._input >= 0:
+                os.close(self._input)
+                self._input = -1
+        self._thread.join(ENDS)
 
 
 class FakeHost(Live):
