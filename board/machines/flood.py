@@ -121,16 +121,24 @@ def cable(folder: Path) -> Link:
 
 
 @contextmanager
-def joined(lab: Lab) -> Iterator[Flood]:
-    """Turn on both machines of a lab that was made with this `cable`, and what carries packets along it."""
+def joined(lab: Lab, moment: str = "") -> Iterator[Flood]:
+    """Turn on both machines of a lab that was made with this `cable`, and what carries packets along it.
+
+    `moment`: both as they were then. The cable serves one start of the director, and from a disk image going back is
+    one (Machine.go_back).
+    """
     folder = lab.director.folder
     with lab.world:
         flood = Flood(cable(folder).path, folder / "clients")
         try:
             flood.plugged_in()
-            with lab.director:
-                yield flood
+            if moment:
+                lab.go_back(moment)
+            else:
+                lab.director.start()
+            yield flood
         finally:
+            lab.director.kill()
             flood.close()
 
 

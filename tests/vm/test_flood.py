@@ -54,8 +54,7 @@ def flooded(image: Image, lab: SharedLab) -> Iterator[tuple[Lab, Flood]]:
         made = make_lab(folder, image, cable(folder))
         other = SharedLab(made.director, made.world, kept=lab.kept)
         other.prepare(FRESH, already_made)
-        with joined(other) as flood:
-            other.go_back(FRESH)
+        with joined(other, FRESH) as flood:
             other.director.apply(wish_flooded(service(1, "site", check=OFF)))
             # The clock of a disk image may jump by as long as the moment is past; then its web process starts again.
             until("the web page", lambda: other.director.page()[0] == 200, PATIENCE, 1)
