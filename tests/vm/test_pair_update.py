@@ -15,12 +15,12 @@ from tests.lab.pair_machines import SOON, alone, apply_draft, ask, join, leads, 
 
 from lbconfig.model.snapshot import Policy
 
-pytestmark = [thorough, pytest.mark.timeout(4 * 3600)]
+pytestmark = [thorough, pytest.mark.timeout(5400)]
 
 SITE = service(1, "site", check=QUICK)
 TARGET = "10.1.0.100:80/"
 LOADS = 2  # clients that ask for the site again and again
-COURSE = 5400.0  # seconds that the update of both boxes may take: a bundle of 95 MB, on a slow host
+COURSE = 2400.0  # seconds that the update of both boxes may take
 HOURS = 4 * 3600  # seconds until a silent connection is forgotten: longer than any of this takes
 # What the applier tells goes to a port where nobody listens. The kernel's own thread has a socket of no user.
 MUTE = (
