@@ -257,7 +257,7 @@ def in_a_pair(found: Found) -> Table:
         "The leading box of a pair",
         ("way", "alone", "large messages", "small messages", "large ÷ alone", "small ÷ alone"),
         tuple(rows),
-        "The other box is told of connections in large messages where more than 200 a second come, else in small ones.",
+        "The other box is told of connections in large messages above 2,000 a second, else in small ones.",
     )
 
 

@@ -540,6 +540,20 @@ def die_under_load(seconds):
     return {"ages": [age for age, _ in some], "lost": lost, "seconds": death["seconds"]}
 
 
+def die_in_a_crowd(rate, seconds, large):
+    """The leading box dies while so many a second come; what became of them, told in messages of this size."""
+    resize(large)
+    words = [sys.executable, "-m", "tests.lab.pair_crowd", "cl", YOUNG, NAT, str(PORT), str(rate)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crowd:
+        assert crowd.stdin and crowd.stdout
+        with guest.ANSWERING:
+            rest(seconds)
+            death = die()
+            print(file=crowd.stdin, flush=True)
+        print(death["at"], file=crowd.stdin, flush=True)
+        return json.loads(crowd.stdout.readline())
+
+
 # --- forged ----------------------------------------------------------------------------------------------------
 
 PLACES = {"clients": ("cl", "10.1.0.{}"), "servers": ("s1", "10.2.0.{}"), "cable": ("wire", "10.9.0.{}")}
@@ -664,8 +678,14 @@ def as_stock():
     """Both boxes tell connections as a kernel does that nobody told otherwise."""
     for box in BOXES:
         guest.as_stock(box)
+    resize(large=True)
+
+
+def resize(large):
+    """The messages in which both boxes tell connections."""
+    for box in BOXES:
         with inside(box):
-            daemons.resize(HOST, daemons.wanted(link.wanted(target(box).pair_conf)), large=True)
+            daemons.resize(HOST, daemons.wanted(link.wanted(target(box).pair_conf)), large)
 
 
 if __name__ == "__main__":

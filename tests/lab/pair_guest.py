@@ -16,6 +16,7 @@ import functools
 import json
 import logging
 import os
+import resource
 import selectors
 import socket
 import subprocess
@@ -296,6 +297,8 @@ def hold(box, address):
 # --- servers and client ----------------------------------------------------------------------------------------
 
 SELECTOR = selectors.DefaultSelector()
+ANSWERING = threading.Lock()  # whoever holds it keeps the servers silent; their kernel still takes connections
+FILES = 20_000  # that a process may have open
 
 
 @dataclasses.dataclass
@@ -329,7 +332,7 @@ def serve(name, address):
             if family == socket.AF_INET6:
                 one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             one.bind((own, PORT))
-            one.listen(1024)
+            one.listen(4096)
             register(Serving(one, name.encode(), True))
     serve_datagrams(name, address)
 
@@ -346,7 +349,8 @@ def answer_all():
     while True:
         for key, _ in SELECTOR.select(0.2):
             try:
-                key.data.answer()
+                with ANSWERING:
+                    key.data.answer()
             except OSError:
                 SELECTOR.unregister(key.data.one)
                 key.data.one.close()
@@ -562,6 +566,7 @@ def listen_in_front():
 
 def main(functions):
     logging.basicConfig(level=logging.INFO)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))
     threading.Thread(target=answer_all, daemon=True).start()
     number = 0
     while True:

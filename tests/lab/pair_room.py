@@ -13,7 +13,7 @@ from typing import Any
 from board.machines.director import PYTHON, Director
 
 HERE = Path(__file__).parent
-GUEST, ELECTS, PROBE = "pair_guest", "pair_elects", "pair_probe"
+GUEST, ELECTS, PROBE, CROWD = "pair_guest", "pair_elects", "pair_probe", "pair_crowd"
 FOLDER = "/run/pair"
 
 
@@ -24,7 +24,7 @@ class Room:
         self._director = director
         self._numbers = itertools.count()
         director.succeed(f"mkdir -p {FOLDER}/tests/lab")
-        for name in (GUEST, ELECTS, PROBE):
+        for name in (GUEST, ELECTS, PROBE, CROWD):
             director.write(f"{FOLDER}/tests/lab/{name}.py", (HERE / f"{name}.py").read_text())
         start = f"cd {FOLDER} && {PYTHON} -m tests.lab.{module} >{FOLDER}/log 2>&1 </dev/null"
         director.succeed(f"({start}) & echo $! >{FOLDER}/pid")

@@ -24,6 +24,7 @@ DEATHS = int(os.environ.get("FAIRLEAD_PAIR_DEATHS") or "8")
 LOADED = 4  # one of so many deaths comes while new connections do, which are counted
 SURE = 3  # seconds after which the other box knows a connection, on a machine that keeps up
 LATE = 8  # and on any
+RATE, CROWD, CROWDS = 500, 6, 3  # new connections a second, seconds, and how often
 LONE, AT_ONCE = 5, 1  # connections, one after the other, and seconds: ten times what it takes
 LOAD = 12  # seconds of new connections before a death
 SPLIT, ONE_CUT = 60, 20  # seconds: all networks, one of them
@@ -119,6 +120,29 @@ def test_the_leading_box_dies_many_times(pair, record_property):
         f"{sum(EACH.values())} of {sum(EACH.values())} connections kept through {DEATHS} deaths of the leading box, no "
         f"RST; {probes(seen)}; of new ones, lost: {lost(ours)}; with the settings of a kernel by itself: {lost(stock)}",
     )
+
+
+@thorough
+@pytest.mark.timeout(3600)
+def test_the_leading_box_dies_while_hundreds_come(pair, record_property):
+    """How many of the last second are lost; beside it as if they were told in large messages."""
+    opened(pair, EACH)
+    seen: dict[str, list] = {"small": [], "large": []}
+    for size, deaths in seen.items():
+        for _ in range(CROWDS):
+            deaths.append(pair.ask("die_in_a_crowd", RATE, CROWD, size == "large"))
+            assert all(age < SURE for age in deaths[-1]["lost"]), deaths[-1]
+            assert pair.ask("talk") == EACH
+            pair.ask("come_back")
+    told(
+        record_property,
+        f"of so many that began in the last second before a death, lost: "
+        f"{'; '.join(f'in {size} messages {last_second(deaths)}' for size, deaths in seen.items())}",
+    )
+
+
+def last_second(deaths) -> str:
+    return ", ".join(f"{sum(age <= 1 for age in one['lost'])} of {one['last']}" for one in deaths)
 
 
 # Debian's kernel, in the developer image, tells of it after two to three seconds.
