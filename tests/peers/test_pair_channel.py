@@ -42,7 +42,7 @@ from lbconfig.wanted.pair_link import CHANNEL_PORT
 
 ADDRESSES = ("169.254.64.1", "169.254.64.2")
 NOBODY = 65534
-FUZZED = 20_000 if ALL else 2_000
+FUZZED = 100_000 if ALL else 2_000
 OFF = HealthCheck(CheckKind.OFF)
 SLOW = ("rate", "2mbit", "burst", "16kb", "latency", "400ms")  # of a line between two sites
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="not root: there can be no boxes of their own")

@@ -103,7 +103,8 @@ def test_the_lead_does_not_move_while_both_boxes_are_busy(machines, flashed, rec
     told(
         record_property, capsys,
         f"{(time.monotonic() - began) / 60:.0f} minutes: {'; '.join(done)}; {len(seen['failed'])} of {seen['count']} "
-        f"requests failed, the slowest took {seen['slowest']:.2f} s; {kept['open']} of 20 connections are open",
+        f"requests failed {seen['failed']}, the slowest took {seen['slowest']:.2f} s; {kept['open']} of 20 connections "
+        "are open",
     )  # fmt: skip
     assert leading((first, second)) == before
     assert not kept["broken"] and kept["open"] == 20, kept
