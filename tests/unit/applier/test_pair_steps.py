@@ -23,6 +23,7 @@ from applier.host.ipvs_sync import LARGEST, SMALL
 from applier.kept import pair_key
 from applier.pair import client, watch
 from applier.pair.beat import Beat
+from applier.pair.messages import FEW, MANY
 from applier.pair.ready import SILENT
 from applier.pair.roles import Role, role_text
 from applier.pair.telling import tell_peer
@@ -545,15 +546,16 @@ def test_messages_about_connections_are_large_while_many_come(box, monkeypatch):
         return box.host.pair.daemons[1][2]
 
     box.apply(PAIR)
-    assert come(150, 30) == come(500, 9) == come(150, 1) == SMALL and not told
-    assert come(500, 13) == LARGEST and told == [LARGEST]
+    few, usual, many = int(FEW / 2), int((FEW + MANY) / 2), int(2 * MANY)
+    assert come(usual, 30) == come(many, 9) == come(usual, 1) == SMALL and not told
+    assert come(many, 13) == LARGEST and told == [LARGEST]
     assert box.host.pair.daemons[2] == BOTH[2], "the other thread goes on"
     box.restart_daemon()
-    assert not objects(box) and come(150, 700) == LARGEST
-    assert box.apply(CHANGED)["state"] == "done" and come(50, 590) == LARGEST
+    assert not objects(box) and come(usual, 700) == LARGEST
+    assert box.apply(CHANGED)["state"] == "done" and come(few, 590) == LARGEST
     with box.applier.turn.take("something else changes the system"):
-        assert come(50, 20) == LARGEST and len(told) == 1
-    assert come(50, 610) == SMALL and told == [LARGEST, SMALL]
+        assert come(few, 20) == LARGEST and len(told) == 1
+    assert come(few, 610) == SMALL and told == [LARGEST, SMALL]
 
 
 def test_each_box_is_tuned_by_its_own_choice(box):
