@@ -25,6 +25,8 @@ from tests.lab.pair_machines import (
     turned_on,
 )
 
+from lbconfig.wanted.pair_link import LINK_PORT
+
 pytestmark = [thorough, pytest.mark.timeout(3000)]
 
 SITE = service(1, "site", check=QUICK)
@@ -68,6 +70,13 @@ def test_two_machines_are_joined_serve_as_one_survive_a_power_cut_and_part(machi
     assert after["broken"] == before["broken"], after
     # The servers' gateway floats: NAT's answers come by it, and it is at the box that leads.
     assert "1 packets received" in world.in_client("busybox ping -c 1 -W 20 10.1.0.1")
+
+    # As once after the first apply: each sends to where the other one takes nothing any more.
+    for box, there in ((first, "10.2.0.5"), (second, "10.2.0.2")):
+        box.succeed(f"wg set pair0 peer $(wg show pair0 peers) endpoint {there}:{LINK_PORT}")
+    found = "grep -c 'it is led back' /var/log/messages; true"
+    until("the link to be led back", lambda: any(int(one.succeed(found)) for one in (first, second)), SOON, 1.0)
+    leads(second, first)
 
     requests = world.repeat("get", "10.1.0.100:80/")
     second.kill()

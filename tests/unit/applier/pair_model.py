@@ -60,6 +60,7 @@ class PairModel:
         self.kept = False  # what the floater held lasts for a while without it
         self.restarts = 0  # of keepalived
         self.received = 0  # bytes over the link
+        self.strayed = ""  # where the link sends to, if not to what it was told
         self.mixed = False  # whether a service has servers of both IP versions
 
     def state(self) -> dict:
@@ -150,6 +151,8 @@ class PairModel:
                 return Output(1, "", "wg: Key is not the correct length or format")
             case ["syncconf", "pair0", "/proc/self/fd/0"]:
                 return self.host.change("wg syncconf", lambda: self._sync(stdin))
+            case ["set", "pair0", "peer", _, "endpoint", _]:
+                return self.host.change("wg set", lambda: self._set(words[3], words[5]))
             case ["show", "pair0", "dump"]:
                 return Output(0, self._dump(), "") if LINK in self.host.links else Output(1, "", "No such device")
         raise AssertionError(f"the model does not know wg {words}")
@@ -160,6 +163,11 @@ class PairModel:
         self.conf = text
         return Output(0, "", "")
 
+    def _set(self, key, endpoint) -> Output:
+        assert f"PublicKey = {key}\n" in self.conf and f"Endpoint = {endpoint}\n" in self.conf
+        self.strayed = ""
+        return Output(0, "", "")
+
     def _dump(self) -> str:
         said = dict(re.findall(r"^(\w+) = (.*)$", self.conf, re.MULTILINE))
         first = "\t".join((said.get("PrivateKey", "(none)"), PUBLIC, said.get("ListenPort", "0"), "off"))
@@ -167,7 +175,8 @@ class PairModel:
             return f"{first}\n"
         allowed = said["AllowedIPs"].replace(" ", "")
         alive = said["PersistentKeepalive"]
-        peer = (said["PublicKey"], "(none)", said["Endpoint"], allowed, "0", str(self.received), "148", alive)
+        there = self.strayed or said["Endpoint"]
+        peer = (said["PublicKey"], "(none)", there, allowed, "0", str(self.received), "148", alive)
         return f"{first}\n" + "\t".join(peer) + "\n"
 
     def netlink(self, command, request) -> list[bytes]:

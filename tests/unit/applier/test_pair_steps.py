@@ -531,6 +531,26 @@ def test_a_box_that_could_not_be_told_is_told_as_soon_as_that_works(box, monkeyp
     assert len(told) == 1 and box.applier.pair_watch.told
 
 
+def test_a_link_that_sends_elsewhere_is_led_back_while_the_other_box_is_not_heard(box, monkeypatch):
+    """What was on its way while both changed the path had moved it, and the pair stayed apart until an admin came."""
+    monkeypatch.setattr(watch, "tell_peer", lambda core: None)
+    box.apply(PAIR)
+    beat = Beat("lb2", "stands by", 9.0, "", "1", 2, PAIR_DIGEST, (PAIR_DIGEST,), True, 0, 0)
+    box.host.pair.strayed = "10.2.0.5:51820"
+    box.boottime += 100
+    box.applier.peer.says(beat, box.boottime)
+    ticks(box, 2)
+    assert box.host.pair.strayed, "it is heard: all is well as it is"
+    with box.applier.turn.take("something else changes the system"):
+        ticks(box, 20)
+    assert box.host.pair.strayed
+    ticks(box, 0)
+    assert not box.host.pair.strayed
+    box.host.log.clear()
+    ticks(box, 20)
+    assert not [entry for entry in box.host.log if entry == "wg set"]
+
+
 def test_messages_about_connections_are_large_while_many_come(box, monkeypatch):
     """And the next applier, an apply and drift leave them as they are."""
     told, total = [], 0

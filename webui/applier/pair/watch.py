@@ -27,6 +27,7 @@ log = logging.getLogger("applier")
 
 EVERY = 1.0  # seconds between two looks
 TOTALS = Path("/proc/net/ip_vs_stats")
+ASTRAY = 5.0  # seconds between two looks at where the link sends to, while the other box is not heard
 APART = 5.0  # seconds without a beat, after which the other box may have missed connections
 
 
@@ -56,6 +57,7 @@ class Watch:
         self._why = ""  # the box is held, as the log was told
         self._learning = Learning(core, clock)
         self._apart = True
+        self._looked = 0.0  # when it was looked where the link sends to
         self._course: Course | None = None  # of the size of messages
         self._counted: tuple[float, int] | None = None  # when, and how many connections there had been by then
         self.loop = Loop("the pair", self.tick, lambda: core.host.sleep(EVERY))
@@ -72,6 +74,7 @@ class Watch:
             return
         self._let_lead()
         self._tell()
+        self._find_again()
         if self._core.loaded and not self._core.turn.taken:
             self._size_messages()
 
@@ -123,6 +126,22 @@ class Watch:
             tell_peer(self._core)  # where that fails, the next look tries it again
             self._apart = False
         self._apart = self._apart or not fresh
+
+    def _find_again(self) -> None:
+        """The other box, where the link sends to an address at which that takes nothing."""
+        core, now = self._core, self._clock()
+        if self._is_fresh(now, APART) or now - self._looked < ASTRAY or core.turn.taken:
+            return
+        self._looked = now
+        conf = core.running.pair_conf
+        if not link.strayed(core.host, conf):
+            return
+        try:
+            with core.turn.take("the link to the other box is led back to its address"):
+                link.lead_back(core.host, conf)
+        except ApplierRefused:
+            return  # somebody was quicker; some seconds later it is tried again
+        log.warning("the link to the other box sent to another address than the configuration says; it is led back")
 
     def _size_messages(self) -> None:
         """By the new connections a second. Whoever changes the system has the kernel's threads to himself."""

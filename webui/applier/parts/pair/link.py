@@ -90,6 +90,22 @@ def put(host: Host, paths: Paths, conf: str) -> None:
     )
 
 
+def strayed(host: Host, conf: str) -> bool:
+    """Whether the link sends to another address than the file says: WireGuard answers to where it was heard from last.
+
+    What was on its way while both boxes changed the path moves it back to the former one, and the box there no longer
+    takes what comes by that.
+    """
+    wish, there = wanted(conf), peer(host)
+    return there is not None and there.key == wish.peer and there.endpoint != wish.endpoint
+
+
+def lead_back(host: Host, conf: str) -> None:
+    """Send to the address that the file says. Raises HostError."""
+    wish = wanted(conf)
+    run(host, ["wg", "set", LINK, "peer", wish.peer, "endpoint", wish.endpoint])
+
+
 def peer(host: Host) -> Peer | None:
     """The other box as the link knows it: when it was heard last, and how much went to and fro. None: no link."""
     if _interface(host) is None:
