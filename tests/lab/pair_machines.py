@@ -40,13 +40,16 @@ API = "import json, sys; from command.api import Api; print(json.dumps(Api().ask
 
 
 class Machines:
-    def __init__(self, folder: Path, image: Image, flashed: Path | None = None, floods: bool = False) -> None:
+    def __init__(
+        self, folder: Path, image: Image, flashed: Path | None = None, floods: bool = False, memory: int = 512
+    ) -> None:
         """`flashed`: the disk image that both boxes start from, each with two slots of its own.
 
-        `floods`: the cable from the clients to the first box can carry a flood along.
+        `floods`: the cable from the clients to the first box can carry a flood along. `memory` of each box, in MiB.
         """
         self.folder = folder
         self.flashed = flashed
+        self.memory = memory
         self.flood: Flood | None = None
         cables = [[Link(folder / f"{network}{number}") for network in NETWORKS] for number in (1, 2)]
         self._flooded = folder / "flooded" if floods else None
@@ -67,7 +70,7 @@ class Machines:
         box = Director(
             f"lb{number}", self.folder, image, nics=nics,
             data=flash(self.flashed, disk / "disk.qcow2", ROOM) if self.flashed else director_disk(disk),
-            firmware=FIRMWARE if self.flashed else OF_DIRECTOR,
+            firmware=FIRMWARE if self.flashed else OF_DIRECTOR, memory=self.memory,
         )  # fmt: skip
         box.url = f"https://127.0.0.1:{forward.host_port}"
         return box
@@ -97,10 +100,10 @@ class Machines:
 
 
 @contextlib.contextmanager
-def turned_on(image: Image, flashed: Path | None = None, floods: bool = False) -> Iterator[Machines]:
+def turned_on(image: Image, flashed: Path | None = None, floods: bool = False, memory: int = 512) -> Iterator[Machines]:
     """All three machines, booted; as Machines has it."""
     folder = Path(tempfile.mkdtemp(prefix="fairlead-"))
-    made = Machines(folder, image, flashed, floods)
+    made = Machines(folder, image, flashed, floods, memory)
     try:
         made.start()
         yield made

@@ -1,7 +1,6 @@
 """Two machines that are a pair, busy with everything but a failure: the lead stays where it is.
 
 FAIRLEAD_CALM: for how many minutes (30 are what is promised).
-FAIRLEAD_CALM_SERVICES: how many services come at once (200; 1,000 are what is promised, on boxes that are no emulator).
 """
 
 import dataclasses
@@ -24,8 +23,9 @@ pytestmark = [thorough, pytest.mark.timeout(3600 + 60 * MINUTES)]
 SITE = service(1, "site", check=QUICK)
 LINES = service(2, "lines", port=7000, check=QUICK)
 OFF = HealthCheck(CheckKind.OFF)
-SERVICES, SERVERS = int(os.environ.get("FAIRLEAD_CALM_SERVICES") or "200"), 10
+SERVICES, SERVERS = 1000, 10
 FLOOD = 60.0  # seconds
+MEMORY = 1024  # MiB: what docs/hardware.md asks for with more than a hundred servers
 APPLIED = 1200.0  # seconds that an apply of so many services may take at both boxes of a busy host
 # What keepalived says of each move of the lead, on either box.
 MOVES = "grep -c 'Entering MASTER STATE\\|Entering BACKUP STATE\\|Entering FAULT STATE' /var/log/messages; true"
@@ -33,7 +33,7 @@ MOVES = "grep -c 'Entering MASTER STATE\\|Entering BACKUP STATE\\|Entering FAULT
 
 @pytest.fixture
 def machines(image, flashed):
-    with turned_on(image, flashed, floods=True) as made:
+    with turned_on(image, flashed, floods=True, memory=MEMORY) as made:
         yield made
 
 
