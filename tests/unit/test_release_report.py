@@ -75,10 +75,20 @@ def test_stories_on_an_image_leave_their_results_beside_it(images, tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, stories]
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
         environment.pop(name, None)
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run(command, environment, tmp_path)
     found = report.results(images, report.digest(images / report.IMAGE))["uefi"]
     said = {name.rpartition("::")[2]: one for name, one in found.items()}
     assert {name: one["outcome"] for name, one in said.items()} == {
         "test_good": "passed", "test_bad": "failed", "test_other": "skipped", "test_never": "failed",
     }, done.stdout + done.stderr  # fmt: skip
     assert said["test_good"]["figures"] == ["7 of 7"] and said["test_other"]["why"] == "not here"
+    again = run(command, environment | {"FAIRLEAD_REST": "1"}, tmp_path)
+    assert "1 failed, 2 deselected, 1 error" in again.stdout, again.stdout + again.stderr
+    other = run(command, environment | {"FAIRLEAD_REST": "1", "FAIRLEAD_FIRMWARE": "bios"}, tmp_path)
+    assert "1 failed, 1 passed, 1 skipped, 1 error" in other.stdout, "what UEFI said is nothing that BIOS said"
+    none = run(command, environment | {"FAIRLEAD_REST": "1", "FAIRLEAD_IMAGE": ""}, tmp_path)
+    assert none.returncode == pytest.ExitCode.USAGE_ERROR and "name it with IMAGE=" in none.stderr
+
+
+def run(command, environment, folder) -> subprocess.CompletedProcess:
+    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
