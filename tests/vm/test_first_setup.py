@@ -1,86 +1,26 @@
 """From the set-up code on the console to a balanced packet, by a person with a browser."""
 
-import os
 import time
-from pathlib import Path
-from typing import Literal
 
 import pytest
 from board.machines.director import VIP
-from board.machines.spent import WEB, retried, spent
+from board.machines.spent import WEB, spent
 from board.machines.wait import found
 from board.machines.world import SERVERS
-from playwright.sync_api import Locator, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from tests import texts
 from tests.lab.fixtures import thorough
+from tests.lab.hand import PHONE, WIDE, Hand, opened
 
 pytestmark = pytest.mark.timeout(900)
 
-PICTURES = Path(__file__).parents[2] / "build" / "screenshots" / "appliance"
-CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium-headless-shell")
-FLAGS = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-PATIENCE = 30_000  # milliseconds; an emulated processor serves these pages
 APPLY = 90_000  # milliseconds
-# What htmx says of a live part of a page that had no answer in its five seconds: on a slow host that happens during an
-# apply. The page says so and asks again by itself.
-UNANSWERED = ("htmx:timeout,", "htmx:afterRequest,")
-WIDE, PHONE = 1280, 390  # pixels of a window
 
 
 @pytest.fixture
 def page(director):
-    """A browser at the box's own TLS port. The certificate is the box's own, so nobody has signed it."""
-    PICTURES.mkdir(parents=True, exist_ok=True)
-    flags = FLAGS + (["--no-sandbox"] if os.getuid() == 0 else [])
-    asked: list[str] = []
-    complaints: list[str] = []
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        context = browser.new_context(base_url=director.url, ignore_https_errors=True)
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    with opened(director) as [page]:
         yield page
-        browser.close()
-    assert {url for url in asked if not url.startswith((director.url, "data:"))} == set()
-    assert [said for said in complaints if not said.startswith(UNANSWERED)] == []
-    for _ in (said for said in complaints if said.startswith(UNANSWERED[0])):
-        retried("the page had no answer to a live request in time, and asked again")
-
-
-class Hand:
-    """What a person does with a page: counted, as each click and each field is one more place to be unsure."""
-
-    def __init__(self, page: Page, looks: tuple[int, ...] = (WIDE,)) -> None:
-        self.page = page
-        self.looks = looks
-        self.clicks = 0
-        self.fields = 0
-
-    def click(self, role: Literal["button", "link"], name: str, within: Locator | None = None) -> None:
-        (within or self.page).get_by_role(role, name=name).first.click()
-        self.clicks += 1
-
-    def type(self, label: str, text: str, within: Locator | None = None) -> None:
-        """Into the field with that label, reached by the Tab key."""
-        field = (within or self.page).get_by_label(label, exact=True)
-        field.focus()
-        field.press("Control+a")
-        self.page.keyboard.type(text)
-        self.fields += 1
-
-    def shoot(self, name: str) -> None:
-        """The whole page: build/screenshots/appliance is what a person looks through."""
-        self.page.wait_for_load_state()
-        usual = self.page.viewport_size
-        assert usual
-        for width in self.looks:
-            self.page.set_viewport_size({"width": width, "height": usual["height"]})
-            look = "" if width == WIDE else "-phone"
-            self.page.screenshot(path=PICTURES / f"{name}{look}.png", full_page=True)
-        self.page.set_viewport_size(usual)
 
 
 def until_applied(page: Page) -> None:

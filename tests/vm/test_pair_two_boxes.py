@@ -8,8 +8,12 @@ import time
 
 import pytest
 from board.machines.director import QUICK, VIP, service
+from board.machines.updating import PASSWORD, USER, set_up
 from board.machines.wait import until
+from playwright.sync_api import Page, expect
+from tests import texts
 from tests.lab.fixtures import thorough
+from tests.lab.hand import Hand, opened
 from tests.lab.pair_machines import (
     SOON,
     Holders,
@@ -31,6 +35,7 @@ pytestmark = [thorough, pytest.mark.timeout(3000)]
 
 SITE = service(1, "site", check=QUICK)
 LINES = service(2, "lines", port=7000, check=QUICK)
+SLOW = 1000 * SOON  # milliseconds
 STARTS = int(os.environ.get("FAIRLEAD_PAIR_STARTS") or "3")
 
 
@@ -136,3 +141,71 @@ def test_both_machines_are_turned_on_at_once(machines, record_property, capsys):
         told(record_property, capsys, text)
         assert leader.read("/sys/class/net/eth2/address").strip() == mac
         assert not any("error" in one for one in world.get(f"{VIP}:80/", 20))
+
+
+def test_two_boxes_become_a_pair_by_a_person_with_two_browsers(machines, record_property, capsys):
+    """What the screens say is done, and nothing else; the clicks are counted, and the seconds told."""
+    world, (first, second) = machines.world, machines.boxes
+    first.apply(alone(1, "1", SITE, LINES))
+    second.apply(alone(2, "5"))
+    first.wait_until_healthy("rs1", "rs2", "rs3", timeout=SOON)
+    for box in (first, second):
+        set_up(box)
+    with opened(first, second) as pages:
+        here, there = (Hand(page) for page in pages)
+        for page in pages:
+            log_in(page)
+        requests, held = world.repeat("get", "10.1.0.100:80/"), world.hold("10.1.0.100:7000", 20)
+        began = time.monotonic()
+        for hand, name in ((here, "Make a pair"), (there, "Join another box")):
+            hand.click("link", "System")
+            hand.click("link", name)
+        here.click("button", "Show a code")
+        code = here.page.locator("code.big").inner_text()
+        addresses = here.page.locator("#code dd").first.locator("code").all_inner_texts()
+        here.shoot("60-pair-code")
+        there.type("Address of the other box", next(one for one in addresses if one.startswith("10.2.0.")))
+        there.type("Code", code)
+        there.shoot("61-pair-join")
+        there.click("button", "Join")
+        expect(there.page.get_by_role("heading", name="Joined lb1")).to_be_visible(timeout=SLOW)
+        there.shoot("62-pair-joined")
+        expect(here.page.locator("form#pair")).to_be_visible(timeout=SLOW)  # by itself
+        joined = time.monotonic() - began
+        here.shoot("63-pair-proposal")
+        here.click("button", "Save to the draft")
+        expect(here.page.get_by_text("become one director")).to_be_visible()
+        here.shoot("64-pair-review")
+        here.click("button", "Apply")
+        expect(here.page.get_by_text(texts.APPLIED)).to_be_visible(timeout=SLOW)  # kept by the page itself
+        here.shoot("65-pair-applied")
+        for page in pages:
+            page.goto("/system/pair/")
+            expect(page.get_by_text("lb1 leads, lb2 stands by and is in step").first).to_be_visible(timeout=SLOW)
+        took = time.monotonic() - began
+        here.shoot("66-pair")
+        there.shoot("67-pair-second")
+        # The draft has come along as well.
+        until("no change to be left", lambda: not any(waits(page) for page in pages), SOON, 1.0)
+    made, kept = requests.end(), held.end()
+    clicks, fields = here.clicks + there.clicks, here.fields + there.fields
+    told(
+        record_property, capsys,
+        f"a pair by hand: {clicks} clicks, {fields} fields; joined in {joined:.1f} s, in step after {took:.1f} s; "
+        f"{len(made['failed'])} of {made['count']} requests failed, {kept['open']} of 20 connections are open",
+    )  # fmt: skip
+    assert clicks <= 10, clicks
+    assert not made["failed"] and not kept["broken"], (made, kept)
+
+
+def waits(page: Page) -> bool:
+    page.reload()
+    return page.get_by_text(texts.NOT_APPLIED).count() > 0
+
+
+def log_in(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("User name").fill(USER)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("link", name="System")).to_be_visible()
