@@ -217,6 +217,24 @@ def test_checks_have_memory_of_their_own(director):
     assert int(limit) < float(memory) * 0.26
 
 
+FILL = """
+group=/sys/fs/cgroup/services; echo $$ >$group/box/cgroup.procs
+need=$(($(cat $group/memory.high) * 80 / 100 - $(awk '/^anon / { print $2 }' $group/memory.stat)))
+exec python3 -c "import time; full = bytearray(b'x') * $need; time.sleep(600)"
+"""
+
+
+@thorough
+def test_a_box_whose_programs_fill_their_memory_says_so(director, world):
+    assert not director.faults()
+    director.write("/run/fill", FILL)
+    number = director.succeed("sh /run/fill >/dev/null 2>&1 & echo $!").strip()
+    until("the fault", lambda: "MiB of memory that they may have" in director.faults(), 60, 1.0)
+    assert set(world.count(f"{VIP}:80/", 9)) == set(SERVERS)
+    director.succeed(f"kill {number}")
+    until("the end of it", lambda: not director.faults(), 60, 1.0)
+
+
 PROGRAM = """#!/bin/sh
 # Whatever the image has to run, and the box's own folders.
 /usr/bin/perl -e 'use IO::Socket::IP; print "perl\\n"' || exit 1

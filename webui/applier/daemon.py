@@ -225,6 +225,7 @@ class Applier:
         apply = self.applies.record.to_data() if self.applies.record else None
         running = self.running
         self.sight.storage()
+        self.sight.memory()
         update = self.updates.record
         self.faults.set("update-failed", update.fault if update else None)
         total, free = storage.usage(self.paths)

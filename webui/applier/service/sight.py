@@ -7,7 +7,7 @@ import logging
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
 from applier.host.ipvs_listing import Listing, ListingError
-from applier.kept import storage
+from applier.kept import memory, storage
 from applier.kept.events import Downs
 from applier.kept.faults import Faults
 from applier.parts import director, table
@@ -39,6 +39,10 @@ class Sight:
         self._faults.clear(*(code for code in storage.CODES if found is None or code != found[0]))
         if found is not None:
             self._faults.set(*found)
+
+    def memory(self) -> None:
+        """Whether the box has enough of it for what runs."""
+        self._faults.set(memory.FAULT, memory.trouble(self._host))
 
     def services(self, running: Target, downs: Downs, calm: bool) -> RunningStatus:
         """The services and the health of their servers. `calm`: nothing is being changed, so the checks should run."""

@@ -46,7 +46,7 @@ FORWARDING = "net/ipv4/ip_forward"
 # Faults that say nothing about whether this version works on this box. Where the other box of a pair is away, this one
 # serves alone, and must not be restarted for that.
 OF_THE_PAIR = frozenset({"pair-away", "pair-both", "pair-step", "pair-clocks", "pair-forked", "pair-behind"})
-ELSEWHERE = frozenset({"update-failed", "data-full", "not-in-pair"}) | OF_THE_PAIR
+ELSEWHERE = frozenset({"update-failed", "data-full", "memory", "not-in-pair"}) | OF_THE_PAIR
 
 
 @dataclass(frozen=True)
