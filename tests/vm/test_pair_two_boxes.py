@@ -1,6 +1,7 @@
 """Two machines become a pair: joined by a code, one apply for both, traffic over a hand-over, a power cut and its end.
 
 FAIRLEAD_PAIR_STARTS: how often both are turned on at once.
+FAIRLEAD_PAIR_CUTS: how often the power of the box that leads is cut.
 """
 
 import os
@@ -37,6 +38,7 @@ SITE = service(1, "site", check=QUICK)
 LINES = service(2, "lines", port=7000, check=QUICK)
 SLOW = 1000 * SOON  # milliseconds
 STARTS = int(os.environ.get("FAIRLEAD_PAIR_STARTS") or "3")
+CUTS = int(os.environ.get("FAIRLEAD_PAIR_CUTS") or "1")
 
 
 @pytest.fixture
@@ -85,29 +87,44 @@ def test_two_machines_are_joined_serve_as_one_survive_a_power_cut_and_part(machi
     until("the link to be led back", lambda: led_back(first, second) > before_that, SOON, 1.0)
     leads(second, first)
 
-    requests = world.repeat("get", "10.1.0.100:80/")
-    second.kill()
-    until("the first box to lead", lambda: ask(first, "GET", "pair")["boxes"][0]["role"] == "leads", SOON, 1.0)
-    until("answers", lambda: not any("error" in one for one in world.get("10.1.0.100:80/", 4)), SOON)
-    second.start()
-    second.wait_until_up(600)
-    leads(first, second)
-    cut, back = requests.end(), held.next_round()
+    cuts = []
+    leader, other = second, first
+    for _ in range(CUTS):
+        cuts.append(cut_off(world, leader, other))
+        leader, other = other, leader
+    back = held.next_round()
     assert not any("error" in one for one in world.get("10.1.0.100:80/", 20))
 
     requests = world.repeat("get", "10.1.0.100:80/")
-    ask(first, "POST", "pair/alone")
+    ask(leader, "POST", "pair/alone")
     until("each box on its own", lambda: [box.status()["confirmed"] for box in (first, second)] == [3, 3], SOON, 1.0)
     left, at_last = requests.end(), held.end()
     assert not left["failed"], left
     assert at_last["broken"] == back["broken"], at_last
     with capsys.disabled():
         print(f"\ntwo machines: joined in {joined:.1f} s, applied by both {applied:.1f} s, a pair {settled:.1f} s")
-        for what, seen in (("the first apply", making), ("hand-over", handed), ("power cut", cut), ("the end", left)):
+        cut = [("power cut", one) for one in cuts]
+        for what, seen in (("the first apply", making), ("hand-over", handed), *cut, ("the end", left)):
             failed = len(seen["failed"])
             print(f"{what}: {failed} of {seen['count']} requests failed, the slowest took {seen['slowest']:.2f} s")
         kept = ", ".join(str(seen["open"]) for seen in (before, after, back, at_last))
         print(f"open of 20 connections after each: {kept}")
+
+
+def cut_off(world, leader, other) -> dict:
+    """The power of the box that leads goes, and comes back when the other one leads; how it was for clients."""
+    requests = world.repeat("get", "10.1.0.100:80/")
+    leader.kill()
+    until("the other box to lead", lambda: own_role(other) == "leads", SOON, 1.0)
+    until("answers", lambda: not any("error" in one for one in world.get("10.1.0.100:80/", 4)), SOON)
+    leader.start()
+    leader.wait_until_up(600)
+    leads(other, leader)
+    return requests.end()
+
+
+def own_role(box) -> str:
+    return next(one["role"] for one in ask(box, "GET", "pair")["boxes"] if one["own"])
 
 
 def led_back(*boxes) -> int:
