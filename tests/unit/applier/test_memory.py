@@ -4,7 +4,7 @@ import pytest
 from box import Box, running_one
 
 from applier.host.host import HostError
-from applier.kept import memory
+from applier.service import memory
 from applier.update.bootcheck import ELSEWHERE
 
 HIGH, STAT = memory.GROUP / "memory.high", memory.GROUP / "memory.stat"

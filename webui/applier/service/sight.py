@@ -7,12 +7,12 @@ import logging
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
 from applier.host.ipvs_listing import Listing, ListingError
-from applier.kept import memory, storage
+from applier.kept import storage
 from applier.kept.events import Downs
 from applier.kept.faults import Faults
 from applier.parts import director, table
 from applier.parts.network import act as network
-from applier.service import health, shares
+from applier.service import health, memory, shares
 from applier.wire.shapes import InterfaceStatus, RunningStatus
 from lbconfig.target import Target
 from lbconfig.validate import cards

@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def trouble(host: Host) -> str | None:
-    """A sentence where they need about all of it; None where there is enough, or nothing is known."""
+    """A sentence where they have too little left for what they read; None where not, or where nothing is known."""
     try:
         most, parts = host.read(GROUP / "memory.high"), host.read(GROUP / "memory.stat")
     except HostError:
@@ -27,6 +27,7 @@ def trouble(host: Host) -> str | None:
     if taken <= FULL * limit:
         return None
     return (
-        f"The programs of the box fill {taken // MIB} of the {limit // MIB} MiB of memory that they may have, so all "
-        "of them are slow. Give the box more memory, or remove services: more than a hundred servers need 1 GB."
+        f"The programs of the box fill {taken // MIB} of the {limit // MIB} MiB of memory that they may have; "
+        "with little more all of them become slow. Give the box more memory, or remove services: more than a hundred "
+        "servers need 1 GB."
     )
