@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from applier.base.paths import Paths
 from applier.host.host import HostError, Live
 from applier.pair import client, floater
 from applier.pair.leases import Card, Place
+from applier.pair.silence import Work
 
 WEBUI = Path(__file__).resolve().parents[3] / "webui"
 FIRST, SECOND, THIRD = ("eth0", "10.1.0.100/24"), ("eth0", "2001:db8:1::100/64"), ("eth1", "10.2.0.254/24")
@@ -68,6 +70,7 @@ class Kernel:
         self.held: set[Place] = set()
         self.macs = {"eth0": "52:54:00:00:00:01", "eth1": "52:54:00:00:00:02"}
         self.refuses: dict[Place, int] = {}
+        self.applier: Callable[[float], Work | None] = lambda _: None  # by seconds since the first
 
     def cards(self, names):
         return {name: Card(2, self.macs[name]) for name in names if name in self.macs}
@@ -77,6 +80,10 @@ class Kernel:
         self.told.append((round(self.clock.now - 1000, 2), "hold" if holds else "drop", batch.places))
         self.held = self.held | set(batch.places) if holds else self.held - set(batch.places)
         return [(place, self.refuses[place]) for place in batch.places if place in self.refuses]
+
+    def work(self, process):
+        assert process == os.getpid()  # who has spoken
+        return self.applier(self.clock.now - 1000)
 
     def announce(self, batch):
         self.told.append((round(self.clock.now - 1000, 2), "announce", batch.places))
@@ -657,6 +664,47 @@ def test_without_an_applier_the_other_box_leads_once_where_it_can(leading):
     assert leading.hold == "1\nhanding over: the applier does not answer\n"
     leading.until(begun + 60)
     assert leading.hold == "0\n" and leading.role == "leads"  # nobody has taken over
+
+
+def silent_from(box, work):
+    """The applier has said its last word, and does this from then on: seconds -> work. When that was."""
+    box.kernel.applier = work
+    ask(box, client.alive, relieved=True)
+    return box.clock.now - 1000
+
+
+def test_an_applier_that_gets_no_processor_is_not_given_up(leading):
+    """It gets a hundredth of it, as in a flood, and speaks again after a minute; then it dies."""
+    begun = silent_from(leading, lambda seconds: Work(1, seconds / 100, True))
+    leading.until(begun + 60)
+    assert not leading.hold and leading.role == "leads"
+    begun = silent_from(leading, lambda _: None)
+    leading.until(begun + floater.APPLIER + 0.1)
+    assert "the applier does not answer" in leading.hold
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(lambda seconds: Work(1, seconds, True), id="runs in circles"),
+        pytest.param(lambda _: Work(1, 0.5, False), id="waits for something"),
+        pytest.param(lambda seconds: Work(int(seconds), 0.5, True), id="is another process each time"),
+    ],
+)
+def test_an_applier_that_could_speak_is_given_up(leading, work):
+    begun = silent_from(leading, work)
+    leading.until(begun + floater.APPLIER - 0.1)
+    assert not leading.hold
+    leading.until(begun + floater.APPLIER + 0.1)
+    assert "the applier does not answer" in leading.hold
+
+
+def test_time_without_a_processor_does_not_count_before_it_hangs(leading):
+    begun = silent_from(leading, lambda seconds: Work(1, 0.5, seconds - begun < 30))
+    leading.until(begun + 30 + floater.APPLIER - floater.MISSED - 1.1)
+    assert not leading.hold
+    leading.until(begun + 30 + floater.APPLIER - floater.MISSED + 0.1)
+    assert "the applier does not answer" in leading.hold
 
 
 def test_a_box_that_nobody_relieves_leads_on_without_an_applier(leading):

@@ -46,6 +46,18 @@ def test_the_pulse_ends_once_something_hangs_and_goes_on_with_it(world, caplog):
     assert "how the pair stands: no end for 151 s" in caplog.text
 
 
+def test_an_applier_that_is_only_slow_goes_on_saying_so(world, caplog):
+    """Without a processor the pulse comes round as seldom as what it watches."""
+    first = world.boxes[0]
+    agrees = stuck_loop(world)
+    pulse = Pulse(first.core, first.lookout, (Work(agrees, 30.0),))
+    first.host.asked.clear()
+    for _ in range(20):
+        world.watched(10)
+        pulse.tick()
+    assert len(first.host.asked) == 20 and "no end" not in caplog.text
+
+
 def test_what_hangs_and_hears_nothing_any_more_does_not_make_the_other_box_away(world):
     """Else the floater would be told that nobody can lead instead, just before it is told nothing."""
     first = world.boxes[0]

@@ -33,13 +33,13 @@ class Loop:
         self._expected = expected
         self._level = level
         self._clock = clock
-        self._came = clock()
+        self.came = clock()  # when it came round last
         self._trouble = ""  # as the log was told
 
     @property
     def late(self) -> float:
         """Seconds since it last came round."""
-        return self._clock() - self._came
+        return self._clock() - self.came
 
     def run(self) -> NoReturn:
         """For ever; in a thread of its own."""
@@ -58,4 +58,4 @@ class Loop:
             self._trouble = str(error)
         except Exception:
             log.exception("%s: the look has failed", self.name)
-        self._came = self._clock()
+        self.came = self._clock()

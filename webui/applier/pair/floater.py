@@ -25,9 +25,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-from applier.pair import leases, roles
+from applier.pair import leases, roles, silence
 from applier.pair.leases import Batch, Card, Floating, Place, Wrong
 from applier.pair.roles import Heard, Role
+from applier.pair.silence import Silence, Work
 
 # Files of the folder that it is given; Paths has them, too.
 EVENTS, FLOATING, HOLD, ROLE, SOCKET = "vrrp.fifo", "floating.json", "hold", "role", "floater"
@@ -37,6 +38,7 @@ SERIES = (0.1, 0.5, 2.0)  # seconds after the first announcement, when it is sai
 AGAIN = 10.0  # seconds between announcements later: who has heard of another holder hears the truth
 IDLE = 2.5  # seconds until it looks anyway whether keepalived has come, or somebody has changed the hold
 APPLIER = 10.0  # seconds without a word of the applier, after which the other box leads if it can
+MISSED, MISSES = 2.0, 1.0  # seconds without one until it looks what the applier is at, and between two such looks
 HAND_OVER = 2.0  # seconds for which it holds the box: the other one takes over within some milliseconds
 AFTER_ALL, WAKES = 0.2, 0.5  # seconds that a group may be behind its instances, and for which it is held then
 LATE, SETTLES = 0.5, 1.0  # seconds: so late has it stood still; so long keepalived may take to notice that as well
@@ -94,6 +96,10 @@ class Kernel:
                 refused += leases.complaints(self._netlink.recv(65536, socket.MSG_DONTWAIT), batch)
         return refused
 
+    def work(self, process: int) -> Work | None:
+        """What a process is at; None: there is none."""
+        return silence.of_process(process)
+
     def announce(self, batch: Batch) -> None:
         """A frame that is lost is sent again later."""
         for interface, frame in batch.frames:
@@ -119,7 +125,8 @@ class Floater:
         self._writer = False  # keepalived has its end of the pipe open
         self._pulse = ""  # of keepalived, when it was looked at last
         self._listener = self._listen()
-        self._talks: dict[int, tuple[socket.socket, bytearray]] = {}
+        self._talks: dict[int, tuple[socket.socket, int, bytearray]] = {}  # the number: of the process that speaks
+        self._silence = Silence(0, 0.0)  # of the applier
 
     def start(self) -> None:
         """Go on where another one was ended, or begin."""
@@ -165,8 +172,7 @@ class Floater:
         if self._leads and self._stood_still(due, began):
             self._excused = True
             self._due, self._series = dict.fromkeys(self._due, now() + SETTLES), []
-            if self._give_up in self._due:  # the applier has stood still as well
-                self._due[self._give_up] = now() + APPLIER
+            self._silence = Silence(self._silence.process, now() + SETTLES)  # the applier has stood still as well
         self._excused = self._excused and now() < min(self._due.values())
         for work in [work for work, when in self._due.items() if when <= now()]:
             # What came before it may have made it needless.
@@ -358,18 +364,18 @@ class Floater:
         with contextlib.suppress(OSError):
             talk, _ = self._listener.accept()
             talk.setblocking(False)
-            _, user, _ = _PEER.unpack(talk.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            process, user, _ = _PEER.unpack(talk.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
             if user != os.geteuid():
                 _answer(talk, f"error: only root may speak here, not user {user}")
                 talk.close()
                 return
             if len(self._talks) >= CONNECTIONS:
                 self._hang_up(next(iter(self._talks)))
-            self._talks[talk.fileno()] = talk, bytearray()
+            self._talks[talk.fileno()] = talk, process, bytearray()
             self._poll.register(talk, select.POLLIN)
 
     def _talk(self, handle: int) -> None:
-        talk, said = self._talks[handle]
+        talk, process, said = self._talks[handle]
         try:
             more = talk.recv(4096)
         except BlockingIOError:
@@ -380,7 +386,7 @@ class Floater:
         while b"\n" in said:
             line, _, rest = said.partition(b"\n")
             said[:] = rest
-            _answer(talk, self._obey(line.decode(errors="replace")))
+            _answer(talk, self._obey(line.decode(errors="replace"), process))
         if len(said) > LINE:
             _answer(talk, f"error: a line has {LINE} bytes at the most")
         if not more or len(said) > LINE:
@@ -390,8 +396,8 @@ class Floater:
         self._poll.unregister(handle)
         self._talks.pop(handle)[0].close()
 
-    def _obey(self, line: str) -> str:
-        """Carry out a command; "ok", or what is wrong."""
+    def _obey(self, line: str, process: int) -> str:
+        """Carry out a command of a process; "ok", or what is wrong."""
         try:
             match line.split():
                 case ["hold", *reason]:
@@ -405,9 +411,10 @@ class Floater:
                 case ["hand-over", *_]:
                     return f"error: this box does not lead: {' '.join(filter(None, self._describe()))}"
                 case ["alive", *relieved]:
-                    self._due.pop(self._give_up, None)
+                    self._due.pop(self._miss, None)
                     if relieved == ["relieved"]:
-                        self._due[self._give_up] = now() + APPLIER
+                        self._silence = Silence(process, now())
+                        self._due[self._miss] = now() + MISSED
                 case ["announce"]:
                     self._announce_often()
                 case ["reload"]:
@@ -429,9 +436,15 @@ class Floater:
         if self._heard.ahead and roles.hold_reason(self._text(HOLD)) is None:
             self._hold_for(WAKING, WAKES)
 
-    def _give_up(self) -> None:
-        """The applier is dead, and has said before that the other box can lead. Once: it may have died there, too."""
-        if self._leads:
+    def _miss(self) -> None:
+        """The applier is silent, and has said before that the other box can lead.
+
+        It hands over once: the applier may have died there, too.
+        """
+        self._silence.look(self._kernel.work(self._silence.process), now())
+        if self._silence.seconds < APPLIER:
+            self._due[self._miss] = now() + min(MISSES, APPLIER - self._silence.seconds)
+        elif self._leads:
             say(DEAD)
             self._hold_for(roles.handing_over(DEAD), HAND_OVER)
 

@@ -4,6 +4,9 @@ The floater holds the addresses whatever becomes of the applier; but nobody else
 leads on of which nothing can be seen or changed any more (decision 113). A thread that says so could go on for ever
 beside others that hang, so the word comes from what does the work: it is said as long as those come round
 (decision 121).
+
+It counts by its own rounds for how long they do not. Whatever keeps the processor from the applier keeps it from these
+as well, so an applier that is only slow is not taken for one that hangs (decision 135).
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Core(Protocol):
 
 
 class Work(NamedTuple):
-    """What has to come round, and within how many seconds it does at the latest."""
+    """What has to come round, and within how many seconds it does at the latest, if it gets any processor."""
 
     loop: Loop
     within: float
@@ -71,6 +74,7 @@ class Pulse:
         self._lookout = lookout
         self._work = work
         self._relieved = False  # whether the other box could lead, when all was well last
+        self._rounds = [(one.loop.came, 0.0) for one in work]  # when each came round, and the seconds counted since
         self._stuck = ""  # as the log was told
         # The floater may be being started, or ended.
         self.loop = Loop("the pulse", self.tick, lambda: time.sleep(EVERY), (HostError,), logging.INFO)
@@ -83,7 +87,13 @@ class Pulse:
         # What hangs may hear nothing of the other box any more, which is no reason to believe that it is away.
         if all(one.loop.late <= SOON for one in self._work):
             self._relieved = self._lookout.relieved
-        stuck = next((one for one in self._work if one.loop.late > one.within), None)
+        self._rounds = [
+            (one.loop.came, seconds + EVERY if one.loop.came == came else 0.0)
+            for one, (came, seconds) in zip(self._work, self._rounds, strict=True)
+        ]
+        stuck = next(
+            (one for one, (_, seconds) in zip(self._work, self._rounds, strict=True) if seconds > one.within), None
+        )
         if stuck is None:
             self._stuck = ""
             client.alive(core.host, core.paths, self._relieved and not core.turn.taken)
