@@ -119,7 +119,7 @@ def test_with_a_missing_generation(director, world):
     power_cut(director)
     director.wait_until_started()
     fault = director.faults().strip()
-    assert f"eneration {confirmed}" in fault
+    assert f"Revision {confirmed} is missing or damaged" in fault
     director.wait_for_console("FAULT")
     director.wait_until_up()
     status, text = director.set_up("kim", "rope and tide")
