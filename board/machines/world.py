@@ -116,7 +116,7 @@ class World(Machine):
 
     def stop_server(self, name: str) -> None:
         """Its ports are closed and its connections gone."""
-        self.succeed(["sv", "-w", "10", "down", f"/run/service/{name}"])
+        self.succeed(["sv", "-w", "10", "stop", f"/run/service/{name}"])
 
     def start_server(self, name: str) -> None:
         self.succeed(["sv", "up", f"/run/service/{name}"])

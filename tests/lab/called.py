@@ -125,7 +125,17 @@ TRIES: dict[str, tuple[str, ...]] = {
         f": >{WORK}/a.sha256 && cd {WORK} && ! sha256sum -c a.sha256",
     ),
     "sort": ("echo 2 b 1 | sort -k1,1 -k2,2 -k3,3n -r",),
-    "sv": ("sv -w 5 up /run/service/web", "sv status /run/service/web"),
+    "sv": (
+        "sv up /run/service/web",
+        "sv status /run/service/web",
+        # It waits: this one needs a second to end.
+        f"mkdir {WORK}/slow",
+        f"printf '#!/bin/sh\\ntrap \"sleep 1; exit\" TERM\\nwhile :; do sleep 0.1; done\\n' >{WORK}/slow/run",
+        f"chmod +x {WORK}/slow/run",
+        f"{{ setsid runsv {WORK}/slow >/dev/null 2>&1 & }}; sleep 1; sv status {WORK}/slow | grep -q ^run",
+        f"sv -w 5 stop {WORK}/slow && sv status {WORK}/slow | grep -q ^down",
+        f"sv -w 5 shutdown {WORK}/slow",
+    ),
     "sync": (f"sync {WORK}/cert {WORK}/key",),
     "sysctl": (f"echo nonexistent.key=1 >{WORK}/sysctl && sysctl -q -e -p {WORK}/sysctl",),
     "timeout": ("timeout 30 true",),

@@ -176,7 +176,7 @@ def test_a_box_holds_its_addresses_while_it_becomes_one_of_a_pair_and_leaves_it(
         wanted = act.own(NetworkState(addresses=(own[0], ("eth0", f"{VIP6}/64"), own[2])), held)
         with dropped(box) as gone, watched(pair, "it is left"):
             box.ask(client.keep)
-            box.do("sv -w 20 down /run/service/vrrp /run/service/floater")
+            box.do("sv -w 20 stop /run/service/vrrp /run/service/floater")
             assert all(lease(box, *one) for one in FLOATING)
             for line in adopted(wanted):
                 box.ip(*line.split())

@@ -1,8 +1,10 @@
 """The services of the box, as their supervisor finds them (overlay/etc/sv)."""
 
+import re
 from pathlib import Path
 
-OVERLAY = Path(__file__).resolve().parents[2] / "overlay"
+TOP = Path(__file__).resolve().parents[2]
+OVERLAY = TOP / "overlay"
 
 
 def test_every_script_can_be_run():
@@ -18,3 +20,19 @@ def test_what_starts_later_does_not_start_by_itself():
     down = {path.parent.name for path in OVERLAY.glob("etc/sv/*/down")}
     [line] = [one for one in (OVERLAY / "etc/sv/later/finish").read_text().splitlines() if one.startswith("for ")]
     assert down == {"pair", "time", *line.removeprefix("for service in ").removesuffix("; do").split()}
+
+
+def test_who_waits_for_the_end_of_a_service_says_stop():
+    """`sv -w 5 down` waits with runit's own sv only: to BusyBox's, on the image, -w says only how long."""
+    places = [*TOP.glob("webui/**/*.py"), *TOP.glob("board/**/*.py"), *TOP.glob("tests/**/*.py")]
+    places += [one for one in (TOP / "overlay").rglob("*") if one.is_file() and not one.is_symlink()]
+    waits = re.compile(r"\bsv\b[\"', ]+-w[^;&|\n]*\b(up|down)\b")
+    found = [f"{one}: {line}" for one in places for line in _lines(one) if waits.search(line)]
+    assert not found, "\n".join(found)
+    assert waits.search('["sv", "-w", str(ENDS), "down", folder]') and waits.search("sv -w 20 up ./web")
+
+
+def _lines(path: Path) -> list[str]:
+    if path == Path(__file__).resolve():
+        return []
+    return path.read_text(errors="replace").splitlines()

@@ -137,7 +137,7 @@ def test_the_command_refuses_with_a_reason_and_an_exit_code(director):
     said = director.fail(["fairlead", "change", "services/site", '{"port": 0}'])
     assert f"virtual service 'site', port: {within(1, 65535, 0)}" in said
     assert director.execute(["fairlead", "explode"]).exit == 2
-    director.succeed(["sv", "-w", "20", "down", "/run/service/web"])
+    director.succeed(["sv", "-w", "20", "stop", "/run/service/web"])
     assert director.execute(["fairlead", "status"]).exit == 3
     director.succeed(["sv", "up", "/run/service/web"])
     until("the web process", lambda: director.execute(["fairlead", "status"]).exit == 0, PATIENCE, 1)

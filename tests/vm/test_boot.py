@@ -152,8 +152,8 @@ def test_services_are_balanced_first_and_what_clients_do_not_wait_for_comes_late
 @thorough
 def test_the_web_page_starts_without_the_applier_and_health_checks(director):
     """Nobody tells it to: it waits for a while, and no longer."""
-    hold_back = "for name in nginx web; do touch $name/down; sv -w 20 down ./$name; done"
-    director.succeed(f"cd /run/service; sv -w 20 down ./applier; {hold_back}; sv up ./later")
+    hold_back = "for name in nginx web; do touch $name/down; sv -w 20 stop ./$name; done"
+    director.succeed(f"cd /run/service; sv -w 20 stop ./applier; {hold_back}; sv up ./later")
     until("the web page", lambda: director.page()[0] not in (502, 504), 150)
     director.fail("ls /run/service/nginx/down || ls /run/service/web/down")
 

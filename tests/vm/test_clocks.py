@@ -96,7 +96,8 @@ class Api:
 
     def apply(self, comment: str, servers: tuple[str, ...] = ()) -> None:
         """Another name for the host, as a change, and these time servers."""
-        assert self.ask("PATCH", "/network", {"hostname": comment, "ntp": list(servers)})[0] == 200
+        status, answer = self.ask("PATCH", "/network", {"hostname": comment, "ntp": list(servers)})
+        assert status == 200, answer
         review = self.ask("GET", "/draft/review")[1]
         wish = {"digest": review["digest"], "base": review["base"], "comment": comment}
         status, started = self.ask("POST", "/applies", wish)
@@ -113,7 +114,7 @@ def copies(box: Director) -> list[int]:
 
 def show(box: Director, moment: float) -> None:
     """As a machine without a battery does, or an admin who does not know better."""
-    box.succeed("sv -w 20 down /run/service/time")  # it would know better for some minutes
+    box.succeed("sv -w 20 stop /run/service/time")  # it would know better for some minutes
     box.succeed(["date", "-s", f"@{int(moment)}"])
 
 

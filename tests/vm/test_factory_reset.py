@@ -78,7 +78,7 @@ def test_a_power_cut_after_the_mark_is_made_up_for_at_the_next_boot(director, go
     """With nothing deleted yet, or with some of it: as a boot leaves it that was cut short."""
     director.succeed(f"echo '{{}}' >{MARK}; sync")
     if gone:
-        director.succeed(f"sv -w 20 down /run/service/web /run/service/applier; rm -rf {gone}; sync")
+        director.succeed(f"sv -w 20 stop /run/service/web /run/service/applier; rm -rf {gone}; sync")
     director.kill()
     director.start()
     director.wait_until_up()

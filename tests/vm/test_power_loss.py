@@ -95,7 +95,7 @@ def test_with_a_full_data_partition(director, world):
 @thorough
 def test_with_a_damaged_database(director, world):
     director.succeed(
-        "sv -w 20 down /run/service/web; rm -f /data/web/fairlead.sqlite3-*;"
+        "sv -w 20 stop /run/service/web; rm -f /data/web/fairlead.sqlite3-*;"
         "dd if=/dev/urandom of=/data/web/fairlead.sqlite3 bs=4k count=20 conv=notrunc; sync"
     )
     power_cut(director)

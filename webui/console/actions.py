@@ -48,7 +48,7 @@ def hardware() -> str:
 def restore_database() -> Dialogue:
     """The web UI is down meanwhile; the box keeps balancing."""
     steps = (
-        ["sv", "-w", "20", "down", "/run/service/web"],
+        ["sv", "-w", "20", "stop", "/run/service/web"],
         ["fairlead-web-user", "python3", "manage.py", "restore_database"],
         ["sv", "up", "/run/service/web"],
     )

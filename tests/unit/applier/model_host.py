@@ -146,10 +146,10 @@ class ModelHost:
                 return self.change("nginx -t", self._test_web)
             case ["sv", "down", folder] if Path(folder).name == "later":
                 return self.change("sv down later", lambda: Output(0, "", ""))
-            case ["sv", "-w", "5", "restart" | "down", folder] if Path(folder).name == "time":
+            case ["sv", "-w", "5", "restart" | "stop", folder] if Path(folder).name == "time":
                 return self.change(f"sv {Path(folder).name}", lambda: Output(0, "", ""))
-            case ["sv", "-w", "5", "down", folder]:
-                return self.change(f"sv down {folder}", lambda: Output(0, "", ""))
+            case ["sv", "-w", "5", "stop", folder]:
+                return self.change(f"sv stop {folder}", lambda: Output(0, "", ""))
         raise AssertionError(f"the model does not know {argv}")
 
     def ask(self, path, line, timeout):

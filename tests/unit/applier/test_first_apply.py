@@ -284,7 +284,7 @@ def test_what_is_forgotten_is_taken_down(make):
     two.until(lambda: waits(two))
     first.applier.applies.roll_back("", first.secret, "")
     two.until(lambda: ended(two))
-    assert not any("sv down pair" in box.host.log for box in two.boxes), "they go on talking"
+    assert not any("sv stop pair" in box.host.log for box in two.boxes), "they go on talking"
     forget(two, first)
     assert "pair0" not in first.host.links and not first.host.pair.services["pair"]
     two.beat(6)

@@ -124,7 +124,7 @@ class PutNames(Step):
             return
         job.host.put(job.paths.time, time or None)
         # What the clock does is nobody's reason to go back: it runs on, and the log tells why it is not set.
-        verb = "restart" if time else "down"
+        verb = "restart" if time else "stop"
         job.host.command(["sv", "-w", "5", verb, str(job.paths.services / TIME_SERVICE)])
 
 

@@ -70,7 +70,7 @@ def end(host: Host, paths: Paths, channel: bool = True) -> None:
     if channel:
         end_channel(host, paths)
     for name in (VRRP, FLOATER):
-        run(host, ["sv", "-w", str(ENDS), "down", _folder(paths, name)])
+        run(host, ["sv", "-w", str(ENDS), "stop", _folder(paths, name)])
     # The last one says that something of them may be there.
     for path in (paths.role, paths.hold, paths.floating, paths.keepalived):
         host.put(path, None)
@@ -86,7 +86,7 @@ def begin_channel(host: Host, paths: Paths) -> None:
 
 
 def end_channel(host: Host, paths: Paths) -> None:
-    run(host, ["sv", "-w", str(ENDS), "down", _folder(paths, CHANNEL)])
+    run(host, ["sv", "-w", str(ENDS), "stop", _folder(paths, CHANNEL)])
 
 
 def restart(host: Host, paths: Paths, keepalived: str) -> None:

@@ -277,7 +277,7 @@ def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
     if asks(host, paths, name):
         folder = paths.services / f"dhcp-{name}"
         # No supervisor yet, or none any more: then there is nothing to end.
-        host.command(["sv", "-w", "5", "down", str(folder)])
+        host.command(["sv", "-w", "5", "stop", str(folder)])
         host.remove_service(folder)
     for kind in ("names", "sources", "metric"):  # what it said about name and time servers holds no more
         note = paths.run / "dhcp" / f"{name}.{kind}"
