@@ -148,6 +148,8 @@ class ModelHost:
                 return self.change("sv down later", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "restart" | "stop", folder] if Path(folder).name == "time":
                 return self.change(f"sv {Path(folder).name}", lambda: Output(0, "", ""))
+            case ["sv", "term", folder] if Path(folder).name == "time":
+                return self.change("sv term time", lambda: Output(0, "", ""))
             case ["sv", "-w", "5", "stop", folder]:
                 return self.change(f"sv stop {folder}", lambda: Output(0, "", ""))
         raise AssertionError(f"the model does not know {argv}")

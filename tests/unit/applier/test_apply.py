@@ -207,6 +207,32 @@ def test_an_undo_that_fails_once_is_tried_again(tmp_path):
         assert not box.host.violations and not box.faults()
 
 
+def test_what_dhcp_said_counts_again_after_a_change_that_was_taken_back(tmp_path, monkeypatch):
+    """Until it answers anew, which takes seconds, the box has its name servers, time servers and address."""
+    asks = dataclasses.replace(TWO, network=dataclasses.replace(TWO.network, dns=(), search=(), ntp=()))
+    box = running_one(tmp_path)
+    assert box.apply(asks)["state"] == "done"
+    folder, names, sources = box.paths.run / "dhcp", "nameserver 192.168.10.9\n", "server 192.168.10.8 iburst\n"
+    box.host.files |= {folder / "eth0": "192.168.10.77/24\n", box.paths.resolver: names}
+    box.host.files |= {folder / "eth0.names": names, folder / "eth0.sources": sources}
+
+    def broken(self, job):
+        assert not {folder / "eth0.names", folder / "eth0.sources"} & {*box.host.files}
+        raise KeyError("a mistake")
+
+    [verify] = [one for one in APPLY if one.name == "verify"]
+    monkeypatch.setattr(type(verify), "do", broken)
+    assert box.apply(ONE)["state"] == "rolled back"
+    files = box.host.files
+    assert (files[folder / "eth0.names"], files[folder / "eth0.sources"], files[box.paths.resolver]) == (
+        names,
+        sources,
+        names,
+    )
+    assert files[folder / "eth0.kept"] == "192.168.10.77/24\n"  # dhcp-event lets it go for another one
+    assert "sv term time" in box.host.log
+
+
 def test_an_undo_that_fails_twice_is_healed_by_the_way_of_the_boot(tmp_path):
     first = start_of_ldirectord(tmp_path)
     for second in range(1, 16):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[3] / "overlay/usr/share/fairlead/dhcp-event"
+OVERLAY = Path(__file__).resolve().parents[3] / "overlay"
+SCRIPT = OVERLAY / "usr/share/fairlead/dhcp-event"
 ANSWER = "interface=c0 ip=10.9.0.7 mask=24 dns='10.9.0.2 10.9.0.3' ntpsrv=10.9.0.4"
 
 
@@ -97,3 +98,16 @@ def test_a_renewal_that_says_the_same_leaves_the_clock_alone():
     path = "export PATH=/run/bin:$PATH"
     said = after(tell, path, bound(), f"env {ANSWER} sh {SCRIPT} renew", "cat /run/told")
     assert said == "sv term /run/service/time\n"
+
+
+@pytest.mark.parametrize("kept", ["10.9.0.6/24", "10.9.0.7/24"])
+def test_the_address_of_before_goes_once_dhcp_gives_another_one(kept):
+    """A change was taken back: the applier put the address there that DHCP had given before."""
+    there = f"mkdir -p /run/fairlead/dhcp; ip address add {kept} dev c0; echo {kept} >/run/fairlead/dhcp/c0.kept"
+    begins = f"env interface=c0 sh {SCRIPT} deconfig"
+    show = "ip -brief -4 address show c0; echo; ls /run/fairlead/dhcp"
+    said = after(there, begins, "ip -brief -4 address show c0", bound(), show)
+    first, *rest = said.splitlines()
+    assert kept in first, "until then it is of use"
+    assert rest[0].split()[2:] == ["10.9.0.7/24"]
+    assert "c0.kept" not in rest

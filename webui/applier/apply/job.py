@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from applier.base.paths import Paths
 from applier.host.host import Host, HostError
@@ -44,6 +45,7 @@ class Saved:
     network: NetworkState | None = None  # all of it, before the first change
     places: dict[Address, str] = field(default_factory=dict)  # which MAC each address had then
     removed: NetworkState | None = None  # all of it, before something was taken away
+    told: dict[Path, str] = field(default_factory=dict)  # names and times from DHCP, where it ended
     names: str | None = None
     time: str | None = None
     director_ran: bool = False

@@ -11,8 +11,6 @@ from applier.parts.announce import announce, changed, places
 from applier.parts.network import act as network
 from lbconfig.wanted.netstate import Address, NetworkState
 
-TIME_SERVICE = "time"  # chronyd
-
 
 def _as_it_is(job: Job) -> NetworkState:
     """The whole network, to come back to it."""
@@ -125,7 +123,7 @@ class PutNames(Step):
         job.host.put(job.paths.time, time or None)
         # What the clock does is nobody's reason to go back: it runs on, and the log tells why it is not set.
         verb = "restart" if time else "stop"
-        job.host.command(["sv", "-w", "5", verb, str(job.paths.services / TIME_SERVICE)])
+        job.host.command(["sv", "-w", "5", verb, str(job.paths.services / network.TIME_SERVICE)])
 
 
 def names_differ(job: Job) -> bool:
@@ -157,6 +155,8 @@ class RemoveFromNetwork(Step):
 
     def do(self, job: Job) -> str:
         job.saved.removed = _as_it_is(job)  # all that may have to come back
+        leaves = [name for name in job.old.dhcp if name not in job.network.dhcp]
+        job.saved.told = network.told(job.host, job.paths, leaves)
         before = network.addresses(job.host)
         network.remove(job.host, job.paths, job.old, job.network)
         removed = len(before - network.addresses(job.host))
@@ -168,6 +168,7 @@ class RemoveFromNetwork(Step):
         if job.saved.removed is None:
             return
         now = places(job.host)
+        network.retell(job.host, job.paths, job.saved.told)  # before DHCP is asked again
         network.add(job.host, job.paths, replace(job.saved.removed, hostname=""), job.trouble)
         for setting in job.before.settings if job.before else ():  # of links that were made anew
             if job.host.setting(setting.key) not in (setting.value, None):

@@ -22,6 +22,8 @@ from lbconfig.wanted.netstate import EVERYWHERE, MAIN, NOTHING, Address, Network
 __all__ = ["NOTHING", "Address", "SeenLink", "addresses", "describe", "links", "present"]
 
 DHCP_METRIC = 100  # of the default route that dhcp-event sets for the first interface that asks; the next have more
+TIME_SERVICE = "time"  # chronyd
+TOLD = ("names", "sources")  # notes of dhcp-event's about name servers and time servers
 PASSES = 2  # what the kernel took along while something was changed (a route, an address) is put back by the second
 
 Trouble = Callable[[HostError], None]
@@ -58,11 +60,7 @@ def _routers(now: NetworkState, state: NetworkState) -> tuple[str, ...]:
 
 def _metrics_differ(host: Host, paths: Paths, state: NetworkState) -> list[str]:
     """Interfaces of which dhcp-event does not know the metric yet."""
-    return [name for name in state.dhcp if host.read(_metric_note(paths, name)) != f"{dhcp_metric(state, name)}\n"]
-
-
-def _metric_note(paths: Paths, name: str) -> Path:
-    return paths.run / "dhcp" / f"{name}.metric"
+    return [name for name in state.dhcp if host.read(_note(paths, name, "metric")) != f"{dhcp_metric(state, name)}\n"]
 
 
 def leases(host: Host, state: NetworkState) -> dict[str, str]:
@@ -194,7 +192,7 @@ def add(host: Host, paths: Paths, state: NetworkState, trouble: Trouble, ours: N
             break
     for name in _metrics_differ(host, paths, state):
         note = f"{dhcp_metric(state, name)}\n"
-        _tolerate(trouble, functools.partial(host.put, _metric_note(paths, name), note))
+        _tolerate(trouble, functools.partial(host.put, _note(paths, name, "metric"), note))
     if state.dhcp:
         _batch(host, _routers(present(host), state), trouble)
     for name in state.dhcp:
@@ -279,10 +277,31 @@ def _end_dhcp(host: Host, paths: Paths, name: str) -> None:
         # No supervisor yet, or none any more: then there is nothing to end.
         host.command(["sv", "-w", "5", "stop", str(folder)])
         host.remove_service(folder)
-    for kind in ("names", "sources", "metric"):  # what it said about name and time servers holds no more
-        note = paths.run / "dhcp" / f"{name}.{kind}"
+    for kind in (*TOLD, "kept", "metric"):  # what it said about name and time servers holds no more
+        note = _note(paths, name, kind)
         if host.read(note) is not None:
             host.put(note, None)
+
+
+def told(host: Host, paths: Paths, names: Iterable[str]) -> dict[Path, str]:
+    """What DHCP said at these interfaces, as notes for `retell`: name servers, time servers, the address."""
+    notes = {_note(paths, name, kind): host.read(_note(paths, name, kind)) for name in names for kind in TOLD}
+    notes |= {_note(paths, name, "kept"): host.read(paths.run / "dhcp" / name) for name in names}
+    return {note: text for note, text in notes.items() if text}
+
+
+def retell(host: Host, paths: Paths, notes: Mapping[Path, str]) -> None:
+    """Have what DHCP said count again until it says so anew, which takes seconds."""
+    changed = {note: text for note, text in notes.items() if host.read(note) != text}
+    for note, text in changed.items():
+        host.put(note, text)
+    if any(note.suffix == ".sources" for note in changed):
+        host.command(["sv", "term", str(paths.services / TIME_SERVICE)])  # it starts again, and reads them
+
+
+def _note(paths: Paths, name: str, kind: str) -> Path:
+    """A note of dhcp-event's. "kept": the address that DHCP gave before; it goes where DHCP gives another one."""
+    return paths.run / "dhcp" / f"{name}.{kind}"
 
 
 def _batch(host: Host, lines: tuple[str, ...], trouble: Trouble) -> None:
