@@ -34,7 +34,7 @@ class ModelHost:
         self.clock = 1000.0
         self.rules: str | None = None
         self.joined: set[str] = set()  # addresses that the rules let in besides
-        self.settings = {"kernel/hostname": "(none)", "net/ipv4/conf/all/promote_secondaries": "0"}
+        self.settings = {"kernel/hostname": "(none)"}
         self.settings |= {setting.key: "0" for setting in sysctl.settings()}
         self.settings |= {f"net/ipv4/vs/{name}": "0" for name in OF_A_PAIR}
         self.kernel = KernelModel(links)
@@ -88,7 +88,7 @@ class ModelHost:
         self.check_health()
         return {
             "rules": self.rules,
-            "settings": {key: value for key, value in self.settings.items() if "promote" not in key},
+            "settings": dict(self.settings),
             "network": self.kernel.state(),
             "timeouts": self.timeouts,
             "table": {key: (scheduler, dict(places)) for key, (scheduler, places) in self.table.items()},

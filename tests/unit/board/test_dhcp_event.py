@@ -111,3 +111,14 @@ def test_the_address_of_before_goes_once_dhcp_gives_another_one(kept):
     assert kept in first, "until then it is of use"
     assert rest[0].split()[2:] == ["10.9.0.7/24"]
     assert "c0.kept" not in rest
+
+
+def test_a_lease_that_changes_or_is_lost_leaves_the_own_addresses_of_its_network():
+    """By themselves, the kernel would take them along with the first address of the network."""
+    kept = f"grep promote_secondaries {OVERLAY}/etc/sysctl.d/fairlead.conf | sysctl -q -p -"
+    lost = f"env interface=c0 sh {SCRIPT} deconfig"
+    own, show = "ip address add 10.9.0.3/24 dev c0", "ip -brief -4 address show c0"
+    other = ANSWER.replace("10.9.0.7", "10.9.0.8")
+    changed, gone = after(kept, bound(), own, bound(other), show, lost, show).splitlines()
+    assert sorted(changed.split()[2:]) == ["10.9.0.3/24", "10.9.0.8/24"]
+    assert gone.split()[2:] == ["10.9.0.3/24"]

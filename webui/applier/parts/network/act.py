@@ -238,9 +238,6 @@ def remove(host: Host, paths: Paths, ours: NetworkState, state: NetworkState) ->
     now = present(host)
     leased = tuple(address for address in now.addresses if address[0] in dropped)
     todo = plan(now, state, replace(ours, addresses=(*ours.addresses, *leased)))
-    if any(line.startswith("address del") for line in todo.remove):
-        # Otherwise the kernel takes the other addresses of a network away with its first one.
-        host.set("net/ipv4/conf/all/promote_secondaries", "1")
     _batch(host, (*todo.remove, *todo.destroy), _raise)
 
 
