@@ -134,7 +134,7 @@ TRIES: dict[str, tuple[str, ...]] = {
         f"chmod +x {WORK}/slow/run",
         f"{{ setsid runsv {WORK}/slow >/dev/null 2>&1 & }}; sleep 1; sv status {WORK}/slow | grep -q ^run",
         f"sv -w 5 stop {WORK}/slow && sv status {WORK}/slow | grep -q ^down",
-        f"sv -w 5 shutdown {WORK}/slow",
+        f"sv exit {WORK}/slow",
     ),
     "sync": (f"sync {WORK}/cert {WORK}/key",),
     "sysctl": (f"echo nonexistent.key=1 >{WORK}/sysctl && sysctl -q -e -p {WORK}/sysctl",),
