@@ -47,6 +47,20 @@ def test_it_is_no_authority_and_names_the_box(made):
     assert "CA:FALSE" in said and "CA:TRUE" not in said and "Certificate Sign" not in said
 
 
+def test_a_new_one_is_on_the_disk_before_anyone_is_shown_it(tmp_path):
+    """First what is in the files, then their names: a power cut brings neither half a one nor the one before."""
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    text = SCRIPT.read_text().rpartition('if [ -n "$1" ]')[0].replace("/run/fairlead", str(tmp_path))
+    watched = "\n".join(f'{name}() {{ echo {name} "$@"; command {name} "$@"; }}' for name in ("sync", "mv"))
+    line = f"{watched}\n{text.replace('chown 0:991', ': chown')}\nmake {tmp_path} {NAMES}"
+    said = subprocess.run(["sh", "-c", line], check=True, capture_output=True, text=True).stdout
+    steps = [one.replace(f"{tmp_path}", "tls").split() for one in said.splitlines()]
+    files = ["tls/key.pem.new", "tls/cert.pem.new"]
+    moved = [["mv", one, one.removesuffix(".new")] for one in files]
+    assert steps == [["sync", *files], *moved, ["sync", "tls"]]
+
+
 def test_at_boot_it_names_the_addresses_that_are_there_and_no_virtual_ones():
     """In a network of its own; the addresses of DHCP may come later."""
     if not shutil.which("unshare") or subprocess.run(["unshare", "-Urn", "true"], check=False).returncode:
