@@ -1,7 +1,11 @@
 """The services of the box, as their supervisor finds them (overlay/etc/sv)."""
 
 import re
+import socket
+import subprocess
 from pathlib import Path
+
+import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 OVERLAY = TOP / "overlay"
@@ -20,6 +24,21 @@ def test_what_starts_later_does_not_start_by_itself():
     down = {path.parent.name for path in OVERLAY.glob("etc/sv/*/down")}
     [line] = [one for one in (OVERLAY / "etc/sv/later/finish").read_text().splitlines() if one.startswith("for ")]
     assert down == {"pair", "time", *line.removeprefix("for service in ").removesuffix("; do").split()}
+
+
+def test_the_kernels_messages_wait_for_the_log(tmp_path):
+    """Of what klogd sends before syslogd listens nobody reads anything: the messages of the boot."""
+    text = (OVERLAY / "etc/sv/klogd/run").read_text()
+    assert text.count("/dev/log") == 1
+    text = text.replace("/dev/log", str(tmp_path / "log")).replace("exec klogd -n", "echo begins")
+    with subprocess.Popen(["sh", "-c", text], stdout=subprocess.PIPE) as begun, socket.socket(socket.AF_UNIX) as log:
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                begun.communicate(timeout=0.5)
+            log.bind(str(tmp_path / "log"))
+            assert begun.communicate(timeout=20)[0] == b"begins\n"
+        finally:
+            begun.kill()
 
 
 def test_who_waits_for_the_end_of_a_service_says_stop():
