@@ -167,6 +167,11 @@ def sentence(box: Director) -> str:
     return ask(box, "GET", "pair")["sentence"]
 
 
+def own(box: Director) -> dict[str, Any]:
+    """What the box says of itself as one of the pair."""
+    return next(one for one in ask(box, "GET", "pair")["boxes"] if one["own"])
+
+
 def leads(box: Director, other: Director) -> None:
     words = _leading(box, other)
 

@@ -25,6 +25,7 @@ from tests.lab.pair_machines import (
     join,
     leading,
     leads,
+    own,
     propose,
     told,
     turned_on,
@@ -115,16 +116,12 @@ def cut_off(world, leader, other) -> dict:
     """The power of the box that leads goes, and comes back when the other one leads; how it was for clients."""
     requests = world.repeat("get", "10.1.0.100:80/")
     leader.kill()
-    until("the other box to lead", lambda: own_role(other) == "leads", SOON, 1.0)
+    until("the other box to lead", lambda: own(other)["role"] == "leads", SOON, 1.0)
     until("answers", lambda: not any("error" in one for one in world.get("10.1.0.100:80/", 4)), SOON)
     leader.start()
     leader.wait_until_up(600)
     leads(other, leader)
     return requests.end()
-
-
-def own_role(box) -> str:
-    return next(one["role"] for one in ask(box, "GET", "pair")["boxes"] if one["own"])
 
 
 def led_back(*boxes) -> int:
